@@ -10,6 +10,7 @@ names their unit. No code reads, splits or matches the text; what programs decid
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from string import Formatter
 from typing import Any
 
@@ -70,10 +71,15 @@ class Message:
     def render(self, translate: Translate, spell: Spell = option_name) -> str:
         """The message in the language of `translate`, which maps English texts to its own, with
         the names of fields as `spell` has them."""
+        text = translate(self.text)
         if not self.parameters:
-            return translate(self.text)
-        formatter = _MessageFormatter(translate, spell)
-        return formatter.vformat(translate(self.text), (), self.parameters)
+            return text
+        written = []
+        for literal, name, form in _parsed(text):
+            written.append(literal)
+            if name is not None:
+                written.append(_written(self.parameters[name], form, translate, spell))
+        return "".join(written)
 
 
 def render(said: Message | str, translate: Translate, spell: Spell = option_name) -> str:
@@ -85,19 +91,20 @@ def _parts(message: Message) -> tuple[str, str, Mapping[str, object]]:
     return message.text, message.code, message.parameters
 
 
-class _MessageFormatter(Formatter):
-    """Fills a text in: numbers by the unit that it names, messages in its language."""
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> tuple[tuple[str, str | None, str], ...]:
+    """Literal text, and the parameter that follows it with its format: an answer has dozens of
+    messages, and Python's own formatter parses each anew."""
+    return tuple((literal, name, form or "") for literal, name, form, _ in Formatter().parse(text))
 
-    def __init__(self, translate: Translate, spell: Spell) -> None:
-        self._translate = translate
-        self._spell = spell
 
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if isinstance(value, Message):
-            return value.render(self._translate, self._spell)
-        if isinstance(value, FieldName):
-            return self._spell(value)
-        if isinstance(value, (list, tuple)):
-            return ", ".join(self.format_field(item, format_spec) for item in value)
-        in_unit = FORMATS.get(format_spec)
-        return in_unit(value) if in_unit else format(value, format_spec)
+def _written(value: Any, form: str, translate: Translate, spell: Spell) -> str:
+    """A parameter: numbers by the unit that the format names, messages in their language."""
+    if isinstance(value, Message):
+        return value.render(translate, spell)
+    if isinstance(value, FieldName):
+        return spell(value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_written(item, form, translate, spell) for item in value)
+    in_unit = FORMATS.get(form)
+    return in_unit(value) if in_unit else format(value, form)

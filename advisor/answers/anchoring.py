@@ -11,7 +11,7 @@ from advisor.answers.asked_anchors import Asked, anchors_of
 from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import Catalog
 from advisor.domain import Observation, Task, Workload
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import AdvisorError, UsageError, one_line
 from models.performance import PerformanceModel
 from models.performance.anchoring import (

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Request
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.places import own_model_path

@@ -1,64 +1,52 @@
-"""Why a prediction is what it is. What that needs is imported when it is asked."""
+"""Why a prediction is what it is. Imported only where somebody asks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from advisor.catalog import Catalog
-from advisor.domain import Candidate, InstancePrediction, Recommendation
+from advisor.domain import InstancePrediction, Recommendation
+from advisor.domain.explanation import Explanation
+from advisor.engine.explaining import explain
+from advisor.render.explaining import explanation_document, explanation_text
 from models.performance import PerformanceModel
 
-if TYPE_CHECKING:
-    from advisor.domain.explanation import Explanation
 
+class Explained(NamedTuple):
+    """An explanation of one instance."""
 
-class Explained:
-    """An explanation of one instance; nothing at all where none was asked for, or none is there."""
+    instance_type: str
+    explanation: Explanation
 
-    def __init__(self, name: str = "", explanation: Explanation | None = None) -> None:
-        self._name = name
-        self._explanation = explanation
-
-    def document(self) -> dict[str, Any] | None:
-        """JSON-ready values, or None."""
-        if self._explanation is None:
-            return None
-        from advisor.render.explaining import explanation_document
-
-        return explanation_document(self._name, self._explanation)
+    def document(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return explanation_document(self.instance_type, self.explanation)
 
     def text(self) -> str:
-        """Lines to follow the answer's own, or none."""
-        if self._explanation is None:
-            return ""
-        from advisor.render.explaining import explanation_text
-
-        return "\n" + explanation_text(self._name, self._explanation)
+        """Lines to follow the answer's own."""
+        return "\n" + explanation_text(self.instance_type, self.explanation)
 
 
-NOTHING = Explained()
-
-
-def explain_answer(answer: Recommendation, catalog: Catalog, model: PerformanceModel) -> Explained:
-    """The chosen spec explained; the nearest one where nothing meets the target."""
-    one = answer.chosen or answer.nearest
-    return NOTHING if one is None else _of_candidate(one, catalog, model)
-
-
-def _of_candidate(one: Candidate, catalog: Catalog, model: PerformanceModel) -> Explained:
-    from advisor.engine.explaining import explain
-
-    instance, disk = one.spec.offer.instance, one.spec.disk
-    each = one.prediction.times(1 / one.spec.count)  # one of them: all have its bottleneck
-    found = explain(catalog, model, instance, disk, one.workload, each)
-    return Explained(instance.name, found)
+def explain_answer(
+    answer: Recommendation, catalog: Catalog, model: PerformanceModel
+) -> Explained | None:
+    """The chosen spec explained; the nearest one where nothing meets the target, if any."""
+    candidate = answer.chosen or answer.nearest
+    if candidate is None:
+        return None
+    instance, disk = candidate.spec.offer.instance, candidate.spec.disk
+    # One of its instances: all have its bottleneck.
+    each = candidate.prediction.times(1 / candidate.spec.count)
+    explanation = explain(catalog, model, instance, disk, candidate.workload, each)
+    return Explained(instance.name, explanation) if explanation else None
 
 
 def explain_instance(
-    one: InstancePrediction, catalog: Catalog, model: PerformanceModel
-) -> Explained:
+    prediction: InstancePrediction, catalog: Catalog, model: PerformanceModel
+) -> Explained | None:
     """The prediction of a named instance explained."""
-    from advisor.engine.explaining import explain
-
-    found = explain(catalog, model, one.instance, one.disk, one.workload, one.prediction)
-    return Explained(one.instance.name, found)
+    explanation = explain(
+        catalog, model, prediction.instance, prediction.disk, prediction.workload,
+        prediction.prediction,
+    )  # fmt: skip
+    return Explained(prediction.instance.name, explanation) if explanation else None

@@ -7,7 +7,7 @@ from typing import Any
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.gpu_names import sheet_names
 from advisor.catalog.gpu_prices import cheapest_by_gpu
-from advisor.catalog.gpus import GpuSheet
+from advisor.catalog.instances import GpuSheet
 from advisor.questions.models import Gpus
 from advisor.questions.requests import region_of
 from advisor.questions.values import GpuFilter

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Task
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import FieldName, Message
 from models.zoo.networks import network_info

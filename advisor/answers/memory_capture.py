@@ -11,7 +11,7 @@ from advisor.answers.measuring import checked_reference
 from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_names
 from advisor.domain import Gpu, Precision, Task
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import MeasuringError, UsageError
 from advisor.questions.fields import wrong
 from advisor.records import replace

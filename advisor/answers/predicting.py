@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.answers.context import Context, with_anchors
-from advisor.answers.explaining import NOTHING, Explained, explain_instance
 from advisor.answers.what_if import WhatIf, asked_of
 from advisor.domain import InstancePrediction, Request
 from advisor.engine import predict_instance
@@ -17,6 +16,9 @@ from advisor.records import replace
 from advisor.render.document import Sources, plain_document
 from advisor.render.predictions import prediction_document, prediction_text
 
+if TYPE_CHECKING:
+    from advisor.answers.explaining import Explained
+
 
 class Predicted(NamedTuple):
     """A prediction with all that is told of it; `curve` is JSON-ready."""
@@ -25,7 +27,7 @@ class Predicted(NamedTuple):
     one: InstancePrediction
     context: Context
     what_if: WhatIf | None = None
-    explained: Explained = NOTHING
+    explained: Explained | None = None
     curve: dict[str, Any] | None = None
 
     @property
@@ -39,15 +41,17 @@ class Predicted(NamedTuple):
 
     def message_document(self) -> dict[str, Any]:
         """The same with its sentences as messages, for those who speak another language."""
+        explanation = self.explained.document() if self.explained else None
         return {
-            **prediction_document(self.request, self.one, self.sources, self.explained.document()),
+            **prediction_document(self.request, self.one, self.sources, explanation),
             "what_if": self.what_if.document() if self.what_if else None,
             "curve": self.curve,
         }
 
     def text(self) -> str:
         """For a terminal."""
-        return prediction_text(self.request, self.one, self.sources) + self.explained.text()
+        explained = self.explained.text() if self.explained else ""
+        return prediction_text(self.request, self.one, self.sources) + explained
 
 
 def predicted(context: Context, question: Predict) -> Predicted:
@@ -67,6 +71,8 @@ def predicted(context: Context, question: Predict) -> Predicted:
     one = replace(one, other_settings=settings_of_instance(one, catalog, model))
     found = Predicted(request, one, context, what_if)
     if question.explain:
+        from advisor.answers.explaining import explain_instance
+
         found = found._replace(explained=explain_instance(one, catalog, model))
     return _with_curve(found, question.curve) if question.curve else found
 

@@ -1,42 +1,40 @@
-"""The cheapest spec that meets a target."""
+"""The cheapest spec that meets a target, and what to relax where nothing does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import json
+from datetime import date
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.answers.context import Context, with_anchors
-from advisor.answers.explaining import NOTHING, Explained, explain_answer
-from advisor.catalog import Catalog
-from advisor.domain import Recommendation, Request
-from advisor.engine import (
-    PerformanceModel,
-    Preparations,
-    decide,
-    recommend,
-    require_fresh_price,
-)
+from advisor.domain import Recommendation
+from advisor.engine import Preparations, no_offer, recommend, require_fresh_price
 from advisor.engine.other_settings import settings_of_candidate
+from advisor.errors import NoOfferError
+from advisor.questions import requests
 from advisor.questions.models import Recommend
-from advisor.questions.requests import today
 from advisor.records import replace
 from advisor.render.document import Sources, plain_document, recommendation_document
 
-# The answer to a request, and the catalogue that it was looked for in.
-Solver = Callable[[Request, Catalog, PerformanceModel], tuple[Recommendation, Catalog]]
+if TYPE_CHECKING:
+    from advisor.answers.explaining import Explained
+
+# Formats of the whole answer; those of `render.exporting` are files that start its spec.
+FORMATS = ("json", "yaml", "csv", "md")
 
 
 class Recommended(NamedTuple):
-    """An answer with all that is told of it."""
+    """An answer with its context, and what was prepared for questions of the same workload."""
 
     answer: Recommendation
     context: Context
-    explained: Explained = NOTHING
+    preparations: Preparations
+    explained: Explained | None = None
     every_rejected: bool = False
 
     @property
     def sources(self) -> Sources:
-        """What it stands on."""
+        """The identities of catalogue and predictor."""
         return self.context.sources()
 
     def document(self) -> dict[str, Any]:
@@ -45,69 +43,90 @@ class Recommended(NamedTuple):
 
     def message_document(self) -> dict[str, Any]:
         """The same with its sentences as messages, for those who speak another language."""
+        explanation = self.explained.document() if self.explained else None
         return recommendation_document(
-            self.answer, self.sources, self.explained.document(), every_rejected=self.every_rejected
+            self.answer, self.sources, explanation, every_rejected=self.every_rejected
         )
 
+    def written(self, name: str) -> str:
+        """The answer in one of `FORMATS`, or its spec in one of `render.exporting`."""
+        if name == "json":
+            return json.dumps(self.document(), indent=2, allow_nan=False) + "\n"
+        if name not in FORMATS:
+            from advisor.render.exporting import export
 
-def solve(
-    request: Request, catalog: Catalog, model: PerformanceModel
-) -> tuple[Recommendation, Catalog]:
-    """The answer of what is known here."""
-    return recommend(request, catalog, model, today=today()), catalog
+            if self.answer.chosen is None:
+                raise NoOfferError(no_offer(self.answer))
+            return export(self.answer.chosen, name)
+        from advisor.render import document, tables  # most answers are none of these
+
+        writers = {
+            "yaml": document.document_yaml,
+            "csv": tables.recommendation_csv,
+            "md": tables.recommendation_markdown,
+        }
+        return writers[name](self.document())
 
 
-def solver_with(known: Preparations) -> Solver:
-    """The same, where questions of one workload follow each other."""
+def recommended(
+    context: Context,
+    question: Recommend,
+    preparations: Preparations | None = None,
+    *,
+    today: date | None = None,
+    relax: bool = True,
+) -> Recommended:
+    """The answer to a question, as of `today`.
 
-    def decide_quickly(
-        request: Request, catalog: Catalog, model: PerformanceModel
-    ) -> tuple[Recommendation, Catalog]:
-        if model is not known.model or catalog is not known.catalog:
-            return solve(request, catalog, model)
-        return decide(request, known.of(request), today=today()), catalog
-
-    return decide_quickly
-
-
-def recommended(context: Context, question: Recommend, solver: Solver = solve) -> Recommended:
-    """The answer to a question, with what to relax where nothing meets them.
+    `preparations` of the same catalogue and model spare most of the work. Where nothing meets the
+    question, finding what to relax takes seconds: without `relax` that is left to `relaxed`.
 
     Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with
-    `strict` `StalePriceError`. What to relax takes seconds: `first_answer` and `with_relaxations`
-    part the two.
+    `strict` `StalePriceError`.
     """
-    return with_relaxations(first_answer(context, question, solver), question)
-
-
-def first_answer(context: Context, question: Recommend, solver: Solver = solve) -> Recommended:
-    """The answer alone, in milliseconds; where nothing meets the question, `with_relaxations`
-    names what would."""
     context, question = with_anchors(context, question)
-    answer, catalog = solver(context.request(question), context.catalog, context.model)
-    settings = settings_of_candidate(answer.chosen, catalog, context.model) if answer.chosen else ()
-    notes = (*context.notes, *answer.warnings)
-    answer = replace(answer, warnings=notes, other_settings=settings)
-    if question.strict and answer.chosen is not None:
-        require_fresh_price(answer.chosen, answer.today)
+    request, today = context.request(question), today or requests.today()
+    if question.live:
+        from advisor.answers.live.checking import recommend_live  # boto3 is imported only here
+
+        answer, catalog = recommend_live(request, context.model, today=today)
+        context = context._replace(catalog=catalog)
+        preparations = Preparations(catalog, context.model)
+    else:
+        if not preparations or not preparations.is_of(context.catalog, context.model):
+            preparations = Preparations(context.catalog, context.model)
+        answer = recommend(request, preparations, today=today)
+    chosen = answer.chosen
+    if question.strict and chosen is not None:
+        require_fresh_price(chosen, today)
+    answer = replace(
+        answer,
+        warnings=(*context.notes, *answer.warnings),
+        other_settings=settings_of_candidate(chosen, context.catalog, context.model)
+        if chosen
+        else (),
+    )
     every = question.explain_rejected
-    found = Recommended(answer, context._replace(catalog=catalog), every_rejected=every)
-    return found if answer.chosen is None else _explained(found, question)
+    result = Recommended(answer, context, preparations, every_rejected=every)
+    if chosen is None:
+        return relaxed(result, question) if relax else result
+    return _explained(result) if question.explain else result
 
 
-def with_relaxations(found: Recommended, question: Recommend) -> Recommended:
+def relaxed(result: Recommended, question: Recommend) -> Recommended:
     """With what would make something answer, where nothing does; else as it is."""
-    if found.answer.chosen is not None:
-        return found
+    if result.answer.chosen is not None:
+        return result
     from advisor.engine.relaxing import relaxations  # most questions have an answer
 
-    answer, (catalog, model, _) = found.answer, found.context
-    answer = replace(answer, relaxations=relaxations(answer, catalog, model))
-    return _explained(found._replace(answer=answer), question)
+    catalog, model, _ = result.context
+    answer = replace(result.answer, relaxations=relaxations(result.answer, catalog, model))
+    result = result._replace(answer=answer)
+    return _explained(result) if question.explain else result
 
 
-def _explained(found: Recommended, question: Recommend) -> Recommended:
-    if not question.explain:
-        return found
-    catalog, model, _ = found.context
-    return found._replace(explained=explain_answer(found.answer, catalog, model))
+def _explained(result: Recommended) -> Recommended:
+    from advisor.answers.explaining import explain_answer
+
+    catalog, model, _ = result.context
+    return result._replace(explained=explain_answer(result.answer, catalog, model))

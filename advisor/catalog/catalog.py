@@ -7,16 +7,12 @@ from datetime import date
 from functools import cached_property
 from typing import NamedTuple
 
-from advisor.catalog.cheapest import Cheapest
-from advisor.catalog.clouds import Cloud
-from advisor.catalog.cpu_only import CpuOnly, cpu_only
+from advisor.catalog.clouds import Cheapest, Cloud, CpuOnly, best_places, cpu_only
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
-from advisor.catalog.gpus import BuiltLate, GpuSheet, read_sheets
-from advisor.catalog.instances import PartialType, read_origins
+from advisor.catalog.instances import BuiltLate, GpuSheet, PartialType, read_origins, read_sheets
 from advisor.catalog.matching import OfferQuery, is_gpu
 from advisor.catalog.prices import Currency, PriceRow, PriceTable
-from advisor.catalog.regional import best_places
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message

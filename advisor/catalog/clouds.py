@@ -1,24 +1,29 @@
-"""One cloud's tables, each read when it is first needed."""
+"""One cloud's tables, each read when it is first needed, and the cheapest of its prices.
+
+There are thousands of types without an accelerator: building each one's record takes longer than
+everything else that a recommendation does, so they are looked at unbuilt."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from advisor.catalog.disk_prices import NOTHING_TOLD, told_prices
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import InstanceTable, Origin, PartialType
 from advisor.catalog.matching import OfferQuery, could_match, matches_instance
 from advisor.catalog.prices import (
+    NOTHING_TOLD,
     Basis,
     Currency,
     Priced,
     PriceRow,
     PriceTable,
     read_bases,
+    told_prices,
 )
 from advisor.domain import Market, Price
 from advisor.records import replace
@@ -215,3 +220,132 @@ def _up_to(limit: float, priced: Priced) -> Priced:
     }
     texts = [text if at in within else "" for at, text in enumerate(priced.texts)]
     return Priced([usd for usd in priced.usd if usd <= limit], texts, priced.first)
+
+
+Place = tuple[Cloud, PriceTable, PriceRow, int]
+# By price, then in an order that no two offers share.
+Ranked = tuple[float, str, str, str, str, Place]
+
+
+def ranked_in_line(
+    cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced
+) -> Iterator[Ranked]:
+    """Every price of a line."""
+    for column, usd in zip(priced.columns, priced.usd, strict=True):
+        yield _ranked(cloud, table, row, column, usd)
+
+
+def _ranked(cloud: Cloud, table: PriceTable, row: PriceRow, column: int, usd: float) -> Ranked:
+    names = (cloud.name, table.region_at(column), row.instance_type, str(row.basis.market))
+    return (usd, *names, (cloud, table, row, column))
+
+
+class Cheapest:
+    """Keeps the `count` cheapest places; ties by cloud, region, type and market."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._kept: list[Ranked] = []
+        self._limit = math.inf
+        self.seen = 0
+
+    def add(self, cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced) -> None:
+        """Look at the prices of one line."""
+        self.seen += len(priced.usd)
+        if min(priced.usd) > self._limit:
+            return
+        for column, price in zip(priced.columns, priced.usd, strict=True):
+            if price <= self._limit:
+                self._kept.append(_ranked(cloud, table, row, column, price))
+        if len(self._kept) > 4 * self._count:
+            self._cut()
+
+    @property
+    def ranked(self) -> list[Ranked]:
+        """The cheapest, in order."""
+        self._cut()
+        return self._kept
+
+    @property
+    def places(self) -> list[Place]:
+        """Where they stand."""
+        return [place for *_, place in self.ranked]
+
+    def _cut(self) -> None:
+        # Two offers never share price, cloud, region, type and market: places are not compared.
+        self._kept.sort(key=lambda one: one[:5])
+        del self._kept[self._count :]
+        if len(self._kept) == self._count:
+            self._limit = self._kept[-1][0]
+
+
+# Regions whose disks are nowhere cheaper than those of the one that is asked about.
+Beaten = Callable[[str], frozenset[str]]
+
+
+def best_places(cloud: Cloud, query: OfferQuery) -> Iterator[Ranked]:
+    """Of each type and market the regions that no other one beats in both the price of the
+    instance and of every disk, cheapest first. Where none sells a priced type any more, its
+    cheapest region, so that it can be rejected by name.
+    """
+    found: dict[tuple[str, Market], list[Ranked]] = {}
+    for table, row, priced in cloud.matching(query):
+        key = (row.instance_type, row.basis.market)
+        found.setdefault(key, []).extend(ranked_in_line(cloud, table, row, priced))
+    for (name, _), places in found.items():
+        offered = cloud.instances.regions_of(name)
+        sold = [one for one in places if _region(one) in offered]
+        yield from _unbeaten(sold or [min(places, key=_order)], cloud.with_dearer_disks)
+
+
+def _unbeaten(places: Iterable[Ranked], beaten: Beaten) -> Iterator[Ranked]:
+    left = sorted(places, key=_order)
+    while left:
+        first, *rest = left
+        gone = beaten(_region(first))
+        left = [one for one in rest if _region(one) not in gone]
+        yield first
+
+
+def _region(one: Ranked) -> str:
+    return one[2]
+
+
+def _order(one: Ranked) -> tuple[float, str, str, str, str]:
+    """No two offers share all of these: places are not compared."""
+    return one[:5]
+
+
+class CpuOnly(NamedTuple):
+    """A type with its price in its cheapest region (of those asked for) and its whole cores;
+    `mark` is nan where nobody measured one."""
+
+    name: str
+    usd_per_hour: float
+    cores: float
+    mark: float
+    cpu_model: str
+
+
+def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
+    """Every type without an accelerator that has facts, a price where it is asked for, and the
+    vCPUs and RAM that are asked for."""
+    for cloud in clouds:
+        sizes, least = _cores(cloud.instances, query), dict[str, float]()
+        for _, row, priced in cloud.scan(query):
+            if row.instance_type in sizes:
+                known = least.get(row.instance_type, priced.usd[0])
+                least[row.instance_type] = min(known, *priced.usd)
+        for name, usd in least.items():
+            model, mark = cloud.instances.cpu_mark(name)
+            yield CpuOnly(name, usd, sizes[name], mark, model)
+
+
+def _cores(instances: InstanceTable, query: OfferQuery) -> dict[str, float]:
+    """Whole cores of the types without an accelerator whose facts are known, by name."""
+    return {
+        name: min(float(vcpus), float(cores))
+        for name, vcpus, cores, memory_mib in instances.without_accelerator
+        if vcpus and cores
+        if int(vcpus) in query.vcpus and int(memory_mib) in query.memory_mib
+    }

@@ -1,14 +1,61 @@
-"""Disks as people write them: gp3:158GiB:6000iops:250MiB/s, or less of it from the right."""
+"""Which disks can be ordered, and which orders are worth a look.
+
+People write an order as gp3:158GiB:6000iops:250MiB/s, or less of it from the right. A disk inside
+the host is part of the instance's price, and empty after a stop.
+
+For the search there is a coarse ladder of rates for each type. Rate is bought with provisioning
+(gp3, io2) or with size (all others). The steps only have to show which types of instance can answer
+at all: `advisor.engine.disks` then looks for the cheapest order between them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.catalog.disk_rules import DiskRule
-from advisor.catalog.local_disks import LOCAL
-from advisor.domain import DiskChoice
+from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType
 from advisor.errors import UsageError, unknown_name
 from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
+
+LOCAL = "instance_store"
+# Space beside the data set, for checkpoints, shuffled copies and the file system itself.
+HEADROOM = 1.2
+# Local disks are known by their random 4 KiB reads alone; IOPS x 4 KiB is a floor of what
+# larger reads reach.
+_IO_KIB = 4
+# A flash drive's own; the catalogue has none of it.
+_LATENCY_SECONDS = 1e-4
+
+
+def local_disk(instance: InstanceType, size_gib: float) -> Disk:
+    """All local disks of the instance, striped; their price is part of the instance's."""
+    has = instance.instance_store_gib
+    if has == 0:
+        raise UsageError(f"{instance.name} has no local disk; use a network disk such as gp3")
+    iops = instance.instance_store_read_iops
+    if iops is None:
+        raise UsageError(
+            f"how fast {instance.name} reads its local disk is not known; use a network disk "
+            "such as gp3"
+        )
+    if not 0 < size_gib <= has:
+        raise UsageError(f"{instance.name} has {has:.0f}GiB of local disk, not {size_gib:g}GiB")
+    rate = DiskRate(
+        type=LOCAL,
+        read_mib_per_second=iops * _IO_KIB / 1024,
+        read_iops=iops,
+        read_latency_seconds=_LATENCY_SECONDS,
+    )
+    return Disk(rate=rate, choice=DiskChoice(type=LOCAL), size_gib=has, binding_limit="volume")
+
+
+def local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None:
+    """The local disk, where it is large enough and its rate is known."""
+    has, needed = instance.instance_store_gib, dataset_gib * HEADROOM
+    if instance.instance_store_read_iops is None or not 0 < needed <= has:
+        return None
+    return local_disk(instance, needed)
 
 
 def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
@@ -65,3 +112,124 @@ def _require_sold(choice: DiskChoice, rule: DiskRule) -> None:
 
 def _is_provisioning(part: str) -> bool:
     return part.lower().endswith("iops") or "/" in part
+
+
+# (IOPS, MiB/s) of gp3; None: what the size includes. Files that lie in no cache take IOPS before
+# they take bandwidth: a photograph is read in several operations.
+_GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
+    (None, None),
+    (8000, 250),
+    (16000, 500),
+    (40000, 1000),
+    (80000, 2000),
+)
+# gp3 gives every IOPS and MiB/s that it has for less than gp2, io1 and io2 do: io2 begins where it
+# ends. 16,000 IOPS of 256 KiB are all the MiB/s that io2 has.
+_IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((16000, None), (256000, None))
+_STEPS = {"gp2": (), "gp3": _GP3_STEPS, "io1": (), "io2": _IO2_STEPS}
+# Where only some types may be had, each has to reach as far as it can.
+_IO_STEPS = tuple((iops, None) for iops in (3000, 8000, 16000, 32000, 64000, 128000, 256000))
+_WIDE_STEPS = {"gp3": _GP3_STEPS, "io1": _IO_STEPS, "io2": _IO_STEPS}
+_MOST_IOPS_OF_GP3 = 80000.0
+_MOST_MIB_PER_SECOND_OF_GP3 = 2000.0
+
+
+def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Iterator[DiskChoice]:
+    """A ladder of orders of one type from the smallest size that holds the data, slowest first.
+
+    Types whose rate grows with their size double it until it no longer does. `wide`: other types
+    may not be had, so that what they would give for less counts too.
+    """
+    if smallest_gib > rule.max_gib:
+        return
+    steps = (_WIDE_STEPS if wide else _STEPS).get(rule.type)
+    if steps is not None:
+        yield from _provisioned(rule, smallest_gib, steps)
+        return
+    size, reached, most = smallest_gib, None, _speed(rule.rate(rule.max_gib))
+    while reached != most:
+        now = _speed(rule.rate(size))
+        if now != reached:  # the smallest sizes of gp2 are all as fast
+            yield DiskChoice(type=rule.type, size_gib=size)
+        size, reached = min(2 * size, rule.max_gib), now
+
+
+def cut_to(
+    instance: InstanceType, choice: DiskChoice, rule: DiskRule, *, wide: bool = False
+) -> DiskChoice | None:
+    """The order without what the instance does not pass on; None where it is not worth a look."""
+    assert choice.size_gib is not None
+    iops, mib_per_second = choice.iops, choice.mib_per_second
+    if iops is not None:
+        limit = instance.ebs_baseline_iops
+        if rule.type == "io2" and not wide and not _passes_on_more_than_gp3(instance):
+            return None
+        iops = min(iops, max(limit or iops, rule.included_iops(choice.size_gib) or 0.0))
+    if mib_per_second is not None:
+        limit = instance.ebs_baseline_mib_per_second or mib_per_second
+        mib_per_second = min(mib_per_second, max(math.ceil(limit), rule.provision_mib_s_min or 0.0))
+    if (iops, mib_per_second) == (choice.iops, choice.mib_per_second):
+        return choice
+    return DiskChoice(
+        type=choice.type, size_gib=choice.size_gib, iops=iops, mib_per_second=mib_per_second
+    )
+
+
+def _passes_on_more_than_gp3(instance: InstanceType) -> bool:
+    return (instance.ebs_baseline_iops or 0.0) > _MOST_IOPS_OF_GP3 or (
+        instance.ebs_baseline_mib_per_second or 0.0
+    ) > _MOST_MIB_PER_SECOND_OF_GP3
+
+
+def undominated(disks: Iterable[Disk]) -> list[Disk]:
+    """Cheapest first, without those that a cheaper one equals in rate, IOPS and latency.
+
+    Of a type whose size buys its rate the first such step stays, where a smaller one did: a size
+    between the two may be cheaper than what equals the step.
+    """
+    kept: list[Disk] = []
+    may_end: set[str] = set()
+    for disk in sorted(disks, key=lambda one: (one.usd_per_hour, one.rate.type)):
+        equalled = any(_at_least(other.rate, disk.rate) for other in kept)
+        if not equalled or (_grows(disk) and disk.rate.type in may_end):
+            kept.append(disk)
+        if equalled:
+            may_end.discard(disk.rate.type)
+        elif _grows(disk):
+            may_end.add(disk.rate.type)
+    return kept
+
+
+def _grows(disk: Disk) -> bool:
+    """Whether the order buys its rate with size alone."""
+    return disk.choice.iops is None and disk.choice.mib_per_second is None
+
+
+def without_slow_steps(disks: Iterable[Disk], rules: Mapping[str, DiskRule]) -> list[Disk]:
+    """Of each type of hard disk only the fastest one: the search shrinks it, and few want it."""
+    kept = list(disks)
+    fastest = {disk.rate.type: disk for disk in kept}
+    return [d for d in kept if rules[d.rate.type].media != "hdd" or d is fastest[d.rate.type]]
+
+
+def _provisioned(
+    rule: DiskRule, smallest_gib: float, steps: Iterable[tuple[float | None, float | None]]
+) -> Iterator[DiskChoice]:
+    for iops, mib_per_second in steps:
+        size = rule.size_for(smallest_gib, iops)
+        if size <= rule.max_gib and (iops or 0.0) <= (rule.provision_iops_max or 0.0):
+            yield DiskChoice(
+                type=rule.type, size_gib=size, iops=iops, mib_per_second=mib_per_second
+            )
+
+
+def _speed(rate: DiskRate) -> tuple[float | None, float | None]:
+    return rate.read_mib_per_second, rate.read_iops
+
+
+def _at_least(other: DiskRate, rate: DiskRate) -> bool:
+    return (
+        (other.read_mib_per_second or 0) >= (rate.read_mib_per_second or 0)
+        and (other.read_iops or 0) >= (rate.read_iops or 0)
+        and (other.read_latency_seconds or 0) <= (rate.read_latency_seconds or 0)
+    )

@@ -10,10 +10,21 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from advisor.catalog.disk_bursts import VolumeBurst, burst_on, volume_burst
-from advisor.catalog.disk_ladder import cut_to, undominated, volumes, without_slow_steps
-from advisor.catalog.disk_orders import parse_choice
-from advisor.catalog.disk_prices import (
+from advisor.catalog.disk_orders import (
+    HEADROOM,
+    LOCAL,
+    cut_to,
+    local_disk,
+    local_if_it_fits,
+    parse_choice,
+    undominated,
+    volumes,
+    without_slow_steps,
+)
+from advisor.catalog.disk_rules import DiskRule, VolumeBurst, burst_on, rule_from, volume_burst
+from advisor.catalog.files import Files
+from advisor.catalog.instances import Origin
+from advisor.catalog.prices import (
     NOTHING_TOLD,
     PriceParts,
     Rows,
@@ -22,10 +33,6 @@ from advisor.catalog.disk_prices import (
     price_parts,
     usd_per_month,
 )
-from advisor.catalog.disk_rules import DiskRule, rule_from
-from advisor.catalog.files import Files
-from advisor.catalog.instances import Origin
-from advisor.catalog.local_disks import HEADROOM, LOCAL, local_disk, local_if_it_fits
 from advisor.domain import (
     HOURS_PER_MONTH,
     LIST,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Protocol
 
-from advisor.catalog.disk_prices import LISTED_COLUMNS
 from advisor.catalog.import_rows import (
     CURRENCIES,
     bad,
@@ -23,6 +22,7 @@ from advisor.catalog.import_rows import (
     plain_text,
 )
 from advisor.catalog.import_tables import SOURCE_COLUMNS, csv_text
+from advisor.catalog.prices import LISTED_COLUMNS
 from advisor.domain import ESTIMATED, LIST, OBSERVED
 from advisor.errors import UsageError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.cloud_view import reaped_lines, status_lines
-from advisor.cli.parameters import Name, Text
+from advisor.cli.questions import Text, output_option
 from advisor.errors import Stopped
 
 if TYPE_CHECKING:
@@ -78,10 +78,6 @@ def template(name: str) -> None:
     click.echo(json.dumps(document(name), indent=1))
 
 
-_output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
 _owner_option = click.option(
     "--owner", type=Text("--owner"), metavar="NAME", help="Only resources of this owner."
 )
@@ -109,7 +105,7 @@ for _command in (guest, policy, template):
 @cloud.command()
 @_owner_option
 @_region_option
-@_output_option
+@output_option
 def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
     """List what the advisor has on AWS, with owner and expiry.
 
@@ -127,7 +123,7 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
 @_owner_option
 @_region_option
-@_output_option
+@output_option
 def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str) -> int:
     """Remove what has expired on AWS. Needs credentials and no local file.
 

@@ -8,8 +8,7 @@ import click
 
 from advisor.answers.comparing import compared
 from advisor.answers.context import load_context
-from advisor.cli.parameters import Name
-from advisor.cli.questions import SectionedCommand, question_options
+from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.models import Compare, Sources
 from advisor.render.comparing import COLUMNS, flat_row
 from advisor.render.tables import records_csv, records_markdown

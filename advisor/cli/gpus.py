@@ -8,8 +8,7 @@ import click
 
 from advisor.answers.gpus import gpus_document_of
 from advisor.catalog import load_catalog
-from advisor.cli.parameters import Name
-from advisor.cli.questions import question_options
+from advisor.cli.questions import Name, question_options
 from advisor.questions.models import Gpus
 from advisor.render.gpus import COLUMNS, flat_row, gpus_text
 from advisor.render.tables import records_csv, records_markdown

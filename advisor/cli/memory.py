@@ -6,8 +6,7 @@ import json
 
 import click
 
-from advisor.cli.parameters import Name
-from advisor.cli.questions import question_options
+from advisor.cli.questions import Name, question_options
 from advisor.questions.models import MemoryQuestion
 
 

@@ -9,8 +9,7 @@ import click
 from advisor.answers.context import load_context
 from advisor.answers.predicting import Predicted, predicted
 from advisor.answers.predicting_gpu import PredictedOnGpu, predicted_on_gpu
-from advisor.cli.parameters import Name
-from advisor.cli.questions import SectionedCommand, question_options
+from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.models import Predict, Sources
 
 

@@ -7,22 +7,17 @@ from contextlib import suppress
 import click
 
 from advisor.answers.context import load_context
-from advisor.answers.formats import TEXTS
-from advisor.answers.recommending import Recommended, recommended, solve
-from advisor.catalog import Catalog
-from advisor.cli.parameters import Name
-from advisor.cli.questions import SectionedCommand, question_options
-from advisor.domain import Recommendation, Request
-from advisor.engine import PerformanceModel, no_offer
+from advisor.answers.recommending import FORMATS, Recommended, recommended
+from advisor.cli.questions import Name, SectionedCommand, question_options
+from advisor.engine import no_offer
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.models import Recommend, Sources
-from advisor.questions.requests import today
-from advisor.render.exporting import FORMATS, export
+from advisor.render.exporting import FORMATS as EXPORTS
 from advisor.render.recommendation import recommendation_text
 
-OUTPUTS = ("table", "json", "yaml", "csv", "md")
+OUTPUTS = ("table", *FORMATS)
 EXPLAINED_IN = ("table", "json", "yaml")
 
 
@@ -34,7 +29,7 @@ EXPLAINED_IN = ("table", "json", "yaml")
     help="Format of the answer.",
 )  # fmt: skip
 @click.option(
-    "--export", "export_to", type=Name("export", FORMATS),
+    "--export", "export_to", type=Name("export", EXPORTS),
     help="Print only a file that starts the recommended spec.",
 )  # fmt: skip
 def recommend(question: Recommend, sources: Sources, output: str, export_to: str | None) -> None:
@@ -49,25 +44,14 @@ def recommend(question: Recommend, sources: Sources, output: str, export_to: str
     """
     _refuse_meaningless(question, output, export_to)
     context = load_context(sources)
-    found = recommended(context, question, solve_live if question.live else solve)
+    found = recommended(context, question)
     chosen = found.answer.chosen
     if export_to is None:
         _print(_written(found, question, output))
     elif chosen is not None:
-        _print(export(chosen, export_to))
+        _print(found.written(export_to))
     if chosen is None:
         raise NoOfferError(no_offer(found.answer))
-
-
-def solve_live(
-    request: Request, _catalog: Catalog, model: PerformanceModel
-) -> tuple[Recommendation, Catalog]:
-    """The verified answer, and the catalogue with what was told; boto3 is imported only here."""
-    from advisor.answers.live.checking import recommend_live
-
-    return recommend_live(
-        request, model, today=today(), say=lambda line: click.echo(line, err=True)
-    )
 
 
 def _refuse_meaningless(question: Recommend, output: str, export_to: str | None) -> None:
@@ -117,5 +101,5 @@ def _written(found: Recommended, question: Recommend, output: str) -> str:
             # Where nobody asked for a number, a screen is enough.
             specs=question.max_results if _is_given("max_results") else None,
         )
-        return text + found.explained.text() + "\n"
-    return TEXTS[output](found)
+        return text + (found.explained.text() if found.explained else "") + "\n"
+    return found.written(output)

@@ -7,8 +7,14 @@ from typing import Any
 
 import click
 
-from advisor.cli.parameters import Day, Name
-from advisor.cli.questions import NOT_IN_REPORTS, SectionedCommand, options_of_kind, question_from
+from advisor.cli.questions import (
+    NOT_IN_REPORTS,
+    Day,
+    Name,
+    SectionedCommand,
+    options_of_kind,
+    question_from,
+)
 from advisor.cli.report_diff import diff
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.parameters import Name
+from advisor.cli.questions import Name
 from advisor.cli.sending import send_option, send_out, targets_of
 from advisor.errors import UsageError
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from advisor.answers.context import load_context
 from advisor.answers.reporting.gathering import Question
@@ -22,7 +23,6 @@ from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.cli.live import is_terminal
 from advisor.cli.questions import NOT_IN_REPORTS
-from advisor.cli.recommend import solve_live
 from advisor.cli.sending import format_of_targets, send_out, targets_of
 from advisor.errors import UsageError
 from advisor.files import require_writable, write_whole
@@ -180,7 +180,7 @@ def _living(one: Question, ask: Ask) -> Question:
         return one
     if ask.as_of not in (None, today()):
         raise UsageError("--live tells today's prices; leave out --date")
-    return one._replace(solver=solve_live)
+    return one._replace(question=replace(one.question, live=True))
 
 
 def command_line(command: str, words: Sequence[str]) -> str:

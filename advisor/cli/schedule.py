@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from advisor.cli.parameters import Name
-from advisor.cli.questions import question_from, question_options
+from advisor.cli.questions import output_option, question_from, question_options
 from advisor.cli.schedule_view import added_text, list_text, one_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
@@ -135,7 +134,7 @@ def _click_command(kind: tuple[str, ...]) -> click.Command:
 
         return fit
     if kind == ("catalog", "refresh"):
-        from advisor.cli.catalog_refresh import refresh
+        from advisor.cli.catalog_updates import refresh
 
         return refresh
     from advisor.cli.sweep import run
@@ -144,10 +143,6 @@ def _click_command(kind: tuple[str, ...]) -> click.Command:
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
 
 
 @click.group()
@@ -179,7 +174,7 @@ def add(asked: ScheduleRequest, command: tuple[str, ...]) -> None:
 
 
 @schedule.command("list")
-@_output_option
+@output_option
 def list_(output: str) -> None:
     """List schedules: next run, result of the last run, cost of this month."""
     from advisor.runs.store.schedules import open_schedules
@@ -199,7 +194,7 @@ def list_(output: str) -> None:
 @click.argument("name")
 @click.option("--runs", "most", type=click.IntRange(1, 1000), default=10, show_default=True,
               help="Number of latest runs to show.")  # fmt: skip
-@_output_option
+@output_option
 def show(name: str, most: int, output: str) -> None:
     """Show one schedule: its runs, their costs, the fits after them and drift."""
     from advisor.runs.store.schedules import open_schedules

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.parameters import Name
-from advisor.cli.questions import FieldType, SectionedCommand, question_options
+from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
 from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
 from advisor.cli.sweep_adaptive import plan_adaptively, print_adaptive, run_adaptively
 from advisor.cli.sweep_simulate import simulate
@@ -41,11 +40,6 @@ if TYPE_CHECKING:
     from advisor.cli.sweep_view import Kept
     from sweeps.driver.runner import Progress
 
-_output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
-
 
 @click.group()
 def sweep() -> None:
@@ -64,7 +58,7 @@ for _command in (status, log, simulate):
 
 @sweep.command(cls=SectionedCommand)
 @question_options(PlannedSweep)
-@_output_option
+@output_option
 def plan(question: PlannedSweep, output: str) -> None:
     """Show the trials that `run` would measure; measures nothing."""
     hourly, data = host_usd_per_hour(question), planned_data(question)
@@ -117,7 +111,7 @@ class _FreshSince(FieldType):
     "--fresh-since", type=_FreshSince(Moment(), "fresh_since"), envvar="ADVISOR_FRESH_SINCE",
     show_envvar=True, help="Repeat trials measured before this time: 2026-11-21T03:00Z.",
 )  # fmt: skip
-@_output_option
+@output_option
 def run(question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str) -> int:
     """Measure the trials that are not measured yet. Run the same command again to continue."""
     if question.on_aws:
@@ -180,7 +174,7 @@ def _followed(
 
 @sweep.command("list", cls=SectionedCommand)
 @question_options(SweepGrid)
-@_output_option
+@output_option
 def list_(question: SweepGrid, output: str) -> None:
     """List the trials of a sweep, or of the whole store, with state and rate."""
     with stored_measurements() as stored:

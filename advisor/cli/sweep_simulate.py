@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.parameters import Name
+from advisor.cli.questions import output_option
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
 from advisor.render.text import table
@@ -50,10 +50,7 @@ if TYPE_CHECKING:
     default="",
     help="Columns that are not part of the configuration.",
 )
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+@output_option
 def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -> None:
     """Replay the search for the cheapest configuration on a table of measured runs.
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.live import is_terminal, live_block
-from advisor.cli.parameters import Name, Positive
-from advisor.cli.questions import SectionedCommand, question_options
+from advisor.cli.questions import Name, Positive, SectionedCommand, question_options
 from advisor.cli.stored import fail_if_damaged, tell_damaged
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
@@ -115,7 +114,7 @@ def _tell_once(trial_ids: list[str] | None, output: str) -> None:
 def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
     """Look until nothing is left; a database that goes away is waited for once it was seen."""
     from sweeps.store import SqlStore, default_database_url
-    from sweeps.watching.secrets import without_secrets
+    from sweeps.watching.logfile import without_secrets
     from sweeps.watching.shared import look_at
 
     found: Snapshot | None = None

@@ -12,8 +12,7 @@ import click
 from msgspec.structs import replace
 
 from advisor.answers.context import Context, load_context
-from advisor.cli.parameters import Name
-from advisor.cli.questions import SectionedCommand, question_options
+from advisor.cli.questions import SectionedCommand, output_option, question_options
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
@@ -36,10 +35,7 @@ _TELL_EVERY_SECONDS = 10.0
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Also write the measurement to a JSONL file."
 )
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+@output_option
 def verify(
     question: Verify, sources: Sources, how: VerificationRun, output: str, out: Path | None
 ) -> None:

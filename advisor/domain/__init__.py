@@ -5,7 +5,6 @@ measured, predicted, priced or printed. Units stand in the field names: MiB is 2
 GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
 """
 
-from advisor.domain.checks import require_positive
 from advisor.domain.comparison import OnGpu, geometric_mean, relative
 from advisor.domain.decision import (
     BatchPoint,
@@ -15,7 +14,6 @@ from advisor.domain.decision import (
     InstancePrediction,
     OtherSetting,
     Recommendation,
-    Rejected,
     Relaxation,
     Request,
     computes_on_cpu,
@@ -36,7 +34,8 @@ from advisor.domain.money import (
     Spec,
 )
 from advisor.domain.observations import STEP_SIGMA, Observation
-from advisor.domain.ranges import ANY, Range
+from advisor.domain.ranges import ANY, Range, require_positive
+from advisor.domain.rejected import LazyRejected, Rejected, nearest_first
 from advisor.domain.results import (
     CUDA,
     MOUNTED,
@@ -98,6 +97,7 @@ __all__ = [
     "InstancePrediction",
     "InstanceType",
     "Latency",
+    "LazyRejected",
     "LimitedBy",
     "Market",
     "Measurement",
@@ -130,6 +130,7 @@ __all__ = [
     "Workload",
     "computes_on_cpu",
     "geometric_mean",
+    "nearest_first",
     "relative",
     "require_positive",
     "without_the_usual",

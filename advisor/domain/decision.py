@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from advisor.domain.checks import require_positive
 from advisor.domain.machines import InstanceType
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
-from advisor.domain.ranges import ANY, Range
+from advisor.domain.ranges import ANY, Range, require_positive
+from advisor.domain.rejected import LazyRejected, Rejected, nearest_first
 from advisor.domain.results import Latency, Prediction
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import (
@@ -177,19 +177,6 @@ class Candidate:
         return self.spec.total_usd_per_hour / (self.prediction.median * 3600) * 1e6
 
 
-class Rejected(NamedTuple):
-    """An instance type that is not recommended, and why, with the number that decided.
-
-    `usd_per_hour` is its cheapest total where that is known: cheaper ones are explained first.
-    A tuple, since an answer has more than a thousand of them.
-    """
-
-    instance_type: str
-    reason: str
-    detail: Text
-    usd_per_hour: float | None = None
-
-
 _REASON = attrgetter("reason")
 
 
@@ -286,6 +273,13 @@ class Recommendation:
     def chosen(self) -> Candidate | None:
         """The cheapest spec that meets the target; without one, the cheapest by sample."""
         return self.ranked[0] if self.ranked else None
+
+    def nearest_rejected(self, most: int | None = None) -> Sequence[Rejected]:
+        """The rejected types, or the first `most` of them, as `nearest_first` orders them."""
+        price = self.chosen.spec.total_usd_per_hour if self.chosen else None
+        if most is not None and isinstance(self.rejected, LazyRejected):
+            return self.rejected.nearest(price, most)
+        return nearest_first(self.rejected, price)[:most]
 
     @property
     def rejected_by_reason(self) -> dict[str, int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 
-from advisor.domain.checks import require_positive
+from advisor.domain.ranges import require_positive
 from advisor.records import dataclass
 
 
@@ -168,3 +169,30 @@ class InstanceType:
             raise ValueError(f"{self.name}: more physical cores than vCPUs")
         if (self.gpu_name is None) != (self.gpu_count == 0):
             raise ValueError(f"{self.name}: a GPU name without a GPU count, or the reverse")
+
+
+def gpu_of_row(row: Mapping[str, str]) -> Gpu:
+    """One row by column name; memory is nominal. `KeyError` or `ValueError` for another table."""
+    sms = row["sms"]
+    return Gpu(
+        name=row["name"],
+        vendor=row["vendor"],
+        architecture=row["architecture"],
+        compute_capability=row["compute_capability"] or None,
+        memory_mib=int(float(row["memory_gib"]) * 1024),
+        memory_gb_per_second=float(row["memory_gb_per_second"]),
+        fp32_tflops=float(row["fp32_tflops"]),
+        tf32_tflops=number_of(row["tf32_tflops"]),
+        fp16_tflops=number_of(row["fp16_tflops"]),
+        bf16_tflops=number_of(row["bf16_tflops"]),
+        sms=int(sms) if sms else None,
+        l2_mib=number_of(row["l2_mib"]),
+        boost_mhz=number_of(row["boost_mhz"]),
+        watts=number_of(row["watts"]),
+        sources=f"{row['sources']} ({row['confidence']} confidence)",
+    )
+
+
+def number_of(cell: str) -> float | None:
+    """An empty cell is unknown."""
+    return float(cell) if cell else None

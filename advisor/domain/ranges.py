@@ -1,9 +1,28 @@
-"""What may be from one number to another."""
+"""What a record takes as a number: above zero, or from one to another."""
 
 from __future__ import annotations
 
-from advisor.domain.checks import require_positive
+import math
+import sys
+
 from advisor.records import dataclass
+
+
+def require_positive(**values: float | None) -> None:
+    """Refuse what is not a finite number above zero; None means unknown and passes."""
+    for name, value in values.items():
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a number above 0, not {value!r}")
+
+
+def is_positive(value: object) -> bool:
+    """Whether a number out of somebody's file is finite and above 0; true and "1" are none.
+
+    JSON has whole numbers that no float can hold: they are not finite here.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return 0 < value <= sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.domain.checks import require_positive
 from advisor.domain.machines import Resources
+from advisor.domain.ranges import require_positive
 from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status
 from advisor.domain.workload import Workload, without_the_usual
 from advisor.records import dataclass, field, replace

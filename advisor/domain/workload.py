@@ -1,4 +1,4 @@
-"""What is computed: a data set's profile and a workload over it."""
+"""What is computed: a network, a data set's profile, and a workload over it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from advisor.domain.checks import require_positive
+from advisor.domain.ranges import require_positive
 from advisor.domain.words import DataKind, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.records import dataclass
 
@@ -121,3 +121,8 @@ def without_the_usual(workload: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in workload.items()
         if value != _USUAL.get(name, nothing)
     }
+
+
+def is_own(reference: str) -> bool:
+    """Whether this names a file (`net.py:build`, `net.py`) and not a network of the zoo."""
+    return reference.endswith(".py") or ".py:" in reference

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from advisor.catalog.matching import ECC_SHARE
-from advisor.catalog.quotas import CLOUD, quota_code
+from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range, Request
 from advisor.engine.limits import most_count
 from advisor.engine.model import Floats

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.catalog.quotas import most_startable
+from advisor.catalog.support import most_startable
 from advisor.domain import (
     Candidate,
     DataKind,

@@ -30,8 +30,9 @@ def no_offer(answer: Recommendation) -> Message:
     if nearest is None:
         return Message("{none}; {hint}", none=_none_of(answer, where), hint=_hint(answer, enough))
     ways = enough or _of_nearest(request, nearest)
+    named = any(each.option == "--max-count" for way in answer.relaxations for each in way.changes)
     missed = _missed(request, nearest)
-    count = None if missed else count_that_would_do(request, nearest)
+    count = None if missed or named else count_that_would_do(request, nearest)
     if count is not None:
         ways.append(Message("--max-count to {count}", count=count))
     if answer.beyond_price is not None and not enough:

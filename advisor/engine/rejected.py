@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from math import inf
 from typing import Any, NamedTuple, overload
 
-from advisor.domain import Rejected, Request
+import numpy as np
+
+from advisor.domain import LazyRejected, Rejected, Request, nearest_first
 from advisor.engine.limits import TOO_SLOW, turned_down
 from advisor.engine.prepared import CpuTypes
 from advisor.engine.table import Table
@@ -35,29 +38,63 @@ class SlowCpus(NamedTuple):
 
     def rejected(self) -> Iterator[Rejected]:
         """One record each."""
+        return map(self.record, self.places)
+
+    def record(self, place: int) -> Rejected:
+        """The type at a place, as rejected."""
         each = " each" if self.instances > 1 else ""
         wanted = f"{format_rate(self.wanted / self.instances)}{each}"
-        most = self.cpus.most
-        for place in self.places:
-            one = self.cpus.types[place]
-            yield Rejected(one.name, TOO_SLOW, _cpu_bound(one.cores, float(most[place]), wanted),
-                           one.usd_per_hour)  # fmt: skip
+        cpu = self.cpus.types[place]
+        detail = _cpu_bound(cpu.cores, float(self.cpus.most[place]), wanted)
+        return Rejected(cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
+
+    def near(self, price: float | None, most: int) -> Sequence[int]:
+        """Places among which the `most` nearest to a price are; without one, the cheapest."""
+        if price is None:
+            return self.places[:most]
+        usd = self.cpus.usd[self.places]  # rising
+        below = int(np.searchsorted(usd, price))
+        first = max(0, below - most)
+        if below:  # of types that cost the same none is left out
+            first = int(np.searchsorted(usd, usd[first]))
+        return self.places[first : below + most]
+
+
+class _Entry(NamedTuple):
+    """What a rejected type is ordered by; `source` makes its record, from a row where it is one of
+    a table or of the types without an accelerator."""
+
+    usd_per_hour: float | None
+    instance_type: str
+    reason: str
+    source: Rejected | Missed | SlowCpus
+    row: int = 0
+
+    def record(self) -> Rejected:
+        """The record itself."""
+        match self.source:
+            case Missed(request, table, _):
+                return turned_down(request, table, self.row, self.reason)
+            case SlowCpus():
+                return self.source.record(self.row)
+            case _:
+                return self.source
 
 
 def _cpu_bound(cores: float, rate: float, wanted: str) -> Message:
     if cores == 1:
         return Message(
-            "its core computes at most {rate:rate}/s (median, without decoding), below {wanted}/s",
+            "its core computes at most {rate:rate}/s (median), below {wanted}/s",
             code="cpu_bound", rate=rate, wanted=wanted,
         )  # fmt: skip
     return Message(
-        "its {cores:g} cores compute at most {rate:rate}/s (median, without decoding), below "
+        "its {cores:g} cores compute at most {rate:rate}/s (median), below "
         "{wanted}/s",
         code="cpu_bound", cores=cores, rate=rate, wanted=wanted,
     )  # fmt: skip
 
 
-class Rejections(Sequence[Rejected]):
+class Rejections(LazyRejected):
     """The cheapest first, those without a price last."""
 
     def __init__(
@@ -72,6 +109,21 @@ class Rejections(Sequence[Rejected]):
         counts.update(reason for missed in self._missed for _, reason in missed.rows)
         counts[TOO_SLOW] += sum(len(slow.places) for slow in self._slow)
         return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
+
+    def nearest(self, price: float | None, most: int) -> list[Rejected]:
+        """The `most` nearest to a price, as `nearest_first` orders them, and no other record."""
+        entries = [_Entry(each.usd_per_hour, each.instance_type, each.reason, each)
+                   for each in self._listed]  # fmt: skip
+        for missed in self._missed:
+            usd, names, kinds = missed.table.usd, missed.table.names, missed.table.kind
+            entries += [_Entry(float(usd[row]), names[kinds[row]], reason, missed, row)
+                        for row, reason in missed.rows]  # fmt: skip
+        for slow in self._slow:
+            types = slow.cpus.types
+            entries += [_Entry(types[place].usd_per_hour, types[place].name, TOO_SLOW, slow, place)
+                        for place in slow.near(price, most)]  # fmt: skip
+        entries.sort(key=_by_price)
+        return [entry.record() for entry in nearest_first(entries, price)[:most]]
 
     def __len__(self) -> int:
         return sum(self.counts.values())
@@ -99,8 +151,11 @@ class Rejections(Sequence[Rejected]):
                       for at, reason in missed.rows]  # fmt: skip
         for slow in self._slow:
             found += slow.rejected()
-        priced = [one for one in found if one.usd_per_hour is not None]
-        priced.sort(key=lambda one: (one.usd_per_hour, one.instance_type))
-        others = [one for one in found if one.usd_per_hour is None]
-        others.sort(key=lambda one: one.instance_type)
-        return (*priced, *others)
+        found.sort(key=_by_price)
+        return tuple(found)
+
+
+def _by_price(rejected: Rejected | _Entry) -> tuple[float, str]:
+    """The cheapest first; those without a price last."""
+    usd = rejected.usd_per_hour
+    return inf if usd is None else usd, rejected.instance_type

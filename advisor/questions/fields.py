@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib, parse_number

@@ -13,8 +13,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from advisor.catalog import Catalog
-from advisor.catalog.local_disks import LOCAL
-from advisor.catalog.quotas import CLOUD, VcpuQuota, parse_quota
+from advisor.catalog.disk_orders import LOCAL
+from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import (
     ANY,
     DataKind,
@@ -27,7 +27,7 @@ from advisor.domain import (
     Task,
     Tf32,
 )
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.questions.datasets import dataset_for

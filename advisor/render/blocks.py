@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from math import inf, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import (
@@ -25,7 +25,6 @@ from advisor.domain import (
     InstanceType,
     Latency,
     OtherSetting,
-    Precision,
     Prediction,
     Price,
     Recommendation,
@@ -44,13 +43,20 @@ if TYPE_CHECKING:
 BOUNDS = ("lower", "median", "upper")
 # So many rejected types are named where nobody wants them all.
 NEAREST_REJECTED = 10
-# Reasons of types that run the workload and still do not answer.
-RAN = frozenset(
-    {
-        "too_slow", "latency", "too_long", "over_max_cost", "over_max_price", "no_interval",
-        "gpu_memory", "memory", "no_disk", "quota",
-    }
-)  # fmt: skip
+# Why types are not recommended, as people say it after a number; others are their code's words.
+REASONS = {
+    "latency": "over the latency limit",
+    "too_long": "over the time limit",
+    "over_max_cost": "over the budget of the run",
+    "over_max_price": "over the price limit",
+    "no_interval": "without a calibrated interval",
+    "gpu_memory": "with too little GPU memory",
+    "memory": "with too little RAM",
+    "no_disk": "without a fitting disk",
+    "no_price": "without a price",
+    "quota": "beyond the quota",
+    "facts_missing": "with missing facts",
+}
 RISKS = ("very low", "low", "medium", "high", "very high")
 # Least lower bound over the median of each risk but the highest.
 _RISK_SHARES = (0.95, 0.85, 0.6, 0.4)
@@ -256,6 +262,14 @@ def pareto_block(candidate: Candidate) -> dict[str, Any]:
     }
 
 
+def counts_text(counts: Mapping[str, int]) -> str:
+    """'1,317 too slow, 7 with missing facts': how many types each reason took out."""
+    return ", ".join(
+        f"{count:,} {REASONS.get(reason, reason.replace('_', ' '))}"
+        for reason, count in counts.items()
+    )
+
+
 def rejected_block(rejected: Rejected) -> dict[str, Any]:
     """A type that is not recommended, and why."""
     return {
@@ -264,28 +278,6 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
         "detail": rejected.detail,
         "usd_per_hour": rejected.usd_per_hour,
     }
-
-
-def nearest_rejected(answer: Recommendation) -> list[Rejected]:
-    """The rejected types, nearest to the answer first: cheaper ones before dearer ones, those that
-    run the workload and miss a limit before those that cannot run it, then by how little their
-    price differs from the answer's. Where nothing answers, the cheapest of each reason leads:
-    hundreds that are too slow would hide the few that lack a disk.
-    """
-    if answer.chosen is None:
-        rising = sorted(answer.rejected, key=lambda one: (one.reason not in RAN, _usd(one)))
-        first = {rejected.reason: rejected for rejected in reversed(rising)}
-        return sorted(rising, key=lambda rejected: first[rejected.reason] is not rejected)
-    price = answer.chosen.spec.total_usd_per_hour
-    return sorted(
-        answer.rejected,
-        key=lambda one: (_usd(one) >= price, one.reason not in RAN, abs(_usd(one) - price)),
-    )
-
-
-def _usd(rejected: Rejected) -> float:
-    """Infinite where its price is not known: then it is not cheaper."""
-    return inf if rejected.usd_per_hour is None else rejected.usd_per_hour
 
 
 def relaxation_block(relaxation: Relaxation) -> dict[str, Any]:
@@ -359,25 +351,50 @@ def _borderline_block(request: Request, call: CloseCall) -> dict[str, Any]:
     }
 
 
+# What `advisor verify` takes for granted, by option.
+_USUAL = {
+    "--precision": "fp32",
+    "--stack": "eager",
+    "--memory-format": "contiguous",
+    "--tf32": "convolutions",
+    "--dataset": IMAGENET.name,
+    "--confidence": "0.9",
+    "--cloud": "aws",
+    "--market": "on-demand",
+}
+
+
 def verify_command(request: Request, candidate: Candidate) -> str:
     """What to type on an instance of the candidate's type: the question, made definite."""
+    spec, dataset = candidate.spec, request.dataset.name
+    instance = spec.offer.instance
     options = {
-        "--task": str(request.task),
+        "--task": request.task,
         "--model": request.network,
-        "--target-throughput": f"{(request.target_throughput or 0.0) / candidate.spec.count:g}",
-        "--instance": candidate.spec.offer.instance.name,
-        "--disk": str(candidate.spec.disk.choice),
-        "--batch-size": str(candidate.workload.batch_size),
+        "--target-throughput": f"{(request.target_throughput or 0.0) / spec.count:g}",
+        "--instance": instance.name,
+        "--disk": spec.disk.choice,
+        "--batch-size": candidate.workload.batch_size,
+        "--precision": request.precision,
+        "--input": request.input,
+        "--stack": request.stack,
+        "--memory-format": request.memory_format,
+        "--tf32": request.tf32,
+        # Images of one's own lie in a folder; what has a name alone is a known data set.
+        "--data" if "/" in dataset else "--dataset": dataset,
+        "--confidence": f"{request.confidence:g}",
+        "--cloud": instance.cloud,
+        "--region": None if spec.offer.region == "us-east-1" else spec.offer.region,
+        "--market": spec.offer.market,
     }
-    if request.precision is not Precision.FP32:
-        options["--precision"] = str(request.precision)
-    if candidate.spec.offer.instance.gpu_count > 1 and request.task is not Task.PREPROCESSING:
-        options["--max-gpus"] = "1"
-    if request.dataset != IMAGENET:
-        # Images or text of one's own lie in a folder; what has a name alone is a known data set.
-        option = "--data" if "/" in request.dataset.name else "--dataset"
-        options[option] = request.dataset.name
-    return " ".join(["advisor verify", *(f"{k} {shlex.quote(v)}" for k, v in options.items())])
+    if instance.gpu_count > 1 and request.task is not Task.PREPROCESSING:
+        options["--max-gpus"] = 1
+    given = {
+        name: str(value)
+        for name, value in options.items()
+        if value is not None and str(value) != _USUAL.get(name)
+    }
+    return " ".join(["advisor verify", *(f"{k} {shlex.quote(v)}" for k, v in given.items())])
 
 
 def price_answer_block(answer: PriceAnswer) -> dict[str, Any]:

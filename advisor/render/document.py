@@ -14,7 +14,6 @@ from advisor.render.blocks import (
     borderline_blocks,
     candidate_block,
     live_block,
-    nearest_rejected,
     other_setting_blocks,
     pareto_block,
     rejected_block,
@@ -57,7 +56,7 @@ def recommendation_document(
     """The whole answer; see `plain` for what JSON can hold.
 
     `explanation` is of the recommended spec, or of the nearest where nothing meets the target.
-    `rejected` names the nearest types (`nearest_rejected`), or every one.
+    `rejected` names the nearest types (`Recommendation.nearest_rejected`), or every one.
     """
     most = None if every_rejected else NEAREST_REJECTED
     candidates = [candidate_block(candidate) for candidate in answer.ranked]
@@ -75,7 +74,7 @@ def recommendation_document(
         "recommendation": candidates[0] if candidates else None,
         "nearest": candidate_block(answer.nearest) if answer.nearest else None,
         "alternatives": candidates[1:],
-        "rejected": [rejected_block(rejected) for rejected in nearest_rejected(answer)[:most]],
+        "rejected": [rejected_block(rejected) for rejected in answer.nearest_rejected(most)],
         "rejected_counts": answer.rejected_by_reason,
         "close_calls": borderline_blocks(answer),
         "live": live_block(answer.live),

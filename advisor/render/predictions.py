@@ -88,7 +88,7 @@ def _total_price_block(answer: InstancePrediction) -> dict[str, Any] | None:
 def prediction_text(request: Request, answer: InstancePrediction, sources: Sources) -> str:
     """A few lines for a terminal."""
     prediction, price, usd = answer.prediction, answer.price, answer.total_usd_per_hour
-    total = "price unknown" if usd is None else f"{format_usd(usd)}/h"
+    total = "no price" if usd is None else f"{format_usd(usd)}/h"
     priced = price_text(request.market, price) if price else ""
     where = f"   {answer.region}, {request.market}" if answer.region else ""
     on_cpu = computes_on_cpu(answer.instance, answer.workload)

@@ -17,7 +17,7 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.render.blocks import nearest_rejected, rate_unit, verify_command
+from advisor.render.blocks import counts_text, rate_unit, verify_command
 from advisor.render.document import Sources
 from advisor.render.text import (
     INDENT,
@@ -85,17 +85,18 @@ def recommendation_text(
     foot += wrapped("Warning", answer.warnings, 2 if front else 3)
     most = REJECTED_BESIDE_BORDERLINE if borderline else SHOWN_REJECTED
     most -= bool(answer.other_settings)
-    most = max(0, min(most, LINES - len(head) - len(foot) - 2))
+    room = LINES - len(head) - len(foot) - 2
     if front:
         most = 0  # it tells more of what is cheaper
         front = front if all_rejected else [*front, ""]
-    tail = front + _rejections(answer, None if all_rejected else most) + foot
+    rejected = _every_rejection(answer) if all_rejected else _rejections(answer, most, room)
+    tail = front + rejected + foot
     # A blank line and a header stand above the alternatives.
     left = max(0, LINES - len(head) - len(tail) - 2)
     room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
     shown = max(0, room if specs is None else specs - 1)
     lines = head + _alternatives(answer.ranked[: 1 + shown]) + tail
-    return "\n".join(lines if all_rejected else map(_clip, lines))
+    return "\n".join(lines)
 
 
 def _headline(chosen: Candidate, sources: Sources) -> list[str]:
@@ -153,27 +154,28 @@ def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
     shown = ranked[1:]
     if not shown:
         return []
-    rows = [
-        [
-            "  " + candidate.spec.name,
-            short_gpu_text(candidate),
-            short_disk_text(candidate.spec.disk),
-            format_usd(candidate.spec.total_usd_per_hour),
-            *_rate_and_cost(candidate),
-        ]
-        for candidate in shown
-    ]
+    costs = [_rate_and_cost(candidate) for candidate in shown]
     rates = rate_columns(shown[0].prediction.confidence)
-    header = ["Alternatives", "gpu", "disk", "per hour"]
-    header += [rates[0], "run takes", "per run"] if shown[0].run else [*rates, "per 1M"]
-    right = range(3, len(header))
-    places = place_texts(ranked)[1:]
-    if places:
-        header, rows = [*header, "region"], _with_cells(rows, places)
-    bound = _with_cells(rows, [str(candidate.prediction.bottleneck) for candidate in shown])
-    lines = table([*header, "bound by"], bound, right)
-    too_wide = places and max(map(len, lines)) > WIDTH
-    return ["", *(table(header, rows, right) if too_wide else lines)]
+    names = [rates[0], "run takes", "per run"] if shown[0].run else [*rates, "per 1M"]
+    columns = {
+        "Alternatives": [f"  {candidate.spec.name}" for candidate in shown],
+        "gpu": [short_gpu_text(candidate) for candidate in shown],
+        "disk": [short_disk_text(candidate.spec.disk) for candidate in shown],
+        "per hour": [format_usd(candidate.spec.total_usd_per_hour) for candidate in shown],
+        **dict(zip(names, zip(*costs, strict=True), strict=True)),
+        "region": place_texts(ranked)[1:],
+        "bound by": [str(candidate.prediction.bottleneck) for candidate in shown],
+    }
+    if not columns["region"]:
+        del columns["region"]
+    for name in ("bound by", "gpu", "disk", ""):
+        right = [at for at, each in enumerate(columns) if each in ("per hour", *names)]
+        lines = table(list(columns), list(zip(*columns.values(), strict=True)), right)
+        # What ranks them stays; what has no room is left out.
+        if max(map(len, lines)) <= WIDTH or not name:
+            break
+        del columns[name]
+    return ["", *lines]
 
 
 def _with_cells(rows: Sequence[list[str]], cells: Sequence[str]) -> list[list[str]]:
@@ -199,8 +201,8 @@ def _front(answer: Recommendation, most: int) -> list[str]:
         return []
     shown = thinned(answer.pareto, most)
     lower = f"{lower_name(shown[0].prediction.confidence)}/s"
-    header = [f"Pareto front ({len(answer.pareto)})", "gpu", "disk", "batch", "per hour", lower]
-    header.append("per 1M")
+    title = f"Pareto front ({len(shown)} of {len(answer.pareto)})"
+    header = [title, "gpu", "disk", "batch", "per hour", lower, "per 1M"]
     rows = [
         [
             f"  {candidate.spec.offer.instance.name}",
@@ -240,7 +242,7 @@ def _relaxations(answer: Recommendation) -> list[str]:
     rows = [
         [
             "  " + " ".join(map(_change_text, relaxation.changes)),
-            relaxation.gives.spec.offer.instance.name,
+            relaxation.gives.spec.name,
             format_usd(relaxation.gives.spec.total_usd_per_hour),
             lower_text(relaxation.gives.prediction.lower),
         ]
@@ -295,22 +297,30 @@ def _folded_command(command: str, width: int) -> list[str]:
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
-def _rejections(answer: Recommendation, most: int | None) -> list[str]:
-    """The `most` nearest ones that would cost less; all, however dear, where it is None."""
-    chosen, shown = answer.chosen, nearest_rejected(answer)
-    counts = ", ".join(f"{count} {reason}" for reason, count in answer.rejected_by_reason.items())
-    title = f"Rejected {len(shown)}: {counts}"
-    if most is not None:
-        title = f"Why not ({counts})"
-        if chosen is not None:
-            limit = chosen.spec.total_usd_per_hour
-            shown = [
-                one for one in shown if one.usd_per_hour is not None and one.usd_per_hour < limit
-            ]
-            title = f"Cheaper, but ({len(shown)} in all)"
-        above = {call.candidate.spec.offer.instance.name for call in answer.close_calls[:1]}
-        shown = [one for one in shown if one.instance_type not in above][:most]
-    return ["", title, *map(_rejection, shown)] if shown else []
+def _every_rejection(answer: Recommendation) -> list[str]:
+    shown, counts = answer.nearest_rejected(), counts_text(answer.rejected_by_reason)
+    return ["", f"Rejected {len(shown):,}: {counts}", *map(_rejection, shown)] if shown else []
+
+
+def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
+    """The nearest ones that would cost less: `most` of them, in `room` lines."""
+    chosen, shown = answer.chosen, answer.nearest_rejected()
+    title = f"Rejected: {counts_text(answer.rejected_by_reason)}"
+    if chosen is not None:
+        limit = chosen.spec.total_usd_per_hour
+        shown = [
+            rejected
+            for rejected in shown
+            if rejected.usd_per_hour is not None and rejected.usd_per_hour < limit
+        ]
+        title = f"Cheaper, but rejected ({len(shown):,}; nearest in price first)"
+    above = {call.candidate.spec.offer.instance.name for call in answer.close_calls[:1]}
+    lines: list[str] = []
+    for rejected in [one for one in shown if one.instance_type not in above][:most]:
+        more = textwrap.wrap(_rejection(rejected), WIDTH, subsequent_indent="    ")
+        if len(lines) + len(more) <= room:
+            lines += more
+    return ["", title, *lines] if lines else []
 
 
 def _rejection(rejected: Rejected) -> str:
@@ -345,7 +355,3 @@ def _live_price(checked: LiveChecked) -> str:
         return f"{format_usd(now.usd_per_hour)}/h (unknown before)"
     was = f"was {format_usd(before.usd_per_hour)}" if checked.answer.changed else "as known"
     return f"{format_usd(now.usd_per_hour)}/h ({was})"
-
-
-def _clip(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."

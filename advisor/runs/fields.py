@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.quantities import parse_memory_mib

@@ -17,7 +17,7 @@ from typing import Annotated, TypeVar
 from msgspec.structs import replace
 
 from advisor.domain import MEASURABLE_PRECISIONS, CacheState, Precision, Task
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message, option_name
 from advisor.questions.fields import About, Choice, File, Flag, Kind, Number, Text, Texts, wrong

@@ -30,7 +30,7 @@ from advisor.runs.store.schedules import ScheduleBook
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, plan_sweep, sweep_runs_here
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from sweeps.watching.shared import look_at
 
 if TYPE_CHECKING:

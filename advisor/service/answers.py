@@ -21,6 +21,7 @@ JSON = "application/json"
 _CACHED = "private, max-age=60"
 _RETRY_SECONDS = 1
 T = TypeVar("T")
+Document = Mapping[str, Any]
 
 
 class Threads:
@@ -60,18 +61,23 @@ def context_of(request: Request) -> Context:
     return context
 
 
+def document_json(document: Document) -> bytes:
+    """A document as JSON, its messages in English: computed in a thread."""
+    return msgspec.json.encode(document, enc_hook=_english)
+
+
+def _english(value: object) -> str:
+    if isinstance(value, Message):
+        return str(value)
+    raise NotImplementedError
+
+
 def json_answer(
-    document: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    content: Document | bytes, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """A document as JSON."""
-    return encoded_answer(msgspec.json.encode(document), status, headers)
-
-
-def encoded_answer(
-    content: bytes, status: int = 200, headers: Mapping[str, str] | None = None
-) -> Response:
-    """JSON that a thread encoded."""
-    return Response(content, status_code=status, media_type=JSON, headers=dict(headers or {}))
+    """JSON that a thread encoded, or a small document."""
+    body = content if isinstance(content, bytes) else document_json(content)
+    return Response(body, status_code=status, media_type=JSON, headers=dict(headers or {}))
 
 
 def etag_of(*parts: str) -> str:

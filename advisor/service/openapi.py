@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any
@@ -17,6 +17,7 @@ from advisor.answers.context import Context
 from advisor.questions import models
 from advisor.questions.reading import schema_of
 from advisor.runs.questions import NewSweep, ScheduleRequest
+from advisor.service.answers import document_json
 
 # The names of the questions' schemas here.
 QUESTIONS: Mapping[type[models.Question], str] = {
@@ -47,8 +48,14 @@ DOCUMENTS = {
     "Schedule": "schedule",
     "Schedules": "schedules",
 }
-# Whose example is computed when the description is read, by the name of the answer.
+# The type that examples name.
+SHOWN_TYPE = "g4dn.xlarge"
+# A list of an example shows so many of its things: an answer may name hundreds.
+_SHOWN = 2
+# The name of an answer's example, which is computed when the description is read.
 _EXAMPLE = "x-advisor-example"
+# A real answer, of the very catalogue and model that answer.
+Example = Callable[[Context], Mapping[str, Any]]
 _ABOUT = (
     "The cheapest cloud instance and disk that will really reach a throughput, with an interval "
     "and the bottleneck. The same fields and the same answers as the command line's."
@@ -108,11 +115,14 @@ def problem(when: str) -> dict[str, Any]:
     return {"description": when, "content": content}
 
 
-def described(schema: str, example: str | None = None) -> dict[int | str, dict[str, Any]]:
-    """Responses of a route whose answer is of `schema`, and is the document called `example`."""
+def described(
+    schema: str, name: str = "", example: Example | None = None
+) -> dict[int | str, dict[str, Any]]:
+    """Responses of a route whose answer is of `schema`; `example` under a name of its own."""
     content: dict[str, Any] = {"schema": _reference(schema)}
     if example is not None:
-        content[_EXAMPLE] = example
+        content[_EXAMPLE] = name
+        _examples[name] = example
     answer = {"description": HTTPStatus.OK.phrase, "content": {"application/json": content}}
     return {200: answer, **refusals()}
 
@@ -161,8 +171,9 @@ def _body(content: Mapping[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
-# Bodies that are records, filled in as routes are declared.
+# Bodies that are records, and examples, filled in as routes are declared.
 _records: dict[str, type] = {}
+_examples: dict[str, Example] = {}
 
 
 def _reference(schema: str) -> dict[str, str]:
@@ -240,6 +251,10 @@ def _describe_once(operation: dict[str, Any]) -> None:
 def _add_example(content: dict[str, Any], context: Context | None) -> None:
     name = content.pop(_EXAMPLE, None)
     if name is not None and context is not None:
-        from advisor.service.examples import example_of  # answers questions, few read it
+        content["example"] = _short(json.loads(document_json(_examples[name](context))))
 
-        content["example"] = example_of(name, context)
+
+def _short(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _short(item) for key, item in value.items()}
+    return [_short(item) for item in value[:_SHOWN]] if isinstance(value, list) else value

@@ -37,7 +37,7 @@ def cursor_of(first: int, edition: str) -> str:
     return base64.urlsafe_b64encode(f"{edition}:{first}".encode()).decode().rstrip("=")
 
 
-def link_header(request: Request, first: int, count: int, total: int, edition: str) -> str:
+def link_header(request: Request, first: int, count: int, edition: str, total: int) -> str:
     """`first`, `prev` and `next`, as far as there are such pages."""
     places = {"first": 0}
     if first > 0:

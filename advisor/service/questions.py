@@ -1,4 +1,4 @@
-"""A question as two routes: POST with a JSON body, GET with the same fields as a link."""
+"""A question as routes: POST with a JSON body, GET with the same fields as a link."""
 
 from __future__ import annotations
 
@@ -9,46 +9,59 @@ from typing import Any, Generic, TypeVar
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from advisor.answers.context import Context
 from advisor.questions.models import Question
-from advisor.questions.reading import parameters_of
-from advisor.service.answers import encoded_answer
+from advisor.questions.reading import from_values, parameters_of
+from advisor.service.answers import Document, context_of, document_json, json_answer, threads_of
 from advisor.service.bodies import question_in_body, question_in_link
 from advisor.service.openapi import described, question_body
 
 Q = TypeVar("Q", bound=Question)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRoutes(Generic[Q]):
-    """`path` under /v1, the question that it takes, what answers it as JSON, the answer's schema in
-    OpenAPI, and a question whose answer is the example."""
+    """`path` under /v1, the question that it takes, its answer's document, and that document's
+    schema in OpenAPI. `answer` is for what needs more than one call of `document` in a thread.
+    Slow questions keep no quick one waiting."""
 
     path: str
     kind: type[Q]
-    answer: Callable[[Request, Q], Awaitable[bytes]]
+    document: Callable[[Context, Q], Document]
     schema: str
     about: str
     example: Mapping[str, Any]
+    is_slow: bool = False
+    answer: Callable[[Request, Q], Awaitable[bytes]] | None = None
 
     def add_to(self, router: APIRouter) -> None:
         """Both routes."""
         name = self.path.strip("/")
+        responses = described(self.schema, name, self._example)
         router.add_api_route(
             self.path, self._posted, methods=["POST"], operation_id=name, summary=self.about,
-            responses=described(self.schema, name),
-            openapi_extra=question_body(self.kind, self.example),
+            responses=responses, openapi_extra=question_body(self.kind, self.example),
         )  # fmt: skip
         router.add_api_route(
             self.path, self._linked, methods=["GET"], operation_id=f"{name}_by_link",
             summary=f"{self.about} By a link: the fields are query parameters.",
-            responses=described(self.schema, name),
-            openapi_extra={"parameters": parameters_of(self.kind)},
+            responses=responses, openapi_extra={"parameters": parameters_of(self.kind)},
         )  # fmt: skip
 
     async def _posted(self, request: Request) -> Response:
-        question = await question_in_body(request, self.kind)
-        return encoded_answer(await self.answer(request, question))
+        return await self._answered(request, await question_in_body(request, self.kind))
 
     async def _linked(self, request: Request) -> Response:
-        question = question_in_link(request, self.kind)
-        return encoded_answer(await self.answer(request, question))
+        return await self._answered(request, question_in_link(request, self.kind))
+
+    async def _answered(self, request: Request, question: Q) -> Response:
+        if self.answer is not None:
+            return json_answer(await self.answer(request, question))
+        context, threads = context_of(request), threads_of(request)
+        return json_answer(await threads.run(self._json, context, question, slow=self.is_slow))
+
+    def _json(self, context: Context, question: Q) -> bytes:
+        return document_json(self.document(context, question))
+
+    def _example(self, context: Context) -> Document:
+        return self.document(context, from_values(self.kind, self.example))

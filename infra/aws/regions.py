@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from advisor.catalog.quotas import quota_code, quota_name
+from advisor.catalog.support import quota_code, quota_name
 from advisor.domain import InstanceType, Market
 from advisor.errors import AdvisorError
 from infra.aws.asking import Aws

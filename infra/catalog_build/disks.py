@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from advisor.catalog.disk_prices import LISTED_COLUMNS
+from advisor.catalog.prices import LISTED_COLUMNS
 from infra.catalog_build import provenance
 from infra.catalog_build.tables import OutputTable, number, read_source, table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from advisor.catalog.quotas import quota_code
+from advisor.catalog.support import quota_code
 from advisor.domain import Market
 from advisor.errors import LiveError
 from infra.live.session import as_live_errors, client, required

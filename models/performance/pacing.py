@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 
 from advisor.domain import Gpu, Precision, Task, Workload
-from advisor.domain.data_sheets import gpu_of_row
 from advisor.domain.gpu_names import gpus_named
+from advisor.domain.machines import gpu_of_row
 from advisor.errors import unknown_name
 from models.performance.bundled import read_data_sheets
 from models.performance.persistence import load_model

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.domain import Gpu, Task
-from advisor.domain.checks import is_positive
+from advisor.domain.ranges import is_positive
 from advisor.records import dataclass
 from models.network_columns import KINDS, WIDTH_STEPS
 from models.performance.network_table import OPERATION, Rows

@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from advisor.domain import Task, require_positive
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.records import dataclass
 

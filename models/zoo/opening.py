@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from models.zoo import batches, building, steps
 from models.zoo.networks import NetworkInfo, is_read_as_photographs, network_info
 from models.zoo.own import load_own

@@ -6,6 +6,7 @@ again, until those that lead have been asked for.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
@@ -13,13 +14,13 @@ from typing import TypeVar
 
 from advisor.answers.live.offerings import Offerings, ask_offerings
 from advisor.answers.live.prices import LIVE_MARKETS, Question, ask_prices
-from advisor.answers.live.refreshing import Say, refreshed_of
+from advisor.answers.live.refreshing import refreshed_of
 from advisor.catalog import Catalog, load_catalog
-from advisor.catalog.quotas import CLOUD, quota_code
 from advisor.catalog.refreshed import Refreshed
+from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation, Request
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
-from advisor.engine import PerformanceModel, recommend
+from advisor.engine import PerformanceModel, Preparations, recommend
 from advisor.errors import LiveError
 from advisor.records import replace
 from infra.live.bounded import Deadline
@@ -38,21 +39,21 @@ Told = TypeVar("Told")
 
 
 def recommend_live(
-    request: Request, model: PerformanceModel, *, today: date, say: Say
+    request: Request, model: PerformanceModel, *, today: date
 ) -> tuple[Recommendation, Catalog]:
     """The answer with its `live` part, and the catalogue that it rests on.
 
     Raises what `recommend` raises. What cannot be asked is a warning: the snapshot answers.
     """
-    asking = _Asking(request, today, say)
+    asking = _Asking(request, today)
     for _ in range(ROUNDS):
-        answer = recommend(asking.request, asking.catalog, model, today=today)
+        answer = recommend(asking.request, Preparations(asking.catalog, model), today=today)
         leading = [one for one in _leading(answer) if _askable(one)]
         offers = [one for one in leading if _place(one) not in asking.checked]
         if not offers or asking.exhausted:
             break
         asking.ask(offers)
-    answer = recommend(asking.told_request, asking.catalog, model, today=today)
+    answer = recommend(asking.told_request, Preparations(asking.catalog, model), today=today)
     check = LiveCheck(
         as_of=today,
         checked=tuple(asking.checked.values()),
@@ -67,7 +68,7 @@ Place = tuple[str, str, Market]
 class _Asking:
     """What has been told so far, and what of it can still be asked for."""
 
-    def __init__(self, request: Request, today: date, say: Say) -> None:
+    def __init__(self, request: Request, today: date) -> None:
         self.request = replace(request, max_results=max(VERIFIED, request.max_results))
         self.catalog = load_catalog()
         self.checked: dict[Place, LiveChecked] = {}
@@ -75,7 +76,6 @@ class _Asking:
         self._asked_results = request.max_results
         self._told = Refreshed()
         self._today = today
-        self._say = say
         self._deadline = Deadline(TOTAL_SECONDS, ANSWER_SECONDS)
         self._silent: set[str] = set()
         self._quotas: dict[tuple[str, str], float | None] = {}
@@ -96,7 +96,7 @@ class _Asking:
         for offer in offers:
             by_region[offer.region, offer.market].append(offer.instance.name)
         for (region, market), names in by_region.items():
-            self._say(f"asking AWS about {', '.join(names)} in {region}")
+            sys.stderr.write(f"asking AWS about {', '.join(names)} in {region}\n")
             self._ask_region(region, market, names)
         self.catalog = load_catalog(live=self._told)
         self.request = _with_quotas(self.request, self._quotas)

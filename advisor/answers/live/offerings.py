@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.catalog import Catalog
-from advisor.catalog.quotas import CLOUD
+from advisor.catalog.support import CLOUD
 from advisor.errors import LiveError
 from advisor.records import dataclass
 from infra.live.facts import Facts, facts

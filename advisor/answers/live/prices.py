@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from advisor.catalog import Catalog
-from advisor.catalog.quotas import CLOUD
 from advisor.catalog.refreshed import plain_cell
+from advisor.catalog.support import CLOUD
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
 from advisor.records import dataclass, replace

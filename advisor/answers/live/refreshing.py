@@ -10,8 +10,8 @@ from advisor.answers.live.offerings import Offerings, ask_offerings
 from advisor.answers.live.prices import Question, ask_prices
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.matching import matches_instance
-from advisor.catalog.quotas import CLOUD
 from advisor.catalog.refreshed import Refreshed, keep_refreshed
+from advisor.catalog.support import CLOUD
 from advisor.domain import Market
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import LiveError, UsageError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from advisor.answers.reporting.subject import Subject
-from advisor.catalog.local_disks import LOCAL
+from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Request
 from advisor.engine import answers
 from advisor.engine.pareto import pareto_front, specs_of

@@ -12,7 +12,6 @@ from datetime import date
 from typing import NamedTuple
 
 from advisor.answers.context import Context
-from advisor.answers.formats import TEXTS
 from advisor.answers.recommending import recommended
 from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.reports import Report, report
@@ -50,7 +49,7 @@ class Format:
 
 def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
     def write(asked: Asked) -> str:
-        return TEXTS[name](recommended(asked.context, asked.question))
+        return recommended(asked.context, asked.question).written(name)
 
     return Format(extension, media_type, about, write)
 

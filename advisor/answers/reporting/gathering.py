@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from advisor.answers.context import Context
-from advisor.answers.recommending import Solver, recommended
+from advisor.answers.recommending import recommended
 from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.sections import Answered, Named, section
-from advisor.answers.reporting.subject import DatedSolver
-from advisor.domain.references import is_own
+from advisor.domain.workload import is_own
 from advisor.engine.prepared import key_of
 from advisor.errors import AdvisorError
 from advisor.messages import Message
@@ -27,13 +26,12 @@ from advisor.questions.models import Recommend
 
 class Question(NamedTuple):
     """A workload of a report: its name, what is asked, the command that asks it alone, and where it
-    was said ('team.yaml, line 7'), for what is wrong with it. `solver` asks a cloud first."""
+    was said ('team.yaml, line 7'), for what is wrong with it."""
 
     name: str
     question: Recommend
     command: str = ""
     said: str = ""
-    solver: Solver | None = None
 
 
 # A question with its place in the report; those of a group share what is prepared.
@@ -57,24 +55,19 @@ def _shared(context: Context, place: int, one: Question) -> Hashable:
 
 def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int, dict[str, Any]]]:
     """The sections of a group, each with its place."""
-    known, measured = DatedSolver(as_of), Measured()
+    preparations, measured = None, Measured()
     for place, one in group:
         with _told_where(one):
-            yield place, _section(context, one, known, measured)
-
-
-def _section(
-    context: Context, one: Question, known: DatedSolver, measured: Measured
-) -> dict[str, Any]:
-    found = recommended(context, replace(one.question, explain=True), one.solver or known)
-    answer, (catalog, model, _) = found.answer, found.context
-    prepared = known.prepared(answer.request, catalog, model)
-    return section(
-        Named(one.name, one.command),
-        Answered(answer, found.message_document(), found.context, prepared),
-        measured,
-        known.as_of,
-    )
+            question = replace(one.question, explain=True, explain_rejected=True)
+            result = recommended(context, question, preparations, today=as_of)
+            preparations = result.preparations
+            answered = Answered(
+                result.answer,
+                result.message_document(),
+                result.context,
+                preparations.of(result.answer.request),
+            )
+            yield place, section(Named(one.name, one.command), answered, measured, as_of)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def usable_processes() -> int:
 
 def pays(groups: Sequence[Group], processes: int) -> bool:
     """Whether so many processes are sooner done than one; what asks a cloud stays in one."""
-    live = any(one.solver for group in groups for _, one in group)
+    live = any(one.question.live for group in groups for _, one in group)
     return processes > 1 and len(groups) >= _LEAST_GROUPS and not live
 
 

@@ -11,9 +11,9 @@ from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.gathering import Question, checked, gathered
 from advisor.answers.reporting.parallel import gathered_in_parallel, pays
 from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
-from advisor.answers.reporting.saved import answered_again, answered_on, read_saved
+from advisor.answers.reporting.saved import answered_again, read_saved
 from advisor.answers.reporting.sections import Answered, Named, bare_section, section
-from advisor.answers.reporting.subject import DatedSolver
+from advisor.engine import Preparations
 from advisor.render.sizing.facts import SCHEMA, totals
 
 # Told after each workload: how many are done.
@@ -76,11 +76,11 @@ def _saved_section(
     document = read_saved(file)
     request = document["request"]
     named = Named(f"{request['model']} {request['task']}", "")
-    solver = DatedSolver(answered_on(document))
-    answer = answered_again(document, context, solver)
+    preparations = Preparations(context.catalog, context.model)
+    answer = answered_again(document, context, preparations)
     if answer is None:
         return bare_section(named, document)
-    prepared = solver.prepared(answer.request, context.catalog, context.model)
+    prepared = preparations.of(answer.request)
     return section(named, Answered(answer, document, context, prepared), measured, as_of)
 
 

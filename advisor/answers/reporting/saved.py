@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 from advisor.answers.context import Context
 from advisor.answers.reporting.reproducing import Input
-from advisor.answers.reporting.subject import DatedSolver
 from advisor.domain import Recommendation, Request
 from advisor.domain.request_document import request_from
+from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError, UsageError
 from advisor.questions.datasets import DATASETS, dataset_for
 from advisor.render.blocks import candidate_block
@@ -66,7 +66,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 def answered_again(
-    document: Mapping[str, Any], context: Context, solver: DatedSolver
+    document: Mapping[str, Any], context: Context, preparations: Preparations
 ) -> Recommendation | None:
     """The same question asked again; None where today's catalogue and model give another spec,
     price or rate, or cannot be asked (a folder of images, a network of the user's own)."""
@@ -74,7 +74,7 @@ def answered_again(
         return None
     try:
         request = _request(document, context)
-        answer, _ = solver(request, context.catalog, context.model)
+        answer = recommend(request, preparations, today=answered_on(document))
     except (AdvisorError, LookupError, TypeError, ValueError, OverflowError):
         return None
     one, told = answer.chosen or answer.nearest, _spec_of(document)

@@ -46,6 +46,11 @@ class Answered(NamedTuple):
     prepared: Prepared
 
 
+def _explanation(found: Answered) -> dict[str, Any] | None:
+    explained = explain_answer(found.answer, found.context.catalog, found.context.model)
+    return explained.document() if explained else None
+
+
 def section(named: Named, found: Answered, measured: Measured, as_of: date) -> dict[str, Any]:
     """The section of a workload that was asked here; of the nearest spec where nothing fits."""
     one = found.answer.chosen or found.answer.nearest
@@ -54,10 +59,7 @@ def section(named: Named, found: Answered, measured: Measured, as_of: date) -> d
     subject = Subject(found.context, found.answer.request, one, as_of)
     known = measured.rows(subject.request.network, subject.request.task)
     rows, lines = price_throughput(found.answer, found.prepared), curves(subject)
-    explanation = (
-        found.document["explanation"]
-        or explain_answer(found.answer, found.context.catalog, found.context.model).document()
-    )
+    explanation = found.document["explanation"] or _explanation(found)
     places = regions(subject)
     return {
         **_head(named, found.document),

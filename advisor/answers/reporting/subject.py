@@ -6,32 +6,7 @@ from datetime import date
 from typing import NamedTuple
 
 from advisor.answers.context import Context
-from advisor.catalog import Catalog
-from advisor.domain import Candidate, InstanceType, Recommendation, Request
-from advisor.engine import PerformanceModel, Preparations, decide
-from advisor.engine.prepared import Prepared
-
-
-class DatedSolver:
-    """Answers as of one day; what questions of one workload share is prepared once."""
-
-    def __init__(self, as_of: date) -> None:
-        self.as_of = as_of
-        self._known: Preparations | None = None
-
-    def prepared(self, request: Request, catalog: Catalog, model: PerformanceModel) -> Prepared:
-        """All that the target of the request does not change."""
-        known = self._known
-        if known is None or known.catalog is not catalog or known.model is not model:
-            known = self._known = Preparations(catalog, model)
-        return known.of(request)
-
-    def __call__(
-        self, request: Request, catalog: Catalog, model: PerformanceModel
-    ) -> tuple[Recommendation, Catalog]:
-        """As `recommending.solve`, on the report's day."""
-        prepared = self.prepared(request, catalog, model)
-        return decide(request, prepared, today=self.as_of), catalog
+from advisor.domain import Candidate, InstanceType, Request
 
 
 class Subject(NamedTuple):

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.catalog.local_disks import LOCAL
+from advisor.catalog.disk_orders import LOCAL
 from advisor.errors import AdvisorError, DataError
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog
 from infra.aws.guest.job import SWEEP_RUN, VERIFY

@@ -8,13 +8,17 @@ from pathlib import Path
 from advisor.domain import DatasetProfile, Trial
 from advisor.runs.questions import SweepGrid
 from advisor.runs.sweeps.sweeping import DEFAULT_SAMPLES, plan_sweep
-from sweeps.datasets.folder import profile_folder, read_profile
-from sweeps.datasets.making import default_place, ensure_dataset
-from sweeps.datasets.mounting import copy_to_mount
+from sweeps.datasets.making import (
+    PTB_PARTS,
+    default_place,
+    default_text_place,
+    ensure_dataset,
+    ensure_text,
+)
+from sweeps.datasets.opening import profile_folder, read_profile
+from sweeps.datasets.places import copy_to_mount
 from sweeps.datasets.text import TEXT
-from sweeps.datasets.text_making import PTB_PARTS, default_text_place, ensure_text
-from sweeps.planning.networks import planned_network
-from sweeps.planning.sweep_data import StoredData, SweepData
+from sweeps.planning.networks import StoredData, SweepData, planned_network
 
 Progress = Callable[[int, int], None]
 Make = Callable[[], tuple[Path, DatasetProfile]]

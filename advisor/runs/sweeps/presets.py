@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from advisor.domain import DiskRate, Task
+from sweeps.planning.networks import SweepData
 from sweeps.planning.plan import SweepRequest
-from sweeps.planning.sweep_data import SweepData
 
 _VCPUS = (0.5, 1.0, 2.0)
 # The first holds the worker and about half of the data set (1 GB), the second all of both. In 800

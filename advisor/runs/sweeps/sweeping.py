@@ -33,9 +33,8 @@ from advisor.runs.sweeps.presets import requests_of_preset
 from sweeps.datasets.decoding import decoder
 from sweeps.machine.environment import local_cpu, physical_cores, total_memory_mib
 from sweeps.planning.disks import parse_named_rate
-from sweeps.planning.networks import planned_network
+from sweeps.planning.networks import SweepData, planned_network
 from sweeps.planning.plan import EMULATED, Machine, SweepRequest, plan_trials
-from sweeps.planning.sweep_data import SweepData
 
 if TYPE_CHECKING:
     from sweeps.driver.runner import Outcome, Progress
@@ -310,7 +309,7 @@ def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
     The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the
     process that holds it.
     """
-    from sweeps.trial.orphans.owning import owning
+    from sweeps.trial.orphans.removing import owning
 
     if elsewhere:
         with owning():

@@ -59,8 +59,7 @@ class Watch:
 
     def write_to(self, path: Path) -> None:
         """Keep the metrics in this file; `DataError` where that cannot be."""
-        from sweeps.watching.metrics import sweep_registry
-        from sweeps.watching.serving import TextFile
+        from sweeps.watching.serving import TextFile, sweep_registry
 
         self._file = TextFile(path, sweep_registry(self.tally.standing))
 
@@ -113,8 +112,7 @@ def watched(
 
 @contextmanager
 def _served(watch: Watch, port: int, host: str) -> Iterator[str]:
-    from sweeps.watching.metrics import sweep_registry
-    from sweeps.watching.serving import served
+    from sweeps.watching.serving import served, sweep_registry
 
     with served(sweep_registry(watch.tally.standing), port, host) as taken:
         yield f"http://{host}:{taken}/metrics"

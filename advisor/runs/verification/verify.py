@@ -22,7 +22,7 @@ from advisor.domain import (
     Verification,
     Workload,
 )
-from advisor.engine import predict_instance, recommend
+from advisor.engine import Preparations, predict_instance, recommend
 from advisor.errors import UsageError
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks
@@ -43,9 +43,8 @@ from advisor.runs.verification.verdict import Answers, judged
 from models.performance import PerformanceModel
 from sweeps.machine.environment import instance_type
 from sweeps.planning.disks import UNLIMITED
-from sweeps.planning.networks import planned_network
+from sweeps.planning.networks import SweepData, planned_network
 from sweeps.planning.plan import SweepRequest, plan_trials
-from sweeps.planning.sweep_data import SweepData
 
 if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
@@ -151,9 +150,11 @@ def answers_around(
     today: date,
 ) -> Answers:
     """What is recommended without the measurement, and by the model that knows its GPU's step."""
-    before = recommend(request, catalog, model, today=today)
+    before = recommend(request, Preparations(catalog, model), today=today)
     known = knowing(model, catalog, fresh)
-    after = before if known is model else recommend(request, catalog, known, today=today)
+    after = (
+        before if known is model else recommend(request, Preparations(catalog, known), today=today)
+    )
     return Answers(before, after)
 
 

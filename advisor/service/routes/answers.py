@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import msgspec
 from fastapi import APIRouter, Request
 
 from advisor.answers.comparing import compared
 from advisor.answers.context import Context
 from advisor.answers.memory import memory_document_of
 from advisor.answers.predicting import predicted
-from advisor.answers.recommending import (
-    Recommended,
-    Solver,
-    first_answer,
-    solver_with,
-    with_relaxations,
-)
+from advisor.answers.recommending import Recommended, recommended, relaxed
+from advisor.engine import Preparations
 from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
 from advisor.questions.requests import region_of
 from advisor.service.access import Scope, needs
-from advisor.service.answers import context_of, threads_of
-from advisor.service.examples import EXAMPLES
+from advisor.service.answers import Document, context_of, document_json, threads_of
 from advisor.service.metrics import count_recommendation
+from advisor.service.openapi import SHOWN_TYPE
 from advisor.service.questions import QuestionRoutes
 
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
@@ -29,79 +23,69 @@ router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.REA
 
 async def recommendation(request: Request, question: Recommend) -> bytes:
     """The cheapest spec; where nothing meets the question, what to relax, which takes longer."""
-    threads, solver = threads_of(request), solver_with(request.app.state.preparations)
-    context, slow = context_of(request), _is_slow(question)
-    found, content = await threads.run(_recommendation, context, question, solver, slow=slow)
+    threads, preparations = threads_of(request), request.app.state.preparations
+    several = question.max_count > 1 or question.pareto or question.explain
+    result, content = await threads.run(
+        _recommendation, context_of(request), question, preparations,
+        slow=several or region_of(question.cloud, question.region) is None,
+    )  # fmt: skip
     if content is None:
-        content = await threads.run(_relaxed, found, question, slow=True)
-    count_recommendation(met=found.answer.chosen is not None)
+        content = await threads.run(_relaxed, result, question, slow=True)
+    count_recommendation(met=result.answer.chosen is not None)
     return content
 
 
-async def prediction(request: Request, question: Predict) -> bytes:
-    """One instance."""
-    return await threads_of(request).run(_prediction, context_of(request), question)
-
-
-async def comparison(request: Request, question: Compare) -> bytes:
-    """Networks times instances, or times GPUs."""
-    return await threads_of(request).run(_comparison, context_of(request), question, slow=True)
-
-
-async def memory(request: Request, question: MemoryQuestion) -> bytes:
-    """The largest batch is searched for on every GPU."""
-    return await threads_of(request).run(_memory, context_of(request), question, slow=True)
-
-
-def _is_slow(question: Recommend) -> bool:
-    """Whether it looks at far more candidates than a question of one region."""
-    several = question.max_count > 1 or question.pareto or question.explain
-    return several or region_of(question.cloud, question.region) is None
-
-
 def _recommendation(
-    context: Context, question: Recommend, solver: Solver
+    context: Context, question: Recommend, preparations: Preparations
 ) -> tuple[Recommended, bytes | None]:
-    found = first_answer(context, question, solver)
-    return found, msgspec.json.encode(found.document()) if found.answer.chosen else None
+    result = recommended(context, question, preparations, relax=False)
+    return result, document_json(result.message_document()) if result.answer.chosen else None
 
 
-def _relaxed(found: Recommended, question: Recommend) -> bytes:
-    return msgspec.json.encode(with_relaxations(found, question).document())
+def _relaxed(result: Recommended, question: Recommend) -> bytes:
+    return document_json(relaxed(result, question).message_document())
 
 
-def _prediction(context: Context, question: Predict) -> bytes:
-    return msgspec.json.encode(predicted(context, question).document())
+def _recommendation_document(context: Context, question: Recommend) -> Document:
+    return recommended(context, question).message_document()
 
 
-def _comparison(context: Context, question: Compare) -> bytes:
-    return msgspec.json.encode(compared(context, question).document())
+def _prediction(context: Context, question: Predict) -> Document:
+    return predicted(context, question).message_document()
 
 
-def _memory(context: Context, question: MemoryQuestion) -> bytes:
-    return msgspec.json.encode(memory_document_of(context.catalog, question))
+def _comparison(context: Context, question: Compare) -> Document:
+    return compared(context, question).message_document()
 
 
-for _routes in (
-    QuestionRoutes(
-        "/recommend", Recommend, recommendation, "Recommendation",
-        "The cheapest instance and disk that will really reach a throughput.",
-        EXAMPLES["recommend"],
-    ),
-    QuestionRoutes(
-        "/predict", Predict, prediction, "Prediction",
-        "What one instance will reach, how sure that is, and what holds it back.",
-        EXAMPLES["predict"],
-    ),
-    QuestionRoutes(
-        "/compare", Compare, comparison, "Comparison",
-        "How much faster, and at what cost: instances, or GPUs by themselves.",
-        EXAMPLES["compare"],
-    ),
-    QuestionRoutes(
-        "/memory", MemoryQuestion, memory, "MemoryAnswer",
-        "GPU memory of a network: its parts, the GPUs it fits, the largest batch.",
-        EXAMPLES["memory"],
-    ),
-):  # fmt: skip
+def _memory(context: Context, question: MemoryQuestion) -> Document:
+    return memory_document_of(context.catalog, question)
+
+
+RECOMMEND = QuestionRoutes(
+    path="/recommend", kind=Recommend, document=_recommendation_document, answer=recommendation,
+    schema="Recommendation",
+    about="The cheapest instance and disk that will really reach a throughput.",
+    example={"task": "inference", "model": "googlenet", "target_throughput": 500},
+)  # fmt: skip
+PREDICT = QuestionRoutes(
+    path="/predict", kind=Predict, document=_prediction, schema="Prediction",
+    about="What one instance will reach, how sure that is, and what holds it back.",
+    example={
+        "task": "inference", "model": "googlenet", "instance": SHOWN_TYPE, "disk": "gp3:500GiB",
+        "vcpus": 8, "curve": {"vcpus": [2, 4]},
+    },
+)  # fmt: skip
+COMPARE = QuestionRoutes(
+    path="/compare", kind=Compare, document=_comparison, schema="Comparison", is_slow=True,
+    about="How much faster, and at what cost: instances, or GPUs by themselves.",
+    example={"task": "training", "model": "resnet50", "instance": [SHOWN_TYPE, "g5.xlarge"]},
+)  # fmt: skip
+# The largest batch is searched for on every GPU.
+MEMORY = QuestionRoutes(
+    path="/memory", kind=MemoryQuestion, document=_memory, schema="MemoryAnswer", is_slow=True,
+    about="GPU memory of a network: its parts, the GPUs it fits, the largest batch.",
+    example={"model": "resnet50", "batch_size": 64, "gpu": "T4,L4"},
+)  # fmt: skip
+for _routes in (RECOMMEND, PREDICT, COMPARE, MEMORY):
     _routes.add_to(router)

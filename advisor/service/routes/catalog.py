@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
 from fastapi import APIRouter, Request
 from msgspec.structs import replace
 from starlette.responses import Response
@@ -18,18 +17,20 @@ from advisor.answers.networks import listed_networks, networks_document
 from advisor.errors import UsageError
 from advisor.questions.fields import client_text
 from advisor.questions.models import Gpus, InstanceDetails, Networks, Offers, Question
-from advisor.questions.reading import parameters_of
+from advisor.questions.reading import from_link, parameters_of
 from advisor.service.access import Scope, needs
 from advisor.service.answers import (
+    Document,
     cache_headers,
     context_of,
-    encoded_answer,
+    document_json,
     etag_of,
+    json_answer,
     not_modified,
     threads_of,
 )
 from advisor.service.bodies import question_in_link
-from advisor.service.openapi import described, refusals
+from advisor.service.openapi import SHOWN_TYPE, Example, described, refusals
 from advisor.service.paging import first_of, link_header
 from advisor.service.problems import unknown_path
 
@@ -37,100 +38,124 @@ router = APIRouter(prefix="/v1", tags=["catalogue"], dependencies=[needs(Scope.R
 _TEXT = {"schema": {"type": "string"}}
 _CACHE = {"ETag": {"description": "Of these very bytes.", **_TEXT}, "Cache-Control": _TEXT}
 _LINK = {"Link": {"description": "first, prev and next page.", **_TEXT}}
+# Of the lists that examples show.
+_FIRST_TWO = 0, 2
+
+
+class _Page(NamedTuple):
+    """A part of a list, and how many the whole list has."""
+
+    document: Document
+    total: int
+
+
+def _offers(context: Context, question: Offers, first: int, count: int) -> _Page:
+    page = page_of(context.catalog, query_of(question), first, count)
+    return _Page(page.document(context.catalog), page.total)
+
+
+def _networks(context: Context, question: Networks, first: int, count: int) -> _Page:
+    networks = listed_networks(context.model, question.search)
+    return _Page(networks_document(context.model, networks[first : first + count]), len(networks))
+
+
+def _offers_example(context: Context) -> Document:
+    return _offers(context, from_link(Offers, b"cloud=aws&gpu=T4"), *_FIRST_TWO).document
+
+
+def _networks_example(context: Context) -> Document:
+    return _networks(context, Networks(search="resnet"), *_FIRST_TWO).document
+
+
+def _type_example(context: Context) -> Document:
+    return shown_type(context.catalog, SHOWN_TYPE, from_link(InstanceDetails, b"region=us-east-1"))
+
+
+def _gpus_example(context: Context) -> Document:
+    return gpus_document_of(context.catalog, from_link(Gpus, b"gpu=T4,L4"))
 
 
 def documented(
-    schema: str, kind: type[Question], example: str, *more: int, **headers: Any
+    schema: str, kind: type[Question], example: Example, *more: int, **headers: Any
 ) -> dict[str, Any]:
     """What OpenAPI says of a route that can be cached, and may also refuse with `more`."""
-    responses = described(schema, example) | (refusals(*more) if more else {})
+    responses = described(schema, schema, example) | (refusals(*more) if more else {})
     responses[200]["headers"] = {**_CACHE, **headers}
     responses[304] = {"description": "It is as the client has it.", "headers": _CACHE}
     return {"responses": responses, "openapi_extra": {"parameters": parameters_of(kind)}}
 
 
-@router.get("/catalog", **documented("Catalog", Offers, "catalog", **_LINK))
+@router.get("/catalog", **documented("Catalog", Offers, _offers_example, **_LINK))
 async def list_offers(request: Request) -> Response:
     """Priced offers, cheapest first, a page at a time; `Link` says where the next one is."""
     return await _page(request, "catalog", Offers, _offers)
 
 
-@router.get("/networks", **documented("Networks", Networks, "networks", **_LINK))
+@router.get("/networks", **documented("Networks", Networks, _networks_example, **_LINK))
 async def list_networks(request: Request) -> Response:
     """The networks that can be named, a page at a time, and what is known of each."""
     return await _page(request, "networks", Networks, _networks)
 
 
 @router.get(
-    "/catalog/{instance_type}", **documented("InstanceType", InstanceDetails, "catalog_type", 404)
+    "/catalog/{instance_type}", **documented("InstanceType", InstanceDetails, _type_example, 404)
 )
 async def show_type(request: Request, instance_type: str) -> Response:
     """All that is known of a type, and its price in each region."""
-    question = question_in_link(request, InstanceDetails)
+    question, catalog = question_in_link(request, InstanceDetails), context_of(request).catalog
     try:
-        name = client_text(instance_type, "instance_type")
-        name = context_of(request).catalog.name_of(name, question.cloud)
+        name = catalog.name_of(client_text(instance_type, "instance_type"), question.cloud)
     except UsageError as error:
         raise unknown_path(error.message, error.hint) from None
-    return await _document(request, f"type {name}", question, partial(_type, name))
+    return await _cached(
+        request, f"type {name}", question, partial(shown_type, catalog, name, question)
+    )
 
 
-@router.get("/gpus", **documented("Gpus", Gpus, "gpus"))
+@router.get("/gpus", **documented("Gpus", Gpus, _gpus_example))
 async def list_gpus(request: Request) -> Response:
     """GPUs by rate, memory, bandwidth, link, power and price."""
-    return await _document(request, "gpus", question_in_link(request, Gpus), _gpus)
-
-
-def _offers(context: Context, question: Offers, first: int, count: int) -> tuple[bytes, int]:
-    page = page_of(context.catalog, query_of(question), first, count)
-    return msgspec.json.encode(page.document(context.catalog)), page.total
-
-
-def _networks(context: Context, question: Networks, first: int, count: int) -> tuple[bytes, int]:
-    networks = listed_networks(context.model, question.search)
-    document = networks_document(context.model, networks[first : first + count])
-    return msgspec.json.encode(document), len(networks)
-
-
-def _type(name: str, context: Context, question: InstanceDetails) -> bytes:
-    return msgspec.json.encode(shown_type(context.catalog, name, question))
-
-
-def _gpus(context: Context, question: Gpus) -> bytes:
-    return msgspec.json.encode(gpus_document_of(context.catalog, question))
+    question, catalog = question_in_link(request, Gpus), context_of(request).catalog
+    return await _cached(request, "gpus", question, partial(gpus_document_of, catalog, question))
 
 
 async def _page(
     request: Request,
     name: str,
     kind: type[Offers] | type[Networks],
-    work: Callable[..., tuple[bytes, int]],
+    page: Callable[[Context, Any, int, int], _Page],
 ) -> Response:
     """A page of a list, with the links to the next ones and the number of all."""
     question, context = question_in_link(request, kind), context_of(request)
-    etag = _etag(context, name, question)
-    if unchanged := not_modified(request, etag):
-        return unchanged
     # Cursors are of one list: of this catalogue, and of these filters.
     edition = _etag(context, "cursor", replace(question, cursor=None, limit=1))[1:9]
     first, count = first_of(question.cursor, edition), int(question.limit)
-    content, total = await threads_of(request).run(work, context, question, first, count)
-    headers = {"Link": link_header(request, first, count, total, edition)}
-    return encoded_answer(
-        content, headers={**cache_headers(etag), **headers, "X-Total-Count": str(total)}
-    )
+    return await _cached(
+        request, name, question, partial(page, context, question, first, count),
+        partial(link_header, request, first, count, edition),
+    )  # fmt: skip
 
 
-async def _document(
-    request: Request, name: str, question: Question, work: Callable[..., bytes]
+async def _cached(
+    request: Request,
+    name: str,
+    question: Question,
+    work: Callable[[], Document | _Page],
+    link: Callable[[int], str] | None = None,
 ) -> Response:
     """The answer, or 304 before it is computed where the client has it."""
-    context = context_of(request)
-    etag = _etag(context, name, question)
+    etag = _etag(context_of(request), name, question)
     if unchanged := not_modified(request, etag):
         return unchanged
-    content = await threads_of(request).run(work, context, question)
-    return encoded_answer(content, headers=cache_headers(etag))
+    content, total = await threads_of(request).run(_json, work)
+    headers = {"Link": link(total), "X-Total-Count": str(total)} if link else {}
+    return json_answer(content, headers={**cache_headers(etag), **headers})
+
+
+def _json(work: Callable[[], Document | _Page]) -> tuple[bytes, int]:
+    result = work()
+    page = result if isinstance(result, _Page) else _Page(result, 1)
+    return document_json(page.document), page.total
 
 
 def _etag(context: Context, name: str, question: Question) -> str:

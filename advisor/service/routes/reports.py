@@ -17,9 +17,9 @@ from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.access import Scope, needs
 from advisor.service.answers import context_of, json_answer, threads_of
 from advisor.service.bodies import question_in_body, question_in_query
-from advisor.service.examples import EXAMPLES
 from advisor.service.openapi import question_body, refusals
 from advisor.service.problems import Problem
+from advisor.service.routes.answers import RECOMMEND
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
 _KINDS = sorted({kind.media_type.partition(";")[0] for kind in FORMATS.values()})
@@ -82,7 +82,7 @@ async def formats() -> Response:
 @router.post(
     "/{format}",
     responses=_FILE,
-    openapi_extra={"parameters": _LOOKS, **question_body(Recommend, EXAMPLES["recommend"])},
+    openapi_extra={"parameters": _LOOKS, **question_body(Recommend, RECOMMEND.example)},
 )
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""

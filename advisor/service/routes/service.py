@@ -13,7 +13,6 @@ from advisor.service.access import Scope, needs
 from advisor.service.answers import (
     cache_headers,
     context_of,
-    encoded_answer,
     etag_of,
     json_answer,
     not_modified,
@@ -75,7 +74,7 @@ def openapi(request: Request) -> Response:
     etag = etag_of(state.openapi.decode())
     if unchanged := not_modified(request, etag):
         return unchanged
-    return encoded_answer(state.openapi, headers=cache_headers(etag))
+    return json_answer(state.openapi, headers=cache_headers(etag))
 
 
 def require_store(url: str | None) -> None:

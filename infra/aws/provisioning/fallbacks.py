@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from advisor.catalog.quotas import quota_code
+from advisor.catalog.support import quota_code
 from advisor.domain import Market
 from infra.aws.errors import Reaction
 from infra.aws.launch_options import LaunchOption

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.catalog.quotas import most_startable, parse_quota, quota_code, quota_shortfall
+from advisor.catalog.support import most_startable, parse_quota, quota_code, quota_shortfall
 from advisor.domain import Market
 from advisor.errors import UsageError
 from tests.builders import candidate, instance

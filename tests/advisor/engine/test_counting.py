@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog, resources_of
-from advisor.catalog.quotas import quota_code
+from advisor.catalog.support import quota_code
 from advisor.domain import IMAGENET, DiskChoice, Market, Request, Task
-from advisor.engine import no_offer, predict_instance, recommend
+from advisor.engine import Preparations, no_offer, predict_instance, recommend
 from advisor.engine.assumptions import warnings
 from advisor.engine.candidates import Runnable, disks_for, query_of, runnable
 from advisor.engine.relaxing import relaxations
@@ -54,7 +54,7 @@ requests = st.builds(
 
 
 def ask(request):
-    return recommend(request, CATALOG, PlainModel(), today=TODAY)
+    return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
 
 
 def by_brute_force(request):
@@ -188,6 +188,8 @@ def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works
     message = str(no_offer(ask(request)))
     count = int(message.split("--max-count to ")[1].split()[0])
     assert ask(replace(request, max_count=count)).chosen is not None
+    ways = [way.changes[0] for way in relaxations(ask(request), CATALOG, PlainModel())]
+    assert ("--max-count", str(count)) in [(change.option, change.after) for change in ways]
     training = str(no_offer(ask(replace(request, task=Task.TRAINING))))
     assert "--max-count" not in training
 

@@ -15,18 +15,23 @@ import jsonschema
 import pytest
 
 from advisor.domain import (
+    IMAGENET,
     Change,
     CloseCallKind,
     Latency,
+    MemoryFormat,
     OtherSetting,
+    Precision,
     Relaxation,
     Request,
     RunTime,
     Span,
+    Stack,
     Stage,
     Task,
+    Tf32,
 )
-from advisor.render.blocks import risk
+from advisor.render.blocks import risk, verify_command
 from advisor.render.document import Sources, recommendation_document
 from advisor.render.recommendation import recommendation_text
 from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
@@ -185,7 +190,7 @@ def test_where_nothing_answers_each_reason_has_an_example():
     slow = tuple(rejected(f"t{i}.nano", 0.01, reason="too_slow") for i in range(40))
     no_disk = rejected("gn5", 0.9, reason="no_disk", detail="no disk holds it")
     said = text(ranked=(), rejected=(*slow, no_disk))
-    assert "Why not (40 too_slow, 1 no_disk)" in said
+    assert "Rejected: 40 too slow, 1 without a fitting disk" in said
     assert "no disk holds it" in said
 
 
@@ -218,8 +223,49 @@ def test_all_rejected_are_listed_when_asked_for():
 def test_all_rejected_are_counted_by_reason():
     answer = recommendation()
     said = recommendation_text(answer, SOURCES, all_rejected=True)
-    assert "Rejected 2: 1 no_price, 1 unsupported" in said
+    assert "Rejected 2: 1 without a price, 1 unsupported" in said
     assert document()["catalog"]["rejected_by_reason"] == {"no_price": 1, "unsupported": 1}
+
+
+def test_a_trial_is_asked_with_all_that_the_question_says():
+    request = Request(
+        network="googlenet", task=Task.TRAINING, target_throughput=500.0, confidence=0.95,
+        precision=Precision.AMP, dataset=replace(IMAGENET, name="cifar10"), stack=Stack.COMPILE,
+        memory_format=MemoryFormat.CHANNELS_LAST, tf32=Tf32.ON, input="3x384x384",
+    )  # fmt: skip
+    command = verify_command(request, candidate())
+    for option in (
+        "--confidence 0.95", "--precision amp", "--dataset cifar10", "--stack compile",
+        "--memory-format channels_last", "--tf32 on", "--input 3x384x384",
+    ):  # fmt: skip
+        assert option in command
+    assert "--data " not in command
+    own = replace(request, dataset=replace(IMAGENET, name="/mnt/my pictures"))
+    assert "--data '/mnt/my pictures'" in verify_command(own, candidate())
+
+
+def test_a_trial_is_asked_where_the_offer_is():
+    one = candidate()
+    offer = replace(one.spec.offer, region="eu-west-1")
+    elsewhere = replace(one, spec=replace(one.spec, offer=offer))
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=500.0)
+    assert "--region eu-west-1" in verify_command(request, elsewhere)
+    assert "--region" not in verify_command(request, one)
+
+
+def test_a_long_reason_is_told_to_its_end():
+    reason = " ".join(["the disk reads too little for what is asked"] * 4) + ", below 100,000/s"
+    said = text(rejected=(rejected("t4g.nano", 0.01, detail=reason),))
+    assert "below 100,000/s" in " ".join(said.split())
+    assert max(map(len, said.splitlines())) <= 100
+
+
+def test_what_ranks_the_alternatives_has_room_before_anything_else():
+    name = "a-type-of-a-very-long-name.metal-48xlarge"
+    many = (candidate(run=RUN_TIME), candidate(name, 0.8, run=RUN_TIME))
+    said = text(**RUN | {"ranked": many})
+    assert "run takes  per run" in said
+    assert max(map(len, said.splitlines())) <= 100
 
 
 def test_csv_loses_nothing():
@@ -264,7 +310,7 @@ def test_other_settings_are_told_by_what_they_bring_the_whole():
     answer = recommendation(other_settings=settings)
     text = recommendation_text(answer, SOURCES)
     assert (
-        "  settings    channels_last: GPU 1.25 times as fast (1.10 to 1.42), here +2 %\n"
+        "  could try   channels_last: GPU 1.25 times as fast (1.10 to 1.42), here +2 %\n"
         "              amp: GPU 1.25 times as fast (1.10 to 1.42, not measured), here +12 %, then "
         "bound by\n              storage\n"
     ) in text

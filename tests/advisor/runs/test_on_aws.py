@@ -23,7 +23,7 @@ from advisor.runs.store.records import NewRun, NewSchedule, RunState
 from advisor.runs.store.schedules import open_schedules
 from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from tests.infra.aws.bed import prepared
 from tests.infra.aws.serving import serving
 from tests.infra.live.conftest import without_real_aws

@@ -20,7 +20,6 @@ from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.reports import Report
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
-from advisor.answers.reporting.subject import DatedSolver
 from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
 from advisor.questions.models import Recommend
@@ -116,9 +115,8 @@ def test_processes_share_the_work_and_change_no_bit():
 
 
 def test_the_recommendation_is_verbatim_what_recommend_says():
-    solver = DatedSolver(DAY)
     explained = structs.replace(TEAM[0].question, explain=True)
-    told = recommended(context(), explained, solver).document()
+    told = recommended(context(), explained, today=DAY).document()
     assert gathered(TEAM[0])["workloads"][0]["recommendation"] == told
 
 
@@ -233,7 +231,7 @@ def test_a_wrong_workload_is_told_with_its_place_before_anything_is_answered():
 
 def saved(name="answer.json", **changes):
     explained = asked("inference", "googlenet", 500, gpu=SOME_GPUS, explain=True)
-    document = recommended(context(), explained, DatedSolver(DAY)).document()
+    document = recommended(context(), explained, today=DAY).document()
     return Input(name, json.dumps({**document, **changes}).encode())
 
 
@@ -301,7 +299,7 @@ def test_a_saved_file_that_is_none_is_refused_by_its_name(content, told):
 def test_a_saved_answer_is_asked_again_as_the_same_question(changes):
     """It once lost what the answer stands on, and was no longer complete."""
     question = asked("inference", "googlenet", 500, gpu=SOME_GPUS, **changes)
-    document = recommended(context(), question, DatedSolver(DAY)).document()
+    document = recommended(context(), question, today=DAY).document()
     (again,) = retold(Input("answer.json", json.dumps(document).encode()))["workloads"]
     assert again["complete"]
     assert again["recommendation"]["request"] == document["request"]
@@ -309,7 +307,7 @@ def test_a_saved_answer_is_asked_again_as_the_same_question(changes):
 
 def test_a_saved_answer_of_an_older_version_is_asked_again_too():
     question = asked("inference", "googlenet", 500, gpu=SOME_GPUS)
-    document = recommended(context(), question, DatedSolver(DAY)).document()
+    document = recommended(context(), question, today=DAY).document()
     newer = ("horizon_hours", "max_results", "allow_extrapolation", "pareto")
     older = {key: value for key, value in document["request"].items() if key not in newer}
     older["dataset"] = {
