@@ -65,6 +65,8 @@ def _summary(claims: list[dict[str, Any]]) -> str:
         + ", ".join(f"{count} {name}" for name, count in how.most_common())
         + ". Of them "
         + ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
+        + ". Nothing here can tell of "
+        + ", ".join(claim["id"] for claim in claims if claim["verdict"] == Verdict.UNKNOWN)
         + "."
     )
 
@@ -76,7 +78,7 @@ def _article(title: str, claims: list[dict[str, Any]], article: str) -> str:
             claim["verdict"],
         )
         for claim in claims
-        if claim["article"] == article
+        if claim["article"] == article and claim["verdict"] != Verdict.UNKNOWN
     ]  # fmt: skip
     if not rows:
         return ""
