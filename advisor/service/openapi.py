@@ -16,6 +16,7 @@ from fastapi.openapi.utils import get_openapi
 from advisor.answers.context import Context
 from advisor.questions import models
 from advisor.questions.reading import schema_of
+from advisor.runs.questions import NewSweep, ScheduleRequest
 from advisor.service.answers import document_json
 
 # The names of the questions' schemas here.
@@ -27,6 +28,8 @@ QUESTIONS: Mapping[type[models.Question], str] = {
     models.Gpus: "GpusQuestion",
     models.Offers: "CatalogQuestion",
     models.InstanceDetails: "TypeQuestion",
+    NewSweep: "NewSweep",
+    ScheduleRequest: "NewSchedule",
 }
 # The name of a document's schema here -> its file in advisor/render/schemas.
 DOCUMENTS = {

@@ -33,7 +33,7 @@ from benchmarks.claims.trials import FULL, Plan
 from benchmarks.claims.words import Finding, Kind, Verdict, read_claims
 from benchmarks.claims.work import Work
 from sweeps.machine.mounts import block_device
-from sweeps.planning.sweep_data import StoredData
+from sweeps.planning.networks import StoredData
 from sweeps.worker.pipeline.policy import STORED_ORDER
 
 _ALL = {"A": 17, "B": 7, "C": 8, "D": 5, "E": 8}
