@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
 from advisor.answers.context import load_context
 from advisor.catalog import Catalog
@@ -209,7 +208,7 @@ def _verified(
     context = load_context(sources)
     catalog, model = context.catalog, context.model
     if answers["data"] is not None:
-        question = replace(question, dataset=str(answers["data"]))
+        question = question.replace(dataset=str(answers["data"]))
     request = context.request(question)
     if not can_be_run(request.network):
         raise UsageError(

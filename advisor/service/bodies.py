@@ -13,7 +13,7 @@ from fastapi import Request
 
 from advisor.errors import UsageError, one_line
 from advisor.messages import Message
-from advisor.questions.models import Question
+from advisor.questions.question import Question
 from advisor.questions.reading import CONTRADICTION, UnreadableError, from_json, from_link
 from advisor.service.problems import Problem, problem_of
 
