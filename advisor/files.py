@@ -18,9 +18,9 @@ def require_writable(path: Path) -> None:
     target = path.resolve()
     try:
         if target.is_dir():
-            raise UsageError(f"--out {path} is a folder; name a file in it")
+            raise _not_written("--out {path} is a folder", path, "name a file in it")
         if target.exists() and not os.access(target, os.W_OK):
-            raise UsageError(f"--out {path} is write-protected; name another file")
+            raise _not_written("--out {path} is write-protected", path, "name another file")
         if target.exists() and not target.is_file():
             return
         if not target.exists():
@@ -29,9 +29,12 @@ def require_writable(path: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name[:_SHORT]):
             pass
     except OSError as error:
-        raise UsageError(
-            f"--out {path} cannot be written: {error.strerror}; name another place"
-        ) from error
+        text = "--out {path} cannot be written: {reason}"
+        raise _not_written(text, path, "name another place", reason=error.strerror) from error
+
+
+def _not_written(text: str, path: Path, hint: str, reason: object = "") -> UsageError:
+    return UsageError(text, hint=hint, field="out", path=path, reason=reason)
 
 
 def write_whole(path: Path, text: str | bytes) -> None:
@@ -48,8 +51,10 @@ def write_whole(path: Path, text: str | bytes) -> None:
         _replace(target, content)
     except OSError as error:
         raise DataError(
-            f"cannot write '{path}': {error.strerror}; nothing was changed, name another place "
-            "with --out"
+            "cannot write '{path}': {reason}",
+            hint="nothing was changed, name another place with --out",
+            path=path,
+            reason=error.strerror,
         ) from error
 
 

@@ -33,7 +33,7 @@ from advisor.domain import (
 from sweeps.driver.runner import current_rows
 from sweeps.planning.repeating import merged
 from sweeps.store import SqlStore
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 
 STEPS, ALONE = 600, 300
 PROFILE = DatasetProfile(

@@ -9,16 +9,12 @@ from typing import Any
 
 import click
 
-from advisor.cli.questions import Name
+from advisor.cli.questions import Name, output_option
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
 from advisor.units import format_mib, format_rate
 
 _TARGETS = ("tar", "lmdb", "recordio", "files")
-_output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
 _out_option = click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="New folder to write."
 )
@@ -41,14 +37,14 @@ def dataset() -> None:
 @click.option("--samples", type=click.IntRange(1), default=10_000, show_default=True,
               help="Number of photographs; a text has the Penn Treebank's length.")  # fmt: skip
 @_out_option
-@_output_option
+@output_option
 def make(kind: str, samples: int, out: Path, output: str) -> None:
     """Make KIND: `photographs` (JPEG files like ImageNet's) or `text` (like the Penn Treebank)."""
     from advisor.cli.sweep_view import dataset_progress
-    from advisor.runs.datasets import make_photographs, make_words
+    from advisor.runs.datasets import make_photographs, make_text
 
     if kind == "text":
-        profile = make_words(out)
+        profile = make_text(out)
     else:
         with dataset_progress() as progress:
             profile = make_photographs(out, samples, progress)
@@ -68,7 +64,7 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
 @click.option(
     "--processes", type=click.IntRange(1), help="Decoding processes.  [default: one a CPU]"
 )
-@_output_option
+@output_option
 def convert(
     source: Path, target: str, out: Path, resize: int | None, quality: int | None,
     processes: int | None, output: str,
@@ -81,7 +77,7 @@ def convert(
     from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import convert_dataset
 
-    with dataset_progress() as progress:
+    with dataset_progress("converting") as progress:
         done = convert_dataset(
             source, target, out, shorter_edge=resize, quality=quality, processes=processes,
             progress=progress,
@@ -100,7 +96,7 @@ def convert(
 
 @dataset.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@_output_option
+@output_option
 def show(path: Path, output: str) -> None:
     """Show format, samples, sizes and decoding cost of PATH."""
     from advisor.runs.datasets import show_dataset
@@ -121,7 +117,7 @@ def show(path: Path, output: str) -> None:
 
 @dataset.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@_output_option
+@output_option
 def check(path: Path, output: str) -> None:
     """Decode every image of PATH and name the broken ones (then exit code 1)."""
     from advisor.cli.sweep_view import dataset_progress

@@ -7,17 +7,14 @@ import textwrap
 
 import click
 
-from advisor.cli.questions import Name
+from advisor.cli.questions import output_option
 from advisor.errors import one_line
 from advisor.render.text import WIDTH
 
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Report only; remove nothing.")
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+@output_option
 def doctor(dry_run: bool, output: str) -> int:
     """Check this machine, clean up after killed sweeps, and say how to fix the rest.
 

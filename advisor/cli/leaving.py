@@ -27,8 +27,7 @@ def leaving_cleanly(
     """Remove what killed sweeps left, then let the work run; however that ends, nothing of it is
     left on this machine. `Stopped` tells what is `kept` when it was Ctrl-C or SIGTERM; a second
     one is told what is `abandoned`."""
-    from sweeps.trial.orphans.owning import owning
-    from sweeps.trial.orphans.removing import clean_up
+    from sweeps.trial.orphans.removing import clean_up, owning
 
     with _answered_signals(abandoned) as handler:
         if count := clean_up():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.questions import Name, Positive
+from advisor.cli.questions import Name, Positive, output_option
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.errors import UsageError
 from advisor.render.text import WIDTH, table
@@ -32,12 +31,11 @@ _MOST_MINUTES = 60.0
     type=click.Path(path_type=Path),
     help="Folder of JPEG files; adds a run with the loader.",
 )
-@click.option("--minutes", type=Positive("--minutes"), default="2", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="[default: anchor-NAME.json]")
 @click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+    "--minutes", type=Positive("--minutes", most=_MOST_MINUTES), default="2", show_default=True
+)
+@click.option("--out", type=click.Path(path_type=Path), help="[default: anchor-NAME.json]")
+@output_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def measure(
     reference: str | None,
@@ -60,43 +58,24 @@ def measure(
     advisor measure --model net.py:build --task training --data photos/ --minutes 1
     advisor measure -- python train.py --epochs 1
     """
-    if minutes > _MOST_MINUTES:
+    from advisor.files import require_writable, write_whole
+
+    if bool(reference) == bool(command):
         raise UsageError(
-            "--minutes takes up to {most_minutes:g}, not {minutes:g}",
-            most_minutes=_MOST_MINUTES,
-            minutes=minutes,
-            field="minutes",
-        )
-    place = _checked_out(out, reference, command)
+            "either a network or a script is measured", field="model",
+            hint="name --model, or a script's command after --",
+        )  # fmt: skip
+    name = Path((reference or "script").partition(".py")[0]).name
+    file = out or Path(f"anchor-{name}.json")
+    require_writable(file)  # before two minutes are spent on what could not be written
     if reference:
         document = _network(reference, task, precision, data, minutes)
     else:
         _refuse_options_of_networks(task, data)
         document = _script(command, minutes)
-    from advisor.files import write_whole
-
-    write_whole(place, json.dumps(document, indent=1) + "\n")
-    click.echo(f"written to {place}", err=True)
+    write_whole(file, json.dumps(document, indent=1) + "\n")
+    click.echo(f"written to {file}", err=True)
     click.echo(json.dumps(document) if output == "json" else "\n".join(_screen(document)))
-
-
-def _checked_out(out: Path | None, reference: str | None, command: Sequence[str]) -> Path:
-    """Before two minutes are spent on what could not be asked, or written."""
-    if bool(reference) == bool(command):
-        raise UsageError("name either --model, or a script's command after --")
-    name = Path((reference or "script").partition(".py")[0]).name
-    place = out or Path(f"anchor-{name}.json")
-    if place.is_dir() or not place.parent.is_dir():
-        raise UsageError(
-            "--out takes a file in a folder that exists, not '{place}'", place=place, field="out"
-        )
-    if not os.access(place.parent, os.W_OK | os.X_OK):
-        raise UsageError(
-            "cannot write into '{parent}'",
-            parent=place.parent,
-            hint="name another place with --out",
-        )
-    return place
 
 
 def _refuse_options_of_networks(task: str | None, data: Path | None) -> None:
@@ -106,7 +85,7 @@ def _refuse_options_of_networks(task: str | None, data: Path | None) -> None:
         raise UsageError(
             "--task, --precision and --data go with --model",
             field="task",
-            hint="a script brings its own: leave them out",
+            hint="leave them out: a script brings its own",
         )
 
 
@@ -117,7 +96,7 @@ def _network(
 
     if data is not None and not data.is_dir():
         raise UsageError(
-            "no folder '{data}'", data=data, hint="--data takes a folder of JPEG files"
+            "no folder '{data}'", data=data, field="data", hint="name a folder of JPEG files"
         )
     return measure_reference(
         reference,
@@ -147,9 +126,9 @@ def _screen(document: dict[str, Any]) -> list[str]:
     rows = [_cells(run) for run in document["runs"]]
     lines = [f"{name} on {where}", "", *table(header, rows, right=(3, 4, 5))]
     for task, operators in document.get("operators", {}).items():
-        shares = ", ".join(f"{one['name']} {one['share']:.0%}" for one in operators[:4])
+        shares = ", ".join(f"{entry['name']} {entry['share']:.0%}" for entry in operators[:4])
         lines += _wrapped(f"{task} spends its time in {shares or '-'}")
-    return lines + [part for one in document["warnings"] for part in _wrapped(f"Warning: {one}")]
+    return lines + [part for text in document["warnings"] for part in _wrapped(f"Warning: {text}")]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from advisor.cli.questions import Name
+from advisor.cli.questions import Name, output_option
 from advisor.cli.stored import stored_measurements
 from advisor.cli.sweep_view import trial_name
 from advisor.domain import Measurement
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from sweeps.quality.checking import Checked
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
 _WANTED = (
     click.option("--model", "network", metavar="NAME", help="Only this network."),
     click.option("--task", metavar="TASK", help="Only this task."),
@@ -51,7 +47,7 @@ def measurements() -> None:
 @click.option(
     "--spread", is_flag=True, help="Add intervals and percentiles of steps (with -o json)."
 )
-@_output_option
+@output_option
 def list_(output: str, spread: bool, **wanted: str | None) -> None:
     """List measurements, one line each, in the order of measuring."""
     from advisor.runs.stored.documents import list_document, wanted_from
@@ -92,7 +88,7 @@ def export(form: str, out: Path | None, **wanted: str | None) -> None:
 
 @measurements.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@_output_option
+@output_option
 def import_(file: Path, output: str) -> None:
     """Take measurements from a JSONL FILE: an export, or what a campaign wrote.
 
@@ -127,7 +123,7 @@ def _imported_text(document: dict[str, Any]) -> str:
 
 
 @measurements.command()
-@_output_option
+@output_option
 def check(output: str) -> None:
     """Name weak measurements (wide interval, few steps, drift, outliers, not limited ..), and
     what to do about each."""

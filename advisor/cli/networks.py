@@ -14,14 +14,13 @@ from advisor.answers.networks import (
     listed_networks,
     networks_document,
 )
-from advisor.cli.questions import Name, Shown
+from advisor.cli.questions import Shown, output_option
 from advisor.errors import DataError, unknown_name
 from advisor.render.text import table
 
 if TYPE_CHECKING:
     from models.performance import PerformanceModel
 
-FORMAT = Name("output format", ("table", "json"))
 _TASKS = ("training", "inference")
 _SHOWN_NAMES = 3
 
@@ -29,7 +28,7 @@ _SHOWN_NAMES = 3
 @click.command()
 @click.argument("search", required=False, type=Shown("SEARCH"))
 @click.option("--all", "every", is_flag=True, help="List every network instead of families.")
-@click.option("-o", "--output", type=FORMAT, default="table", show_default=True)
+@output_option
 def networks(search: str | None, every: bool, output: str) -> None:
     """The networks that the advisor knows.
 

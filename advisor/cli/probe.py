@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import click
 
-from advisor.cli.questions import Name
-from advisor.errors import MeasuringError, UsageError
+from advisor.cli.questions import output_option
+from advisor.errors import MeasuringError
 from advisor.render.text import WIDTH, table
 from advisor.runs.probing import (
     checked_disk,
@@ -30,10 +29,7 @@ from advisor.runs.probing import (
 @click.option(
     "--only", metavar="PARTS", help="Parts to run: cpu,decode,ram,disk,gpu,gemm,operations."
 )
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+@output_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the JSON to a file.")
 def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Path | None) -> None:
     """Measure what this machine is and can do, in under a minute.
@@ -48,11 +44,12 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     advisor probe --quick --only cpu,decode -o json
     advisor probe --only disk --disk /mnt/gp3 --out gp3.json
     """
-    from advisor.files import write_whole
+    from advisor.files import require_writable, write_whole
 
     parts = parse_parts(only)
     folder = checked_disk(disk, parts)
-    _check_out(out)
+    if out:  # before a minute is spent on what could not be written
+        require_writable(out)
     document = probe_machine(
         parts, quick=quick, disk=folder, on_progress=lambda line: click.echo(line, err=True)
     )
@@ -65,20 +62,6 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     click.echo(text if output == "json" else "\n".join(_screen(document)))
     if reason := nothing_measured(document):
         raise MeasuringError("nothing could be measured: {reason}", reason=reason)
-
-
-def _check_out(out: Path | None) -> None:
-    """Before a minute is spent on what could not be written."""
-    if out is None:
-        return
-    if out.is_dir() or not out.parent.is_dir():
-        raise UsageError(
-            "--out takes a file in a folder that exists, not '{out}'", out=out, field="out"
-        )
-    if not os.access(out.parent, os.W_OK | os.X_OK):
-        raise UsageError(
-            "cannot write into '{parent}'", parent=out.parent, hint="name another place with --out"
-        )
 
 
 def _screen(document: dict[str, Any]) -> list[str]:
@@ -98,5 +81,5 @@ def _screen(document: dict[str, Any]) -> list[str]:
 def _listed(title: str, entries: list[str]) -> list[str]:
     if not entries:
         return []
-    wrapped = (textwrap.wrap(one, WIDTH - 2, subsequent_indent="  ") for one in entries)
+    wrapped = (textwrap.wrap(entry, WIDTH - 2, subsequent_indent="  ") for entry in entries)
     return ["", title, *("  " + line for lines in wrapped for line in lines)]

@@ -8,8 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection
-from datetime import date, datetime
-from enum import Enum
+from datetime import date
 from typing import Any, TypeVar
 
 import click
@@ -127,7 +126,8 @@ def _option(field: Field, *, required: bool) -> click.Option:
 
 def _default(field: Field) -> Any:
     """As `--help` shows it; it is read as a text is."""
-    return str(field.default) if isinstance(field.default, Enum) else field.default
+    value = field.default
+    return value if value in (None, ()) else field.kind.text_of(value)
 
 
 def _remember(command: Callable[..., Any], option: click.Option) -> None:
@@ -173,6 +173,13 @@ class Name(_Option):
         self.known = known
 
 
+# Every command that lists or answers has it.
+output_option = click.option(
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
+    show_default=True,
+)  # fmt: skip
+
+
 class Day(click.ParamType[date]):
     """A date."""
 
@@ -187,26 +194,3 @@ class Day(click.ParamType[date]):
             return value if isinstance(value, date) else date.fromisoformat(str(value))
         except ValueError:
             raise UsageError(f"{self.what} must be a date like 2026-07-20, not '{value}'") from None
-
-
-class Instant(click.ParamType[datetime]):
-    """A moment, with its zone: never a guess of which hour was meant."""
-
-    name = "time"
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """'2026-11-21T03:00Z' -> that moment."""
-        try:
-            moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None:
-            raise UsageError(
-                f"{self.what} must be a time with its zone, like 2026-11-21T03:00Z, not '{value}'"
-            )
-        return moment

@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
+import math
+import re
+from pathlib import Path
 from typing import Any
 
 import click
 
-from advisor.cli.allow_options import allow_options, allowed_settings
 from advisor.cli.questions import Name, Positive, Text
-from advisor.cli.serve_options import guard_options, settings_of
+from advisor.domain.workload import is_own
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
+from advisor.quantities import parse_memory_mib
 
 LEVELS = ("debug", "info", "warning", "error")
+_RATE = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)(?:/s)?")
+_MOST_BODY_MIB = 1024.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def request_rate(text: str | float) -> float:
+    """'50/s' or '50' -> 50.0 requests a second; 0 is no limit."""
+    match = _RATE.fullmatch(str(text).strip())
+    number = float(match["number"]) if match else math.nan
+    if not math.isfinite(number):
+        raise UsageError(
+            "'{text}' is no rate",
+            text=text,
+            field="rate_limit",
+            hint="write 50/s, or 0 for no limit",
+        )
+    return number
+
+
+def body_bytes(text: str | int) -> int:
+    """'1MiB' -> 1048576 bytes."""
+    size = parse_memory_mib(str(text))
+    if size > _MOST_BODY_MIB:
+        raise UsageError(
+            "--max-body '{text}' is more than 1GiB",
+            text=text,
+            field="max_body",
+            hint="a body must fit into memory",
+        )
+    return max(1, round(size * 1024**2))
 
 
 @click.command()
@@ -32,8 +67,39 @@ LEVELS = ("debug", "info", "warning", "error")
     help="Number of worker processes.",
 )
 @click.option("--log-level", type=Name("log level", LEVELS), default="info", show_default=True)
-@guard_options
-@allow_options
+@click.option(
+    "--rate-limit", type=request_rate, default="100/s", show_default=True, metavar="N/s",
+    help="Requests per second of each key (or address) in each worker; 0: unlimited.",
+)  # fmt: skip
+@click.option(
+    "--max-body", type=body_bytes, metavar="SIZE",
+    help="Largest request body; imports have a limit of their own.  [default: 1MiB]",
+)  # fmt: skip
+@click.option(
+    "--public-host", multiple=True, type=Text("--public-host"), metavar="NAME",
+    help="Host name besides localhost, as behind a proxy. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--trusted-proxy", type=Text("--trusted-proxy"), metavar="ADDRESS",
+    help="Address of a proxy whose X-Forwarded-For and -Proto are trusted.",
+)  # fmt: skip
+@click.option(
+    "--tls-certificate", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
+    help="TLS certificate (PEM); needs --tls-key.",
+)  # fmt: skip
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), metavar="FILE")
+@click.option(
+    "--audit-log", type=click.Path(), metavar="FILE",
+    help="Audit log of changes.  [default: audit.jsonl in the user data directory]",
+)  # fmt: skip
+@click.option(
+    "--allow-data", multiple=True, metavar="NAME=PATH",
+    help="Data set that sweeps may read, under the name that clients use. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--allow-code", multiple=True, metavar="NAME=FILE.py:BUILD",
+    help="Network file that clients may have measured, under a name. Repeatable.",
+)  # fmt: skip
 def serve(
     host: str,
     port: int,
@@ -63,3 +129,62 @@ def serve(
                    "speaks HTTPS, or name --tls-certificate and --tls-key.", err=True)  # fmt: skip
     click.echo(f"advisor: serving on {url_of(settings)} (Ctrl-C ends it)", err=True)
     run(settings)
+
+
+def settings_of(max_body: int | None, public_host: tuple[str, ...], **same: Any) -> dict[str, Any]:
+    """The options as `Settings` takes them. `UsageError` for a half of TLS."""
+    if bool(same["tls_certificate"]) != bool(same["tls_key"]):
+        raise UsageError(
+            "--tls-certificate and --tls-key belong together", field="tls_key", hint="name both"
+        )
+    paths = {
+        name: str(Path(same[name]).absolute())
+        for name in ("audit_log", "tls_certificate", "tls_key")
+        if same[name]
+    }
+    body = {} if max_body is None else {"most_body_bytes": max_body}
+    return {**same, **paths, **body, "public_hosts": public_host}
+
+
+def allowed_settings(allow_data: tuple[str, ...], allow_code: tuple[str, ...]) -> dict[str, Any]:
+    """The options as `Settings` takes them; `UsageError` for what is not there, or no data set."""
+    return {
+        "allowed_data": dict(_data(text) for text in allow_data),
+        "allowed_code": dict(_code(text) for text in allow_code),
+    }
+
+
+def _data(text: str) -> tuple[str, str]:
+    from sweeps.datasets.opening import profile_folder
+
+    name, path = _named(text, "allow_data", "photos=/data/photos")
+    folder = Path(path).absolute()
+    profile_folder(folder)  # refuses what holds no samples
+    return name, str(folder)
+
+
+def _code(text: str) -> tuple[str, str]:
+    name, reference = _named(text, "allow_code", "mynet=/nets/mynet.py:build")
+    file = Path(reference.rpartition(":")[0] or reference).absolute()
+    if not is_own(reference) or not file.is_file():
+        raise UsageError(
+            "--allow-code {text}: there is no file {file}",
+            text=text,
+            file=file,
+            field="allow_code",
+            hint="write FILE.py:FUNCTION",
+        )
+    return name, str(Path(reference).absolute())
+
+
+def _named(text: str, field: str, example: str) -> tuple[str, str]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (equals and value and _NAME.fullmatch(name)):
+        raise UsageError(
+            "{option} takes a name and what it stands for, not '{text}'",
+            option=FieldName(field),
+            text=text,
+            field=field,
+            hint=Message("write {example}", example=example),
+        )
+    return name, value

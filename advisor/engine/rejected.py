@@ -84,11 +84,11 @@ class _Entry(NamedTuple):
 def _cpu_bound(cores: float, rate: float, wanted: str) -> Message:
     if cores == 1:
         return Message(
-            "its core computes at most {rate:rate}/s (median, without decoding), below {wanted}/s",
+            "its core computes at most {rate:rate}/s (median), below {wanted}/s",
             code="cpu_bound", rate=rate, wanted=wanted,
         )  # fmt: skip
     return Message(
-        "its {cores:g} cores compute at most {rate:rate}/s (median, without decoding), below "
+        "its {cores:g} cores compute at most {rate:rate}/s (median), below "
         "{wanted}/s",
         code="cpu_bound", cores=cores, rate=rate, wanted=wanted,
     )  # fmt: skip

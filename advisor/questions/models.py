@@ -76,69 +76,74 @@ _RAM = Parsed(parse_ram, format_ram, "LEAST..MOST")
 
 # Fields that several questions have.
 TASK: Any = ask(
-    "What the instance does: training, inference or preprocessing.", Choice("task", Task), WORKLOAD
+    "What the instance does: training, inference or preprocessing.",
+    Choice("task", Task),
+    section=WORKLOAD,
 )
 BATCH_SIZE: Any = ask(
     "Samples in a batch, on each GPU.",
     Number(whole=True, most=LARGEST_BATCH),
-    WORKLOAD,
+    section=WORKLOAD,
     default=None,
     usual="chosen by the advisor",
 )
 PRECISION: Any = ask(
     "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
     Choice("precision", Precision),
-    WORKLOAD,
+    section=WORKLOAD,
     default=Precision.FP32,
 )
 CLOUD: Any = ask(
     "Cloud to search: aws, gcp, azure, alibaba, the name of an import, or any.",
     Text("CLOUD"),
-    PLACE,
+    section=PLACE,
     default="aws",
 )
 REGION: Any = ask(
     "Region to search.",
     Text("REGION"),
-    PLACE,
+    section=PLACE,
     default=None,
     usual="us-east-1 for aws, else all regions",
 )
 MARKET: Any = ask(
     "How you pay: on demand, spot, or a 1- or 3-year commitment.",
     Choice("market", Market),
-    PLACE,
+    section=PLACE,
     default=Market.ON_DEMAND,
 )
 GPU: Any = ask(
     "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).",
     _GPUS,
-    HARDWARE,
+    section=HARDWARE,
     default=None,
     usual="any",
 )
 VCPUS: Any = ask(
     "vCPUs of the instance: 4..16, 8 or 8.. (at least 8).",
     _VCPUS,
-    HARDWARE,
+    section=HARDWARE,
     default=None,
     usual="any",
 )
 MEMORY: Any = ask(
     "RAM of the instance: 32GiB..64GiB or 32GiB.. (at least 32 GiB).",
     _RAM,
-    HARDWARE,
+    section=HARDWARE,
     default=None,
     usual="any",
 )
 MAX_PRICE: Any = ask(
-    "Highest price in USD per hour, disk included.", Number(metavar="USD"), TARGET, default=None
+    "Highest price in USD per hour, disk included.",
+    Number(metavar="USD"),
+    section=TARGET,
+    default=None,
 )
 EXPLAIN: Any = ask(
     "Show what limits the rate, what more of each resource adds, and how far this is from"
     " anything measured.",
     Flag(),
-    ANSWER,
+    section=ANSWER,
     default=False,
 )
 CURSOR: Any = ask(
@@ -173,7 +178,7 @@ class Sources(Question):
     performance_model: Path | None = ask(
         "Fitted predictor to use.",
         File(),
-        SOURCES,
+        section=SOURCES,
         default=None,
         where="cli",
         usual="your own of `advisor fit`, else the bundled one",
@@ -181,7 +186,7 @@ class Sources(Question):
     cny_per_usd: float | None = ask(
         "Exchange rate: CNY per USD.",
         Number(metavar="YUAN"),
-        SOURCES,
+        section=SOURCES,
         default=None,
         where="cli",
         usual="ADVISOR_CNY_PER_USD, else that of the bundled prices",
@@ -195,61 +200,65 @@ class WorkloadQuestion(Question):
     model: str = ask(
         "The network: a name from `advisor networks`, or your own file.py:build.",
         Network(),
-        WORKLOAD,
+        section=WORKLOAD,
     )
     batch_size: int | None = BATCH_SIZE
     precision: Precision = PRECISION
     input: str | None = ask(
         "Size of one sample: 384 or 3x384x384 (image), seq:384 (tokens).",
         Text("SIZE"),
-        WORKLOAD,
+        section=WORKLOAD,
         default=None,
         usual="the network's own",
     )
     stack: Stack | None = ask(
         "How PyTorch runs the network: eager or torch.compile.",
         Choice("stack", Stack),
-        WORKLOAD,
+        section=WORKLOAD,
         default=None,
         usual="eager",
     )
     memory_format: MemoryFormat | None = ask(
         "Memory layout of images.",
         Choice("memory format", MemoryFormat),
-        WORKLOAD,
+        section=WORKLOAD,
         default=None,
         usual="contiguous",
     )
     tf32: Tf32 | None = ask(
         "Which fp32 arithmetic may round to TF32.",
         Choice("use of TF32", Tf32),
-        WORKLOAD,
+        section=WORKLOAD,
         default=None,
         usual="convolutions",
     )
     dataset: str | None = ask(
         f"The data: {', '.join(DATASETS)}, or a path of your own images or text.",
         DatasetName(tuple(DATASETS)),
-        WORKLOAD,
+        section=WORKLOAD,
         default=None,
         usual="what such a network usually reads: imagenet, tokens, ..",
     )
     confidence: float = ask(
         "Probability with which the lower bound must hold: at 0.9 it is the p10.",
         Probability(),
-        TARGET,
+        section=TARGET,
         default=0.9,
     )
     disk: str | None = ask(
         "The disk: one order such as gp3:500GiB:6000iops:250MiB/s, or types to choose from: "
         "gp3,io2 or local.",
         Text("TYPE[:SIZE..]|TYPE,TYPE.."),
-        HARDWARE,
+        section=HARDWARE,
         default=None,
         usual="chosen by the advisor",
     )
     max_gpus: int | None = ask(
-        "Most GPUs of one instance to use.", Number(whole=True), HARDWARE, default=None, usual="all"
+        "Most GPUs of one instance to use.",
+        Number(whole=True),
+        section=HARDWARE,
+        default=None,
+        usual="all",
     )
     cloud: str = CLOUD
     region: str | None = REGION
@@ -282,20 +291,20 @@ class RunQuestion(WorkloadQuestion):
         "Measurement of your network on one GPU, from `advisor measure`, `measurements "
         "export` or a campaign. Repeatable. --model may then be any name.",
         Files(),
-        WORKLOAD,
+        section=WORKLOAD,
         default=(),
         where="cli",
     )
     epochs: float | None = ask(
         "Length of the run in passes over the data set; adds its hours and cost.",
         Number(),
-        RUN,
+        section=RUN,
         default=None,
     )
     samples: int | None = ask(
         "Length of the run in samples; adds its hours and cost.",
         Number(whole=True),
-        RUN,
+        section=RUN,
         default=None,
     )
 
@@ -317,33 +326,33 @@ class Recommend(RunQuestion):
         "Samples per second to reach (images, sequences or tokens). Without it, results are "
         "ranked by cost: of the run, or of a million samples.",
         Number(metavar="RATE"),
-        TARGET,
+        section=TARGET,
         default=None,
     )
     max_latency_ms: float | None = ask(
         "Upper limit for the p99 latency of one batch in ms, with decoding and copying. "
         "Inference only.",
         Number(metavar="MS"),
-        TARGET,
+        section=TARGET,
         default=None,
     )
     max_hours: float | None = ask(
         "Longest run in hours; must hold at the confidence.",
         Number(metavar="HOURS"),
-        RUN,
+        section=RUN,
         default=None,
     )
     max_cost: float | None = ask(
         "Most that the run may cost in USD, disk included; must hold at the confidence.",
         Number(metavar="USD"),
-        RUN,
+        section=RUN,
         default=None,
     )
     max_first_epoch_hours: float | None = ask(
         "Longest first pass over the data in hours: it reads from the disk, where later ones "
         "may read from RAM. Training only.",
         Number(metavar="HOURS"),
-        RUN,
+        section=RUN,
         default=None,
         usual="with a target and no --epochs: twice a pass at the target",
     )
@@ -351,54 +360,60 @@ class Recommend(RunQuestion):
     vcpus: Range | None = VCPUS
     memory: Range | None = MEMORY
     accelerated_only: bool = ask(
-        "Consider only instances with a GPU.", Flag(), HARDWARE, default=False
+        "Consider only instances with a GPU.", Flag(), section=HARDWARE, default=False
     )
     max_price: float | None = MAX_PRICE
     quota: str | None = ask(
         "vCPUs that your AWS quotas still allow, by family: G=8,P=0, or by code: L-DB2E81BA=8.",
         Text("FAMILY=VCPUS,.."),
-        HARDWARE,
+        section=HARDWARE,
         default=None,
         usual="no limit",
     )
     max_count: int = ask(
         "Most identical instances that share the work, each with its own disk.",
         Number(whole=True, most=MOST_COUNT),
-        HARDWARE,
+        section=HARDWARE,
         default=1,
     )
     max_results: int = ask(
-        "Number of specs to list.", Number(whole=True, client_most=MOST_RESULTS), ANSWER, default=10
+        "Number of specs to list.",
+        Number(whole=True, client_most=MOST_RESULTS),
+        section=ANSWER,
+        default=10,
     )
     horizon_hours: float = ask(
         "Hours you will use the instance; decides whether a verifying trial pays for itself.",
         Number(metavar="HOURS"),
-        ANSWER,
+        section=ANSWER,
         default=HOURS_PER_MONTH,
     )
     explain: bool = EXPLAIN
     explain_rejected: bool = ask(
         "List every rejected type with its reason, not the nearest ten alone.",
         Flag(),
-        ANSWER,
+        section=ANSWER,
         default=False,
     )
     pareto: bool = ask(
-        "Show the Pareto front of price and rate, with a target too.", Flag(), ANSWER, default=False
+        "Show the Pareto front of price and rate, with a target too.",
+        Flag(),
+        section=ANSWER,
+        default=False,
     )
     strict: bool = ask(
         "Fail (exit 5) if the instance's price is older than 90 days.",
         Flag(),
-        ANSWER,
+        section=ANSWER,
         default=False,
     )
     allow_extrapolation: bool = ask(
-        "Answer even where no calibrated interval exists.", Flag(), ANSWER, default=False
+        "Answer even where no calibrated interval exists.", Flag(), section=ANSWER, default=False
     )
     live: bool = ask(
         "Check price, availability and quota of the top three against AWS (about 30 s).",
         Flag(),
-        ANSWER,
+        section=ANSWER,
         default=False,
         where="cli",
     )
@@ -445,32 +460,38 @@ class Recommend(RunQuestion):
 class Verify(WorkloadQuestion):
     """What `advisor verify` is asked of its workload."""
 
-    target_throughput: float = ask("Samples per second to reach.", Number(metavar="RATE"), TARGET)
+    target_throughput: float = ask(
+        "Samples per second to reach.", Number(metavar="RATE"), section=TARGET
+    )
 
 
 class Predict(RunQuestion):
     """What `advisor predict` is asked: of one instance, or of a GPU by itself."""
 
     instance: str | None = ask(
-        "Instance type, as g4dn.xlarge.", Text("TYPE"), HARDWARE, default=None, required=True
+        "Instance type, as g4dn.xlarge.",
+        Text("TYPE"),
+        section=HARDWARE,
+        default=None,
+        required=True,
     )
     gpu: str | None = ask(
         "A GPU by itself, without a host: 'RTX 5090'. Instead of an instance.",
         Text("GPU"),
-        HARDWARE,
+        section=HARDWARE,
         default=None,
         where="cli",
     )
     vcpus: int | None = ask(
         "What if the instance had this many vCPUs.",
         Number(whole=True, most=MOST_VCPUS),
-        HARDWARE,
+        section=HARDWARE,
         default=None,
     )
     memory: float | None = ask(
         "What if the instance had this much RAM: 24GiB.",
         Parsed(parse_memory_mib, size_text, "SIZE"),
-        HARDWARE,
+        section=HARDWARE,
         default=None,
     )
     curve: Curve | None = ask(
@@ -503,18 +524,18 @@ class Compare(WorkloadQuestion):
     """What `advisor compare` is asked; `model` may be several networks, divided by commas."""
 
     instance: tuple[str, ...] = ask(
-        "Instance type; repeat for each, two or more.", Texts("TYPE"), HARDWARE, default=()
+        "Instance type; repeat for each, two or more.", Texts("TYPE"), section=HARDWARE, default=()
     )
     gpu: GpuFilter | None = ask(
         "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...",
         _GPUS,
-        HARDWARE,
+        section=HARDWARE,
         default=None,
     )
     baseline: str | None = ask(
         "What counts as 1: an instance type, or a GPU where GPUs are compared.",
         Text("NAME"),
-        ANSWER,
+        section=ANSWER,
         default=None,
         usual="the first one",
     )

@@ -46,11 +46,11 @@ class Field(NamedTuple):
 def ask(
     help: str,
     kind: Kind,
+    usual: str = "",
+    where: str = "both",
     section: str = "Options",
     *,
     default: Any = _Missing,
-    usual: str = "",
-    where: str = "both",
     required: bool = False,
 ) -> Any:
     """Declare a field of a question; one without a default must be given."""

@@ -67,7 +67,7 @@ def memory_text(answer: MemoryAnswer) -> str:
     lines = [_headline(answer), ""]
     lines += [
         f"Peak {format_mib(peak.median_mib)}: between {format_mib(peak.lower_mib)} and "
-        f"{format_mib(peak.upper_mib)}, each with {100 * confidence:g} % confidence.",
+        f"{format_mib(peak.upper_mib)}, either bound with {100 * confidence:g} % confidence.",
     ]
     rows = [(name, format_mib(max(0.0, mib)), why) for name, mib, why in parts(peak)]
     lines += ["", *table(("part", "size", ""), rows, right=(1,)), ""]

@@ -201,8 +201,8 @@ def _front(answer: Recommendation, most: int) -> list[str]:
         return []
     shown = thinned(answer.pareto, most)
     lower = f"{lower_name(shown[0].prediction.confidence)}/s"
-    header = [f"Pareto front ({len(answer.pareto)})", "gpu", "disk", "batch", "per hour", lower]
-    header.append("per 1M")
+    title = f"Pareto front ({len(shown)} of {len(answer.pareto)})"
+    header = [title, "gpu", "disk", "batch", "per hour", lower, "per 1M"]
     rows = [
         [
             f"  {candidate.spec.offer.instance.name}",
@@ -313,7 +313,7 @@ def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
             for rejected in shown
             if rejected.usd_per_hour is not None and rejected.usd_per_hour < limit
         ]
-        title = f"Cheaper, but ({len(shown):,} in all)"
+        title = f"Cheaper, but rejected ({len(shown):,}; nearest in price first)"
     above = {call.candidate.spec.offer.instance.name for call in answer.close_calls[:1]}
     lines: list[str] = []
     for rejected in [one for one in shown if one.instance_type not in above][:most]:

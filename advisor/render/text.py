@@ -136,10 +136,10 @@ def rate_cells(prediction: Prediction) -> list[str]:
 
 
 def standing_lines(prediction: Prediction, priced: str, model_id: str) -> list[str]:
-    """'Published rate of this GPU, low risk (1 of 4); on-demand price of ..; model 1a2b3c4d.'"""
+    """'Published rate of this GPU, low risk (1 of 4); .. price of ..; predictor 1a2b3c4d.'"""
     level = risk(prediction)
     known = f"{PROVENANCE[str(prediction.provenance)]}, {RISKS[level]} risk ({level} of 4)"
-    text = "; ".join(filter(None, [known, priced, f"model {model_id[:8]}."]))
+    text = "; ".join(filter(None, [known, priced, f"predictor {model_id[:8]}."]))
     return textwrap.wrap(text, WIDTH)
 
 
@@ -195,34 +195,34 @@ def cost_line(usd_per_million: float, price: Price, disk: Disk) -> str:
 
 
 def gpus_lines(prediction: Prediction) -> list[str]:
-    """'all 4 GPUs, each at 95 % of its rate alone (published scaling, modelled)'."""
+    """'4, each at 95 % of the rate of one alone (modelled from published scaling)'."""
     if prediction.gpus_used == 1:
         return []
     kept = f"{100 * prediction.gpu_efficiency:.0f} %"
     return [
-        f"  GPUs        {prediction.gpus_used} at {kept} each of the rate one has alone "
-        "(published scaling efficiency, modelled)"
+        f"  GPUs        {prediction.gpus_used}, each at {kept} of the rate of one alone "
+        "(modelled from published scaling)"
     ]
 
 
 def bottleneck_text(prediction: Prediction, *, on_cpu: bool = False) -> str:
     """The binding stage, and how far each stage is used; `on_cpu`: the CPU is the accelerator."""
-    name = f"{prediction.bottleneck}"
-    if on_cpu and prediction.bottleneck is Stage.ACCELERATOR:
-        name = "the CPU, which is the accelerator here"
+    names = {stage: str(stage) for stage in Stage}
+    if on_cpu:
+        names[Stage.ACCELERATOR] = "computing on the CPU"
     used = sorted(prediction.utilization.items(), key=lambda item: -item[1])
-    shares = ", ".join(f"{stage} {share:.0%}" for stage, share in used)
-    return f"{name} (used: {shares})"
+    shares = ", ".join(f"{names[stage]} {share:.0%}" for stage, share in used)
+    return f"{names[prediction.bottleneck]} (used: {shares})"
 
 
 def latency_lines(latency: Latency | None, confidence: float) -> list[str]:
-    """'median 12 ms a batch; p99 latency <= 17 ms (confidence 0.9)'; none but for inference."""
+    """'median 12 ms a batch; p99 latency <= 17 ms (confidence 0.9); ..'; none but for inference."""
     if latency is None:
         return []
     median, p99 = ceil_ms(latency.p50_seconds), ceil_ms(latency.p99_seconds)
     return [
         f"  latency     median {median:,g} ms a batch; "
-        f"p99 latency <= {p99:,g} ms (confidence {confidence:g})"
+        f"p99 latency <= {p99:,g} ms (confidence {confidence:g}); no queueing"
     ]
 
 
@@ -255,7 +255,7 @@ def _first_epoch_text(request: Request, run: RunTime) -> str:
     later = (run.hours.median - first.median) / (epochs - 1)
     if first.median < _SLOWER * later:
         return ""
-    return f" (the first, from the disk: {format_hours(first.median)})"
+    return f" (first epoch, from the disk: {format_hours(first.median)})"
 
 
 def _span_text(span: Span, write: Callable[..., str], confidence: float) -> str:
@@ -272,15 +272,16 @@ def _run_usd(usd: float, *, up: bool = False) -> str:
 def other_setting_lines(
     settings: Sequence[OtherSetting], before: Prediction, most: int | None = None
 ) -> list[str]:
-    """A line a setting, or of the `most` that bring the whole most."""
-    best = sorted(settings, key=lambda setting: (setting.gain, setting.gpu_gain.median))[::-1]
-    shown = [setting for setting in settings if setting in best[:most]]
-    return folded("settings", (f"{_gpu_gain(one)}, here {_here(one, before)}" for one in shown))
+    """A line for each setting that does not slow the whole down, or for the `most` best ones."""
+    useful = [setting for setting in settings if setting.gain > 1 - _NOTHING_PERCENT / 100]
+    best = sorted(useful, key=lambda setting: (setting.gain, setting.gpu_gain.median))[::-1]
+    shown = [setting for setting in useful if setting in best[:most]]
+    return folded("could try", (f"{_gpu_gain(one)}, here {_here(one, before)}" for one in shown))
 
 
 def gpu_setting_lines(settings: Sequence[OtherSetting]) -> list[str]:
     """The same for a GPU by itself."""
-    return folded("settings", map(_gpu_gain, settings))
+    return folded("could try", map(_gpu_gain, settings))
 
 
 def _gpu_gain(setting: OtherSetting) -> str:

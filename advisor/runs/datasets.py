@@ -9,15 +9,12 @@ from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import UsageError
-from sweeps.datasets.checking import broken_samples
-from sweeps.datasets.converting import Conversion, convert
+from sweeps.datasets import making
+from sweeps.datasets.converting import Conversion, broken_samples, convert
 from sweeps.datasets.decoding import decode_costs
-from sweeps.datasets.folder import profile_folder, read_profile
-from sweeps.datasets.making import ensure_dataset
-from sweeps.datasets.opening import open_dataset, recognise
+from sweeps.datasets.opening import open_dataset, profile_folder, read_profile, recognise
 from sweeps.datasets.places import check_free
 from sweeps.datasets.text import TEXT, read_corpus
-from sweeps.datasets.text_making import make_text
 from sweeps.datasets.transforming import Change
 
 Progress = Callable[[int, int], None]
@@ -41,13 +38,13 @@ def make_photographs(folder: Path, samples: int, progress: Progress) -> DatasetP
     """Make `samples` JPEG files like ImageNet's; an equal set that is there stays as it is."""
     if not read_profile(folder, samples):
         check_free(folder)
-    return ensure_dataset(samples, folder, progress)[1]
+    return making.ensure_dataset(samples, folder, progress)[1]
 
 
-def make_words(folder: Path) -> DatasetProfile:
+def make_text(folder: Path) -> DatasetProfile:
     """Make a text of the Penn Treebank's size; returns the profile of its training part."""
     check_free(folder)
-    return make_text(folder)
+    return making.make_text(folder)
 
 
 def check_dataset(path: Path, progress: Progress) -> tuple[int, list[str]]:
@@ -65,9 +62,12 @@ def convert_dataset(
     processes: int | None,
     progress: Progress,
 ) -> Conversion:
-    """Convert a data set of images. Quality (95 unless told) goes with a resize only."""
+    """Convert a data set of images. Quality (by default 95) goes with a resize only."""
     if quality is not None and shorter_edge is None:
-        raise UsageError("--quality goes with --resize: without it images stay as they are")
+        raise UsageError(
+            "--quality goes with --resize", field="quality",
+            hint="leave it out: without --resize images stay as they are",
+        )  # fmt: skip
     if path.resolve() == folder.resolve():
         raise UsageError("--out is the data set itself", field="out", hint="name a new folder")
     change = Change(shorter_edge=shorter_edge, quality=quality or 95)

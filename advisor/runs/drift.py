@@ -11,7 +11,7 @@ from typing import Any
 
 from advisor.domain import Measurement, Status
 from advisor.runs.verification.verdict import Rate, rate_of
-from sweeps.planning.staleness import is_stale
+from sweeps.planning.repeating import is_stale
 from sweeps.quality.checking import REPEATS_DIFFER
 from sweeps.trial.formatting import trial_name
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
-from sweeps.anchors.measure.script import anchor_of_script
+from sweeps.anchors.measure.document import anchor_of_script
 from sweeps.hook import FILE_VARIABLE, SCHEMA, SECONDS_VARIABLE, begun_mark
 
 _LOOK_EVERY_SECONDS = 0.2

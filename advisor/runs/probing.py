@@ -19,8 +19,7 @@ from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.files import write_whole
 from advisor.places import own_fingerprint_path
 from sweeps.machine.environment import cpu_model
-from sweeps.probe.figures import PARTS, SCHEMA, is_skipped
-from sweeps.probe.fingerprint import FINGERPRINT_SCHEMA, fingerprint
+from sweeps.probe.figures import FINGERPRINT_SCHEMA, PARTS, SCHEMA, fingerprint, is_skipped
 
 COMMAND = (sys.executable, "-P", "-m", "sweeps.probe")  # -P: a user's own files are not ours
 _TIMEOUT_SECONDS = 300.0

@@ -17,6 +17,7 @@ from advisor.answers.context import Context
 from advisor.questions import models
 from advisor.questions.question import Question
 from advisor.questions.reading import schema_of
+from advisor.runs.questions import NewSweep, ScheduleRequest
 from advisor.service.answers import document_json
 
 # The names of the questions' schemas here.
@@ -28,6 +29,8 @@ QUESTIONS: Mapping[type[Question], str] = {
     models.Gpus: "GpusQuestion",
     models.Offers: "CatalogQuestion",
     models.InstanceDetails: "TypeQuestion",
+    NewSweep: "NewSweep",
+    ScheduleRequest: "NewSchedule",
 }
 # The name of a document's schema here -> its file in advisor/render/schemas.
 DOCUMENTS = {

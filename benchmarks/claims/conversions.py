@@ -12,8 +12,8 @@ from advisor.domain import Resources
 from advisor.errors import DataError
 from benchmarks.claims.scale import SCALE, CloudDisk
 from benchmarks.claims.trials import AMPLE_MIB
-from sweeps.machine.contention import busy_seconds, judge
 from sweeps.machine.mounts import block_device
+from sweeps.machine.processes import busy_seconds, judge
 from sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
 from sweeps.trial.limits.choosing import (
     allowed_cpus,

@@ -10,9 +10,8 @@ from advisor.domain import CacheState, DatasetProfile, DiskRate, Task, Trial
 from advisor.runs.sweeps.sweeping import local_machine
 from benchmarks.claims.scale import LSTM, LSTM_BATCH, SCALE, accelerator, cloud_disks, paced
 from sweeps.planning.disks import UNLIMITED
-from sweeps.planning.networks import planned_network
+from sweeps.planning.networks import StoredData, SweepData, planned_network
 from sweeps.planning.plan import SweepRequest, plan_trials
-from sweeps.planning.sweep_data import StoredData, SweepData
 from sweeps.worker.pipeline.policy import STORED_ORDER
 
 NETWORKS = ("googlenet", "resnet50", "vgg16", "inception_v3", "alexnet")

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement, Status, Trial
-from advisor.runs.datasets import convert_dataset, make_photographs, make_words
+from advisor.runs.datasets import convert_dataset, make_photographs, make_text
 from advisor.runs.sweeps.sweeping import execute_sweep
 from benchmarks.claims.trials import FORMATS, Datasets, Size
-from sweeps.datasets.folder import image_files, profile_folder
+from sweeps.datasets.jpeg_files import image_files
+from sweeps.datasets.opening import profile_folder
 from sweeps.datasets.places import made_whole
 from sweeps.driver.runner import Progress
-from sweeps.planning.sweep_data import StoredData
+from sweeps.planning.networks import StoredData
 from sweeps.store import open_store
 
 _STORE, _LINES = "trials.sqlite", "results.jsonl"
@@ -84,7 +85,7 @@ class Work:
         """A text of the Penn Treebank's size."""
         if not self.corpus.exists():
             self.tell("making a text")
-            make_words(self.corpus)
+            make_text(self.corpus)
         return self.corpus
 
     def measure(self, what: str, trials: Sequence[Trial]) -> dict[str, Measurement]:

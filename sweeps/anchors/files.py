@@ -7,14 +7,27 @@ of a campaign (JSON lines both). A row is one step of PyTorch eager on a real GP
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import Precision
+from advisor.domain import Observation, Precision, Status, Task, Workload
+from advisor.domain.ranges import is_positive
+from advisor.domain.steps import typical_step_seconds
 from advisor.errors import UsageError
-from sweeps.anchors.documents import read_document
 from sweeps.anchors.observing import read_measurements
-from sweeps.anchors.records import SCHEMA, WAY_OUT, AnchorFile, SheetOf
+from sweeps.anchors.records import (
+    FEWEST_STEPS,
+    LONGEST_STEP_SECONDS,
+    SCHEMA,
+    TOO_LONG,
+    WAY_OUT,
+    AnchorFile,
+    RefusedRow,
+    SheetOf,
+    no_anchor,
+)
 
 
 def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFile:
@@ -52,3 +65,133 @@ def _whole(content: bytes) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError):
         return None
+
+
+# A loop that waits for its loader longer than this tells of its loader.
+_MOST_WAITING = 0.05
+# No step that fits any machine has more; numbers above are damaged, or no floats.
+_LARGEST_BATCH = 10**9
+_LARGEST_SIDE = 100_000
+
+
+def read_document(
+    path: Path, document: Mapping[str, Any], sheet_of: SheetOf, precision: Precision
+) -> AnchorFile:
+    """The rows of a document; `UsageError` where none of it can be used."""
+    try:
+        what, device = document["what"], document["device"]
+        _require_gpu(path, document)
+        if what["unit"] not in ("image", "sample"):
+            raise no_anchor(path, f"it counts {what['unit']}s, and recommends need images")
+        shape = what.get("input_shape")
+        if shape is not None and not _is_image(shape):
+            raise no_anchor(path, f"its input has the shape {shape}, which is no RGB image")
+        rows = [
+            _row(f"{path}, run {number}", run, document, sheet_of, precision)
+            for number, run in enumerate(document["runs"], 1)
+        ]
+        captured = document.get("captured") or {}
+        if not isinstance(captured, dict) or not isinstance(device["gpu"], str):
+            raise TypeError("captured is no table, or gpu no name")
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise no_anchor(path, f"{type(error).__name__}: {error}") from error
+    return AnchorFile(
+        path,
+        tuple(entry for entry in rows if isinstance(entry, Observation)),
+        tuple(entry for entry in rows if isinstance(entry, RefusedRow)),
+        tuple(shape) if shape else None,
+        captured,
+    )
+
+
+def _require_gpu(path: Path, document: Mapping[str, Any]) -> None:
+    device = document["device"]
+    if device["kind"] != "cuda" or not device["gpu"]:
+        raise no_anchor(path, "it was measured on a CPU, and tells nothing of GPUs")
+    if not (device.get("torch") or document["machine"]["versions"].get("torch")):
+        raise no_anchor(path, "it does not say that PyTorch ran, and rates mean PyTorch eager")
+
+
+def _is_image(shape: Any) -> bool:
+    return (
+        len(shape) == 3
+        and shape[0] == 3
+        and all(isinstance(n, int) and 0 < n <= _LARGEST_SIDE for n in shape)
+    )
+
+
+def _row(
+    origin: str, run: Mapping[str, Any], document: Mapping[str, Any], sheet_of: SheetOf,
+    precision: Precision,
+) -> Observation | RefusedRow:  # fmt: skip
+    what, is_script = document["what"], document["what"]["kind"] == "script"
+    if run["status"] != Status.OK:
+        # How a ladder of batch sizes ends is no fault of the file.
+        return RefusedRow(origin, f"status {run['status']}", False)
+    if run["input"] == "loader" and not is_script:
+        return RefusedRow(origin, "its loader's rate, not the network's alone", False)
+    if reason := _fault(run, is_script):
+        return RefusedRow(origin, reason, True)
+    seconds = _step_seconds(run, is_script)
+    if seconds > LONGEST_STEP_SECONDS:
+        return RefusedRow(origin, TOO_LONG, True)
+    try:
+        gpu = sheet_of(document["device"]["gpu"])
+    except UsageError as error:
+        return RefusedRow(origin, str(error), True)
+    shape = what.get("input_shape")
+    return Observation(
+        workload=Workload(
+            network=str(what.get("name", "")),
+            task=Task(run["task"]),
+            batch_size=run["batch_size"],
+            precision=Precision(run["precision"]) if run["precision"] else precision,
+            input="x".join(map(str, shape)) if shape else None,
+        ),
+        gpu=gpu,
+        seconds=seconds,
+        peak_mib=run.get("gpu_peak_reserved_mib"),
+        origin=origin,
+    )
+
+
+def _step_seconds(run: Mapping[str, Any], is_script: bool) -> float:
+    """A script's steps run ahead of its GPU: only its rate over all of them is exact."""
+    if is_script:
+        return float(run["batch_size"] / run["samples_per_second"])
+    return typical_step_seconds(run["step_seconds"])
+
+
+def _fault(run: Mapping[str, Any], is_script: bool) -> str:
+    """Why a run cannot be believed; empty where it can."""
+    steps, batch, peak = run["step_seconds"], run["batch_size"], run.get("gpu_peak_reserved_mib")
+    if not isinstance(batch, int) or isinstance(batch, bool) or not 1 <= batch <= _LARGEST_BATCH:
+        return f"a batch size is a whole number above 0, not {_short(batch)}"
+    if not all(map(is_positive, steps)):
+        return "a step takes a finite number of seconds above 0"
+    if len(steps) < FEWEST_STEPS:
+        return f"{len(steps)} steps are too few, it takes {FEWEST_STEPS}"
+    if peak is not None and not is_positive(peak):
+        return f"GPU memory is a finite number of MiB above 0, not {_short(peak)}"
+    if not is_script:
+        return ""
+    if not is_positive(run["samples_per_second"]):
+        return f"a rate is a finite number above 0, not {_short(run['samples_per_second'])}"
+    waited = _waited_share(run.get("waited_seconds", ()), steps)
+    if waited > _MOST_WAITING:
+        return (
+            f"its loop waited {100 * waited:.0f} % of the time for the loader, so the GPU's own "
+            "rate is not known; feed it faster, or measure the network with --model"
+        )
+    return ""
+
+
+def _waited_share(waited: Sequence[float], steps: Sequence[float]) -> float:
+    total = sum(waited)
+    return total / sum(steps) if math.isfinite(total) else 1.0
+
+
+def _short(value: Any) -> str:
+    """As Python writes it: a damaged number may have hundreds of digits."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

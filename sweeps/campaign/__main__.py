@@ -53,7 +53,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _need_torch() -> None:
-    from sweeps.probe.extras import load_torch
+    from sweeps.probe.accelerator import load_torch
 
     load_torch()
 

@@ -17,8 +17,8 @@ from models.zoo.opening import Runnable
 from sweeps.campaign.cells import BatchRange, BenchmarkBudget, Machine, next_batch, synthetic_trial
 from sweeps.campaign.records import Records
 from sweeps.campaign.surroundings import ask_nvidia_smi
-from sweeps.machine.contention import busy_seconds, judge
 from sweeps.machine.nvidia_smi import STATE_FIELDS
+from sweeps.machine.processes import busy_seconds, judge
 from sweeps.trial.faults import lacks_memory
 from sweeps.trial.limits.choosing import allowed_cpus
 from sweeps.trial.limits.usage import PROCESS_TREE, read_usage

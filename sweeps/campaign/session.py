@@ -27,8 +27,8 @@ from sweeps.campaign.surroundings import (
     short_fingerprint,
     this_machine,
 )
-from sweeps.datasets.folder import profile_folder
 from sweeps.datasets.making import ensure_dataset
+from sweeps.datasets.opening import profile_folder
 
 _MADE_SAMPLES = 2000
 _PLACE = Path("~/.cache/instance-sizing-advisor/datasets")

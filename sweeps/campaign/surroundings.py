@@ -17,7 +17,7 @@ from sweeps.machine.environment import (
     total_memory_mib,
 )
 from sweeps.probe.accelerator import need_cuda
-from sweeps.probe.fingerprint import fingerprint
+from sweeps.probe.figures import fingerprint
 from sweeps.probe.session import run_probe
 from sweeps.trial.limits.choosing import allowed_cpus
 

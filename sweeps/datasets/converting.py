@@ -1,30 +1,32 @@
-"""Converts a data set from any format to any other: the preprocessing task of the articles."""
+"""Every sample of a data set, in side processes: converted to another format, or checked.
+
+Conversion is the preprocessing task of the articles.
+"""
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
-from sweeps.datasets.folder import profile_folder
 from sweeps.datasets.jpeg_files import write_files
 from sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
-from sweeps.datasets.opening import open_dataset
-from sweeps.datasets.places import PROFILE_FILE, check_free, made_whole
-from sweeps.datasets.recordio_images import write_records
+from sweeps.datasets.opening import open_dataset, profile_folder, write_profile
+from sweeps.datasets.places import check_free, made_whole
+from sweeps.datasets.recordio import write_records
 from sweeps.datasets.side_processes import in_order
 from sweeps.datasets.source import Kind, Sample, SampleSource
 from sweeps.datasets.tar_shards import write_shards
-from sweeps.datasets.transforming import Change, changed
+from sweeps.datasets.transforming import Change, changed, picture
 
 TARGETS = ("files", "tar", "lmdb", "recordio")
 Progress = Callable[[int, int], None]
-_CHUNK = 32
+_SAMPLES_TOGETHER = 32
 _REPORT_EVERY_SECONDS = 0.5
 
 
@@ -71,7 +73,7 @@ def convert(
         _write(target, unfinished, samples, len(source))
         seconds = time.perf_counter() - start
         profile = replace(profile_folder(unfinished), name=folder.name)
-        _save_profile(unfinished, profile, path)
+        write_profile(unfinished, profile, converted_from=path.name)
     return Conversion(profile=profile, seconds=seconds, processes=processes)
 
 
@@ -91,23 +93,14 @@ def _changed(source: SampleSource, path: Path, change: Change, processes: int) -
     if not processes:
         yield from (changed(source, index, change) for index in range(len(source)))
         return
-    spans = (
-        (path, first, min(first + _CHUNK, len(source)), change)
-        for first in range(0, len(source), _CHUNK)
-    )
-    for chunk in in_order(_changed_chunk, spans, processes):
+    work = ((path, first, last, change) for first, last in _spans(len(source)))
+    for chunk in in_order(_changed_chunk, work, processes):
         yield from chunk
 
 
-# One source a side process, kept from chunk to chunk: a large index is not read for each.
-_SOURCES: dict[Path, SampleSource] = {}
-
-
-def _changed_chunk(span: tuple[Path, int, int, Change]) -> list[Sample]:
-    path, first, last, change = span
-    if path not in _SOURCES:
-        _SOURCES[path] = open_dataset(path)
-    return [changed(_SOURCES[path], index, change) for index in range(first, last)]
+def _changed_chunk(work: tuple[Path, int, int, Change]) -> list[Sample]:
+    path, first, last, change = work
+    return [changed(_source(path), index, change) for index in range(first, last)]
 
 
 def _reported(
@@ -141,6 +134,49 @@ def _check_room(source: SampleSource, folder: Path, target: str) -> None:
         )
 
 
-def _save_profile(folder: Path, profile: DatasetProfile, source: Path) -> None:
-    document = {"profile": asdict(profile), "converted_from": source.name}
-    (folder / PROFILE_FILE).write_text(json.dumps(document, indent=1))
+def broken_samples(
+    path: Path, processes: int, progress: Callable[[int, int], None]
+) -> tuple[int, list[str]]:
+    """How many samples there are, and a line for each that a trial would fail at.
+
+    Every sample is read and decoded, in `processes` side processes. Raises `UsageError` and
+    `DataError` where the data set as a whole cannot be opened.
+    """
+    count = len(open_dataset(path))
+    spans = list(_spans(count))
+    work = ((path, first, last) for first, last in spans)
+    broken: list[str] = []
+    for (_, last), result in zip(spans, in_order(_broken_chunk, work, processes), strict=True):
+        broken += result
+        progress(last, count)
+    return count, broken
+
+
+def _broken_chunk(work: tuple[Path, int, int]) -> list[str]:
+    path, first, last = work
+    answer = (_fault(_source(path), index) for index in range(first, last))
+    return [fault for fault in answer if fault]
+
+
+def _fault(source: SampleSource, index: int) -> str | None:
+    try:
+        sample = source.read(index)
+        if sample.kind is Kind.JPEG:
+            picture(source, index, sample)
+    except DataError as error:
+        return str(error)
+    return None
+
+
+def _spans(count: int) -> Iterator[tuple[int, int]]:
+    """(first, end) of each piece of work of a side process."""
+    return (
+        (first, min(first + _SAMPLES_TOGETHER, count))
+        for first in range(0, count, _SAMPLES_TOGETHER)
+    )
+
+
+@lru_cache(maxsize=1)
+def _source(path: Path) -> SampleSource:
+    """Kept by a side process from piece to piece: a large index is not read for each."""
+    return open_dataset(path)

@@ -1,17 +1,23 @@
-"""Which format a path holds, and its samples."""
+"""Which format a path holds, its samples, and its profile."""
 
 from __future__ import annotations
 
+import json
+import random
+import statistics
+from dataclasses import asdict
 from pathlib import Path
 
-from advisor.errors import UsageError
+from advisor.domain import DatasetProfile
+from advisor.errors import DataError, UsageError
 from advisor.messages import Message
 from sweeps.datasets.jpeg_files import IMAGE_SUFFIXES, JPEG_FILES, JpegFiles
 from sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
-from sweeps.datasets.recordio_images import RECORDIO, RecordIoImages
-from sweeps.datasets.source import SampleSource
+from sweeps.datasets.recordio import RECORDIO, RecordIoImages
+from sweeps.datasets.source import Kind, SampleSource
 from sweeps.datasets.tar_shards import TAR, TarShards
-from sweeps.datasets.text import TEXT
+from sweeps.datasets.text import TEXT, profile_text
+from sweeps.datasets.transforming import picture
 
 _FORMATS = "JPEG files, tar shards, RecordIO (.rec), an LMDB (data.mdb) or text (.txt)"
 _SUFFIXES = {".tar": TAR, ".rec": RECORDIO, ".mdb": LMDB, ".txt": TEXT}
@@ -77,3 +83,69 @@ def _containers(path: Path, suffix: str) -> list[Path]:
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.iterdir() if file.suffix.lower() == suffix)
+
+
+PROFILE_FILE = "profile.json"
+_PROFILED_SAMPLES = 200
+
+
+def profile_folder(path: Path) -> DatasetProfile:
+    """Samples, mean stored bytes and mean pixels of a data set, in whatever format it is.
+
+    Stored bytes are those of the files that hold the samples, over the samples. A
+    `profile.json` beside them is believed when it counts as many samples in the same format; else
+    up to 200 samples, chosen evenly by a fixed seed, are decoded. Raises `UsageError` for a place
+    without images or text, or a looked-at sample that is no image.
+    """
+    if recognise(path) == TEXT:
+        return profile_text(path)
+    source = open_dataset(path)
+    existing = read_profile(path, len(source)) if path.is_dir() else None
+    if existing and existing.storage_format == source.storage_format:
+        return existing
+    return _measured_profile(path, source)
+
+
+def count_samples(path: Path) -> int:
+    """Images, or tokens of a text; `UsageError` where there are none."""
+    return profile_text(path).samples if recognise(path) == TEXT else len(open_dataset(path))
+
+
+def read_profile(folder: Path, samples: int | None = None) -> DatasetProfile | None:
+    """The profile that was written when the data set was made; None without a valid one."""
+    try:
+        document = json.loads((folder / PROFILE_FILE).read_text())
+        profile = DatasetProfile(**document["profile"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return profile if samples in (None, profile.samples) else None
+
+
+def write_profile(folder: Path, profile: DatasetProfile, **origin: object) -> None:
+    """What `read_profile` reads, and where the data set is from."""
+    document = {"profile": asdict(profile), **origin}
+    (folder / PROFILE_FILE).write_text(json.dumps(document, indent=1))
+
+
+def _measured_profile(path: Path, source: SampleSource) -> DatasetProfile:
+    numbers = range(len(source))
+    looked_at = random.Random(0).sample(numbers, min(_PROFILED_SAMPLES, len(source)))
+    sizes = [_dimensions(source, number) for number in looked_at]
+    return DatasetProfile(
+        name=path.name if path.is_dir() else path.stem,
+        samples=len(source),
+        bytes_per_sample=sum(file.stat().st_size for file in source.files) / len(source),
+        storage_format=source.storage_format,
+        width=round(statistics.fmean(width for width, _ in sizes)),
+        height=round(statistics.fmean(height for _, height in sizes)),
+    )
+
+
+def _dimensions(source: SampleSource, index: int) -> tuple[int, int]:
+    try:
+        sample = source.read(index)
+        if sample.kind is Kind.PIXELS:
+            return sample.width, sample.height
+        return picture(source, index, sample).size
+    except DataError as error:
+        raise UsageError(str(error)) from error

@@ -1,17 +1,16 @@
-"""Where data sets are made: whole or not at all."""
+"""Where data sets lie: made there, or copied to a mounted disk, whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from advisor.errors import DataError, UsageError
-from sweeps.trial.orphans.folders import forget_unfinished, unfinished_name
-
-PROFILE_FILE = "profile.json"
+from sweeps.datasets.opening import count_samples
+from sweeps.trial.orphans.folders import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
 
 
 def check_free(folder: Path) -> None:
@@ -53,3 +52,57 @@ def made_whole(folder: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def dataset_on_mount(mount: Path, data: Path) -> Path:
+    """Where a data set (a folder or a file) lies on the mount; itself when it is there already."""
+    return data if data.is_relative_to(mount) else mount / FOLDER_ON_MOUNTS / data.name
+
+
+def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
+    """The data set on the mount, copied now unless all of its samples are there.
+
+    Whole or not at all; `DataError` when it cannot be written.
+    """
+    place = dataset_on_mount(mount, data)
+    if place == data or _holds(place, samples):
+        return place
+    unfinished = unfinished_name(place)
+    try:
+        forget_unfinished(place)
+        _remove(place)
+        _copy(data, unfinished)
+        unfinished.rename(place)
+        # Only clean pages can be dropped from the page cache, as cold trials need.
+        os.sync()
+    except (OSError, shutil.Error) as error:
+        raise DataError(
+            "cannot copy the data set to '{place}' ({error})",
+            hint="free some space there, or name a data set that lies on that disk with --data",
+            place=place,
+            error=error,
+        ) from error
+    finally:
+        _remove(unfinished)
+    return place
+
+
+def _copy(data: Path, target: Path) -> None:
+    if data.is_dir():
+        shutil.copytree(data, target)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(data, target)
+
+
+def _remove(place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    with suppress(OSError):
+        place.unlink()
+
+
+def _holds(place: Path, samples: int) -> bool:
+    try:
+        return count_samples(place) == samples
+    except (UsageError, DataError):
+        return False

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from advisor.errors import DataError
 from sweeps.machine.processes import end_with_parent
-from sweeps.trial.orphans.owning import deferred_signals
+from sweeps.trial.orphans.removing import deferred_signals
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")

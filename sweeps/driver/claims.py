@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from sweeps.driver.spool import Spool
-from sweeps.events import WARNING, Event, emit, this_node
+from sweeps.events import DEBUG, WARNING, Event, emit, this_node
 from sweeps.planning.repeating import merged, wanted_runs
+from sweeps.store.contract import LeaseBook
 from sweeps.trial.formatting import kept_facts, trial_name
+from sweeps.trial.ownership import Owner, this_process
 
 if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
-    from sweeps.store.owners import Owner
+    from sweeps.trial.ownership import Owner
 
 
 class TrialClaims:
@@ -156,3 +159,34 @@ def _emit_kept(fresh: Measurement, kept: Measurement | None) -> None:
         emit("not_stored", trial_id=trial_id, level=WARNING, reason="another one was faster")
         return
     emit("stored", trial_id=trial_id, runs=1 + len(kept.repeats), **kept_facts(kept))
+
+
+HEARTBEAT_SECONDS = 20.0
+
+
+@contextmanager
+def leasing(leases: LeaseBook, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> Iterator[Owner]:
+    """A new owner, whose leases are renewed from a thread, and end when this ends.
+
+    A beat that fails is left to the next one; a lease lasts for several.
+    """
+    owner, over = this_process(), threading.Event()
+
+    def beat() -> None:
+        while not over.wait(heartbeat_seconds):
+            try:
+                leases.renew(owner)
+            except Exception as error:  # of any kind: without a next beat the leases end
+                emit("heartbeat_failed", level=WARNING, reason=str(error))
+            else:
+                emit("heartbeat", level=DEBUG)
+
+    beating = threading.Thread(target=beat, name="lease heartbeat", daemon=True)
+    beating.start()
+    try:
+        yield owner
+    finally:
+        over.set()
+        beating.join()
+        with suppress(DataError):
+            leases.give_back(owner)

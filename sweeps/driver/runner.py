@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.units import format_counted
-from sweeps.driver.claims import TrialClaims
-from sweeps.driver.leasing import leasing
+from sweeps.driver.claims import TrialClaims, leasing
 from sweeps.events import subscribe
 from sweeps.executors.process import Executor
-from sweeps.planning.repeating import in_order, rounds, wanted_runs
-from sweeps.planning.staleness import is_stale
+from sweeps.planning.repeating import in_order, is_stale, rounds, wanted_runs
 from sweeps.store.rows import in_parts
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from advisor.domain import (
 from advisor.errors import UsageError
 from advisor.messages import Message
 from sweeps.datasets.decoding import PILLOW
-from sweeps.datasets.mounting import dataset_on_mount
-from sweeps.planning.networks import PlannedNetwork, network_of_zoo
-from sweeps.planning.sweep_data import StoredData, SweepData
+from sweeps.datasets.places import dataset_on_mount
+from sweeps.planning.networks import PlannedNetwork, StoredData, SweepData, network_of_zoo
 from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
 
 MAX_TRIALS = 10_000

@@ -7,7 +7,6 @@ runs on a bare GPU machine as well as on one that has neither.
 
 from __future__ import annotations
 
-from sweeps.probe.figures import PARTS, SCHEMA
-from sweeps.probe.fingerprint import fingerprint
+from sweeps.probe.figures import PARTS, SCHEMA, fingerprint
 
 __all__ = ["PARTS", "SCHEMA", "fingerprint"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.probe.extras import load_torch
+from advisor.messages import Message
 from sweeps.probe.timing import time_calls
 
 
@@ -64,3 +65,30 @@ def compute_capability() -> tuple[int, int]:
     """Of CUDA device 0."""
     major, minor = load_torch().cuda.get_device_capability(0)
     return int(major), int(minor)
+
+
+_COMMAND = "pip install 'instance-sizing-advisor[sweep]'"
+
+
+def missing(package: str) -> MeasuringError:
+    """The error that names the extra which brings `package`."""
+    return MeasuringError(
+        "{package} is not installed",
+        hint=Message("{command} brings it", command=_COMMAND),
+        package=package,
+    )
+
+
+def load_torch() -> ModuleType:
+    """torch; `MeasuringError` where it is missing or cannot be loaded."""
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise missing("torch") from error
+    except (ImportError, OSError, RuntimeError) as error:
+        raise MeasuringError(
+            "torch cannot be loaded ({error})",
+            hint=Message("{command} repairs it", command=_COMMAND),
+            error=error,
+        ) from error
+    return torch

@@ -6,10 +6,9 @@ import math
 from pathlib import Path
 
 from sweeps.machine.environment import describe_machine
-from sweeps.probe.boundaries import cpu_quota, usable_memory_bytes
 from sweeps.probe.figures import Document, skipped
 from sweeps.probe.session import Session
-from sweeps.probe.topology import distinct_caches, read_numa_nodes
+from sweeps.probe.topology import cpu_quota, distinct_caches, read_numa_nodes, usable_memory_bytes
 from sweeps.trial.limits.choosing import allowed_cpus, read_cores
 
 _FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")

@@ -9,8 +9,14 @@ from functools import partial
 from advisor.domain import MIB
 from sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
 from sweeps.probe.figures import Document, figure
-from sweeps.probe.reading import Opened, Pattern, TimedRead, opened_past_cache, timed_read
-from sweeps.probe.scratch import scratch_file
+from sweeps.probe.reading import (
+    Opened,
+    Pattern,
+    TimedRead,
+    opened_past_cache,
+    scratch_file,
+    timed_read,
+)
 from sweeps.probe.session import Session
 from sweeps.probe.timing import LEAST_REPEATS
 

@@ -9,8 +9,14 @@ from functools import partial
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.probe.accelerator import CPU, CUDA, Accelerator, compute_capability, has_cuda
-from sweeps.probe.extras import load_torch
+from sweeps.probe.accelerator import (
+    CPU,
+    CUDA,
+    Accelerator,
+    compute_capability,
+    has_cuda,
+    load_torch,
+)
 from sweeps.probe.figures import Document, figure
 from sweeps.probe.session import Session
 from sweeps.probe.timing import largest_affordable

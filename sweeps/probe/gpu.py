@@ -1,20 +1,19 @@
-"""The part `gpu`: what nvidia-smi, lspci and deviceQuery tell of the GPUs, and copy rates."""
+"""The part `gpu`: facts by nvidia-smi, lspci and deviceQuery, state under load, copy rates."""
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
 from sweeps.machine import nvidia_smi
-from sweeps.probe.accelerator import has_cuda, need_cuda
-from sweeps.probe.extras import load_torch
-from sweeps.probe.figures import Document, skipped
+from sweeps.probe.accelerator import CUDA, has_cuda, load_torch, need_cuda
+from sweeps.probe.figures import Document, figure, skipped
 from sweeps.probe.pci import accelerators
-from sweeps.probe.session import Session
-from sweeps.probe.transfers import copy_rates
-from sweeps.probe.under_load import state_under_load
+from sweeps.probe.session import ProbeBudget, Session
 
 _BUSY_PERCENT = 5
 _MODULE = Path("/proc/driver/nvidia/version")
@@ -129,3 +128,86 @@ def _absence(on_bus: list[dict[str, object]], document: Document) -> str:
         str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus
     )
     return f"on the PCI bus: {cards}; but {document.get('skipped', 'nvidia-smi lists none')}"
+
+
+_SIDE = 8192
+_SMALL_SIDE = 2048
+_SMALL_MEMORY_BYTES = 4 * 2**30
+_LOAD_FIGURES = 4  # how many transfer figures long the load lasts
+_MOST_QUEUED = 900  # beyond some 1,000 launches the host would wait for the device
+
+
+def state_under_load(budget: ProbeBudget) -> Document:
+    """nvidia-smi's state of every GPU, asked while device 0 multiplies matrices.
+
+    Raises `MeasuringError` when the work was done before nvidia-smi answered: then it would
+    be the state of an idle GPU.
+    """
+    torch = load_torch()
+    free, _ = torch.cuda.mem_get_info()
+    side = _SIDE if free > _SMALL_MEMORY_BYTES else _SMALL_SIDE
+    left = CUDA.random(side, side, dtype=torch.float16)
+    product = torch.empty_like(left)
+    once = min(CUDA.time_calls(lambda: torch.mm(left, left, out=product), 0.0))
+    wanted = budget.transfer_figure * _LOAD_FIGURES
+    launches = max(1, min(_MOST_QUEUED, int(wanted / once)))
+    for _ in range(launches):
+        torch.mm(left, left, out=product)
+    done = torch.cuda.Event()
+    done.record()
+    time.sleep(min(wanted, launches * once) / 4)  # clocks take a moment to rise
+    state = nvidia_smi.query(nvidia_smi.STATE_FIELDS)
+    idle_already = done.query()
+    CUDA.synchronize()
+    CUDA.free()
+    if idle_already:
+        raise MeasuringError("the GPU was idle again before nvidia-smi had answered")
+    return {"gpus": state, "work": f"fp16 products of {side}x{side} matrices on device 0"}
+
+
+_TRANSFER_BYTES = 128 * MIB
+_COPY_BYTES = 1024 * MIB
+_SHARE_OF_FREE_MEMORY = 0.2
+
+
+def copy_rates(session: Session) -> Document:
+    """GB/s (10**9 bytes) over the bus, from pinned and pageable memory, and on the device."""
+    seconds = session.budget.transfer_figure
+    document: Document = {
+        direction: {
+            memory: session.attempt(partial(_transfer, direction, memory, seconds))
+            for memory in ("pinned", "pageable")
+        }
+        for direction in ("host_to_device", "device_to_host")
+    }
+    document["device_copy"] = session.attempt(partial(_device_copy, seconds))
+    CUDA.free()
+    return document
+
+
+def _transfer(direction: str, memory: str, seconds: float) -> Document:
+    torch, pinned = load_torch(), memory == "pinned"
+    size = _fitting(_TRANSFER_BYTES)
+    host = torch.ones(size, dtype=torch.uint8, pin_memory=pinned)
+    device = torch.ones(size, dtype=torch.uint8, device="cuda")
+    source, target = (host, device) if direction == "host_to_device" else (device, host)
+    copy = partial(target.copy_, source, non_blocking=pinned)
+    times = CUDA.time_calls(copy, seconds)
+    method = f"torch copies {size // MIB} MiB, {memory} host memory"
+    return figure([size / time_ / 1e9 for time_ in times], "GB/s", method)
+
+
+def _device_copy(seconds: float) -> Document:
+    torch = load_torch()
+    size = _fitting(_COPY_BYTES)
+    source = torch.ones(size // 4, dtype=torch.float32, device="cuda")
+    target = torch.empty_like(source)
+    times = CUDA.time_calls(partial(target.copy_, source), seconds)
+    method = f"torch copies {size // MIB} MiB within the GPU, bytes read and written counted"
+    return figure([2 * size / time_ / 1e9 for time_ in times], "GB/s", method)
+
+
+def _fitting(wanted: int) -> int:
+    """At most a fifth of the GPU's free memory, in whole MiB."""
+    free, _ = load_torch().cuda.mem_get_info()
+    return max(MIB, min(wanted, int(free * _SHARE_OF_FREE_MEMORY)) // MIB * MIB)

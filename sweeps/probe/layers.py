@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sweeps.probe.accelerator import Accelerator
-from sweeps.probe.extras import load_torch
+from sweeps.probe.accelerator import Accelerator, load_torch
 
 SIZES = ("wide", "deep")
 _LSTM_STEPS = 35

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-from sweeps.probe.accelerator import CPU, CUDA, Accelerator, has_cuda
-from sweeps.probe.extras import load_torch
+from sweeps.probe.accelerator import CPU, CUDA, Accelerator, has_cuda, load_torch
 from sweeps.probe.figures import Document, figure
 from sweeps.probe.layers import LAYERS, SIZES, Build, Layer, Setting
 from sweeps.probe.session import Session

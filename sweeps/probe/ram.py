@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from sweeps.probe.boundaries import usable_memory_bytes
 from sweeps.probe.figures import Document, figure
 from sweeps.probe.session import Session
 from sweeps.probe.timing import time_calls
-from sweeps.probe.topology import last_level_cache_mib
+from sweeps.probe.topology import last_level_cache_mib, usable_memory_bytes
 from sweeps.trial.limits.choosing import allowed_cpus
 
 _LEAST_BYTES = 128 * 2**20

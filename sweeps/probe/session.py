@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.machine.contention import busy_seconds
 from sweeps.machine.environment import describe_machine, describe_versions
+from sweeps.machine.processes import busy_seconds
 from sweeps.probe.figures import PARTS, SCHEMA, Document, skipped
 from sweeps.trial.limits.choosing import allowed_cpus
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from advisor.units import format_mib, format_rate
-from sweeps.probe.figures import is_skipped
-from sweeps.probe.fingerprint import figures
+from sweeps.probe.figures import figures, is_skipped
 
 Node = Mapping[str, Any]
 

@@ -7,9 +7,8 @@ From what `sweeps.worker.machine_state` and `pace` left in the environment; meas
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from sweeps.quality.issue import QualityIssue
 
 SUSTAINED = 0.05
 STOLEN = 0.02
@@ -98,3 +97,12 @@ def _clock_jumped(environment: Mapping[str, Any]) -> QualityIssue | None:
         "clock and stay right, only started_at may be wrong",
         advice="nothing to do for the rate; let the clock be slewed (chrony), not stepped",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityIssue:
+    """Its kind, its number in words, and the way out."""
+
+    kind: str
+    detail: str
+    advice: str

@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from advisor.domain.steps import are_even, stall_indices
+from advisor.domain.steps import are_even, stall_indices, typical_step_seconds
 
 # About the 1 % point of the maximum over 20 to 200 places, for independent normal values.
 _CRITICAL = 3.4
@@ -101,3 +101,29 @@ def _group(step_seconds: Sequence[float], period: int) -> int:
     if len(step_seconds) < 8 or are_even([s for i, s in enumerate(later) if i not in stalls]):
         return 1
     return max(1, min(max(2, period), len(step_seconds) // 6))
+
+
+MINUTE_SECONDS = 60.0
+_FEWEST_STEPS = 6
+
+
+def pace(step_seconds: Sequence[float], samples_per_step: int, period: int = 1) -> dict[str, float]:
+    """Samples per second of the first minute and of the last one (of what follows the first
+    where that is shorter), and the seconds in which the last was seen.
+
+    `step_seconds` are all steps in order, warm-up too: a burst at the start looks like one.
+    Empty unless each part has at least six steps.
+    """
+    ends = list(itertools.accumulate(step_seconds))
+    if not ends or ends[-1] <= MINUTE_SECONDS:
+        return {}
+    split = sum(end <= MINUTE_SECONDS for end in ends)
+    begin = max(split, sum(end <= ends[-1] - MINUTE_SECONDS for end in ends))
+    first, last = step_seconds[:split], step_seconds[begin:]
+    if min(len(first), len(last)) < _FEWEST_STEPS:
+        return {}
+    return {
+        "first_minute_samples_per_second": samples_per_step / typical_step_seconds(first, period),
+        "sustained_samples_per_second": samples_per_step / typical_step_seconds(last, period),
+        "sustained_over_seconds": sum(last),
+    }

@@ -11,8 +11,7 @@ import sqlalchemy as sql
 from sweeps.store.database import Database
 from sweeps.store.dialects import DatabaseSeconds
 from sweeps.store.leases import Leases
-from sweeps.store.schema import HEAD, SchemaState, look
-from sweeps.store.tables import LEASES, MEASUREMENTS
+from sweeps.store.schema import HEAD, LEASES, MEASUREMENTS, SchemaState, look
 
 
 def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:

@@ -10,8 +10,8 @@ import sqlalchemy as sql
 from sweeps.store.contract import Held
 from sweeps.store.database import Database
 from sweeps.store.dialects import DatabaseSeconds, insert_if_absent
-from sweeps.store.owners import Owner, columns_of, has_gone
-from sweeps.store.tables import LEASES
+from sweeps.store.schema import LEASES
+from sweeps.trial.ownership import Owner, columns_of, process_has_gone
 
 LEASE_SECONDS = 120.0
 _NO_PATIENCE = 0.0
@@ -95,4 +95,4 @@ def _query() -> sql.Select[Any]:
 
 
 def _is_in_force(row: Any) -> bool:
-    return row.left > 0 and not has_gone(row.place, row.pid, row.started)
+    return row.left > 0 and not process_has_gone(row.place, row.pid, row.started)

@@ -14,8 +14,8 @@ import sqlalchemy as sql
 
 from sweeps.store.contract import Stored
 from sweeps.store.rows import sorted_out
+from sweeps.store.schema import MEASUREMENTS as ROWS
 from sweeps.store.sql_store import SqlStore
-from sweeps.store.tables import MEASUREMENTS as ROWS
 
 _ROWS_AT_ONCE = 200
 

@@ -22,11 +22,10 @@ from sweeps.store.database import (
 from sweeps.store.dialects import DATABASE_VARIABLE as DATABASE_VARIABLE
 from sweeps.store.dialects import insert_if_absent
 from sweeps.store.leases import LEASE_SECONDS, Leases, end
-from sweeps.store.owners import Owner
 from sweeps.store.rows import gives_way, in_parts, parsed, row_of, sorted_out
-from sweeps.store.schema import SchemaState, look, make_ready
-from sweeps.store.tables import EARLIER
-from sweeps.store.tables import MEASUREMENTS as ROWS
+from sweeps.store.schema import EARLIER, SchemaState, look, make_ready
+from sweeps.store.schema import MEASUREMENTS as ROWS
+from sweeps.trial.ownership import Owner
 
 
 def default_database_url() -> str:

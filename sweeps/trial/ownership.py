@@ -13,10 +13,13 @@ import hashlib
 import itertools
 import os
 import re
+import secrets
+import socket
 import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sweeps.machine.processes import is_running, start_ticks, stat_fields
 
@@ -89,3 +92,43 @@ def _place_digits() -> str:
     if not place():
         return ""
     return f"{int.from_bytes(hashlib.sha256(place().encode()).digest()[:4]):010d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """One driver. `place` is the one boot and process namespace in which `pid` means it; empty
+    where the system does not tell."""
+
+    name: str
+    host: str
+    place: str
+    pid: int
+    started: str
+
+
+def this_process() -> Owner:
+    """A new owner: another one at every call, so that a driver is told from the one before."""
+    host, pid = socket.gethostname(), os.getpid()
+    return Owner(
+        name=f"{host[:100]}:{pid}:{secrets.token_hex(8)}",
+        host=host[:255],
+        place=place(),
+        pid=pid,
+        started=start_ticks(pid),
+    )
+
+
+def columns_of(owner: Owner) -> dict[str, Any]:
+    """The owner as the columns of a row that it owns."""
+    return {
+        "owner": owner.name,
+        "host": owner.host,
+        "place": owner.place,
+        "pid": owner.pid,
+        "started": owner.started,
+    }
+
+
+def process_has_gone(where: str, pid: int, start_time: str) -> bool:
+    """Whether that process runs no more; of other machines and containers, never."""
+    return bool(where) and where == place() and not is_running(pid, start_time)

@@ -12,6 +12,7 @@ import json
 import logging
 import math
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,7 +23,6 @@ from typing import Any
 
 from advisor.errors import DataError
 from sweeps.events import event_of, handled
-from sweeps.watching.secrets import without_secrets
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 MOST_BYTES = 10 * 2**20
@@ -145,3 +145,18 @@ def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
         for entry in answer:
             warnings.removeHandler(entry)
         handler.close()
+
+
+_HIDDEN = "***"
+# scheme://user:PASSWORD@host; a password may hold anything but a blank, so the last @ counts.
+_IN_URLS = re.compile(r"(?P<before>[a-zA-Z][\w+.-]*://[^\s:/@]*:)[^\s]*@")
+# password=PASSWORD, PGPASSWORD='..', ?password=..&..; words of messages ("password failed") stay.
+_NAMED = re.compile(
+    r"(?i)(?P<before>(?:password|passwd|passfile|secret|access_key|api_?key)\s*[=:]\s*)"
+    r"(?:'[^']*'|\"[^\"]*\"|[^\s&,;]+)"
+)
+
+
+def without_secrets(text: str) -> str:
+    """The text with every password of a URL or setting as '***'."""
+    return _NAMED.sub(rf"\g<before>{_HIDDEN}", _IN_URLS.sub(rf"\g<before>{_HIDDEN}@", text))

@@ -18,12 +18,11 @@ from advisor.domain import CUDA, CacheState, LimitedBy, Measurement, Status, Tas
 from advisor.errors import MeasuringError
 from models.zoo.opening import Runnable, open_network
 from models.zoo.torchvision_operators import substituted_operators
-from sweeps.datasets.latency_injected import LatencyInjected
 from sweeps.datasets.opening import open_dataset
-from sweeps.datasets.source import SampleSource
+from sweeps.datasets.source import LatencyInjected, SampleSource
 from sweeps.events import emit
-from sweeps.machine.contention import Contention, judge
 from sweeps.machine.environment import describe_machine, describe_versions
+from sweeps.machine.processes import Contention, judge
 from sweeps.quality.timing import is_steady
 from sweeps.worker.accelerators import (
     Accelerator,

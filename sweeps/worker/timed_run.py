@@ -10,10 +10,9 @@ from typing import Any
 
 from advisor.domain import CacheState, Trial
 from advisor.errors import MeasuringError
-from sweeps.machine.contention import busy_seconds
+from sweeps.machine.processes import busy_seconds
 from sweeps.quality.statistics import measured_enough
-from sweeps.quality.sustained_rate import pace
-from sweeps.quality.timing import count_warmup_steps
+from sweeps.quality.timing import count_warmup_steps, pace
 from sweeps.trial.limits.usage import Usage, read_usage
 from sweeps.worker.accelerators import EMULATED_QUEUE_DEPTH, Accelerator
 from sweeps.worker.machine_state import changes, machine_state

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.domain import LimitedBy, Status, Task
 from advisor.errors import MeasuringError
-from sweeps.datasets.folder import profile_folder
+from sweeps.datasets.opening import profile_folder
 from sweeps.datasets.photographs import write_samples
 from sweeps.executors.process import InlineExecutor, ProcessExecutor
 from sweeps.trial.trial_process import measure_trial

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.domain import Status
 from sweeps.store import SqlStore, Summary, open_store
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from tests.sweeps.builders import measurement, resources, trial
 
 

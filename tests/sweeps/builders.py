@@ -12,8 +12,8 @@ from advisor.domain import (
     Trial,
     Workload,
 )
+from sweeps.planning.networks import StoredData, SweepData
 from sweeps.planning.plan import Machine, SweepRequest
-from sweeps.planning.sweep_data import StoredData, SweepData
 
 PROFILE = DatasetProfile(
     name="tiny",

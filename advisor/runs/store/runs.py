@@ -19,7 +19,7 @@ from advisor.runs.store.tables import RUNS as ROWS
 from advisor.runs.store.tables import SCHEDULES
 from sweeps.store.database import Database
 from sweeps.store.dialects import POSTGRESQL, insert_if_absent
-from sweeps.store.owners import Owner, columns_of
+from sweeps.trial.ownership import Owner, columns_of
 
 # After so many processes that were lost (not ended) nobody tries a run again.
 MOST_ATTEMPTS = 3

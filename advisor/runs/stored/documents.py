@@ -11,7 +11,7 @@ from advisor.domain import LimitedBy, Measurement, Status, Task
 from advisor.errors import unknown_name
 from sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
 from sweeps.formats.importing import ReadLines
-from sweeps.quality.spread import spread_document
+from sweeps.quality.checking import spread_document
 from sweeps.store import Appended, Damaged, Stored
 from sweeps.store.pages import Wanted
 

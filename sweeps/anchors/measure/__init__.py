@@ -30,7 +30,7 @@ def measure_network(
     files for networks that take images. Raises `UsageError` for what cannot be asked,
     `MeasuringError` where torch or the device is missing, or nothing could be measured.
     """
-    from sweeps.probe.extras import load_torch
+    from sweeps.probe.accelerator import load_torch
 
     load_torch()
     from sweeps.anchors.measure.network import measure

@@ -20,9 +20,8 @@ from sweeps.anchors.measure.document import (
     goes_on,
     measured_runs,
 )
-from sweeps.anchors.measure.loader import measure_with_loader
 from sweeps.anchors.measure.operations import captured_operations, profiled_operators
-from sweeps.anchors.measure.session import Session
+from sweeps.anchors.measure.session import Session, measure_with_loader
 from sweeps.probe.accelerator import need_cuda
 from sweeps.trial.faults import lacks_memory
 from sweeps.worker.stepping import (

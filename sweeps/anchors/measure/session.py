@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Status, Task
 from advisor.domain.steps import typical_step_seconds
+from advisor.errors import UsageError
 from models.zoo.opening import Runnable
-from sweeps.anchors.measure.document import Run
-from sweeps.worker.stepping import Steps
+from sweeps.anchors.measure.document import LOADER, Run
+from sweeps.datasets.opening import open_dataset
+from sweeps.probe.accelerator import missing
+from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
+from sweeps.worker.stepping import Stepper, Steps, TimeBox, forget_peaks, time_steps
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,3 +56,77 @@ class Session:
             "gpu_peak_reserved_mib": steps.peak_reserved_mib,
             "reason": "",
         }
+
+
+_LEAST_STEPS = 4
+
+
+def measure_with_loader(
+    session: Session, stepper: Stepper, task: Task, batch_size: int, seconds: float
+) -> None:
+    """Adds the run with the loader, and the rate of the loader alone (`host`), in `seconds`.
+
+    Files that the machine has just read come from its page cache: the disk is not measured.
+    Raises `UsageError` for a folder without enough JPEG files.
+    """
+    from sweeps.trial.limits.choosing import allowed_cpus
+
+    workers = loader_workers(len(allowed_cpus()))
+    drained = workers * PREFETCH_FACTOR
+    box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2)
+    session.report(f"{task} batch {batch_size} with {workers} loader processes")
+    on_gpu = session.device == "cuda"
+    with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
+        forget_peaks(session.device)
+        steps = _drained(batches, drained, box, lambda inputs: _step(stepper, inputs), session)
+    session.runs.append(session.run_of(task, LOADER, batch_size, steps))
+    if "host" not in session.stage_rates[task.value]:
+        with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
+            alone = _drained(batches, drained, box, lambda _inputs: None, session)
+        rate = batch_size / typical_step_seconds(alone.step_seconds)
+        session.stage_rates[task.value]["host"] = rate
+
+
+def _step(stepper: Stepper, inputs: Any) -> None:
+    sent = stepper.send(inputs)
+    stepper.step(sent, stepper.targets_for(sent))
+
+
+def _drained(
+    batches: Iterator[Any], drained: int, box: TimeBox, use: Any, session: Session
+) -> Steps:
+    # Batches made while nothing consumed them would make the first steps look fast.
+    for _ in range(drained):
+        use(next(batches)[0])
+    return time_steps(lambda: use(next(batches)[0]), box, device=session.device)
+
+
+@contextmanager
+def _batches(
+    session: Session, batch_size: int, workers: int, *, pinned: bool
+) -> Iterator[Iterator[Any]]:
+    """Endless batches (images, labels); the loader's processes are gone on leaving."""
+    try:
+        from sweeps.worker.pipeline.loading import make_loader
+    except ModuleNotFoundError as error:
+        raise missing(error.name or "Pillow") from error
+    assert session.data is not None
+    source = open_dataset(session.data)
+    if len(source) < batch_size:
+        raise UsageError(
+            "'{data}' has {count} images, a batch takes {batch_size}",
+            hint="name a data set with more of them with --data",
+            data=session.data,
+            count=len(source),
+            batch_size=batch_size,
+        )
+    batches = iter(
+        make_loader(
+            source, pixels=session.network.info.input_pixels, batch_size=batch_size,
+            workers=workers, prefetch_factor=PREFETCH_FACTOR, pin_memory=pinned,
+        )
+    )  # fmt: skip
+    try:
+        yield batches
+    finally:
+        del batches  # ends the loader's processes

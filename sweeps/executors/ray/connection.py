@@ -15,7 +15,7 @@ from typing import Any
 from advisor.errors import MeasuringError
 from advisor.messages import Message
 from sweeps.executors.ray.placing import TRIAL_RESOURCE
-from sweeps.trial.orphans.owning import deferred_signals
+from sweeps.trial.orphans.removing import deferred_signals
 from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 _CONNECT_SECONDS = 5.0

@@ -11,8 +11,7 @@ from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.errors import AdvisorError
-from sweeps.datasets.making import default_place, ensure_dataset
-from sweeps.datasets.text_making import default_text_place, ensure_text
+from sweeps.datasets.making import default_place, default_text_place, ensure_dataset, ensure_text
 from sweeps.events import collected, emit, this_node
 from sweeps.executors.process import Measure
 from sweeps.formats.serialization import measurement_to_dict, trial_from_dict

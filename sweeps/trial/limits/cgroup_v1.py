@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
-from sweeps.trial.limits.groups import remove_group
+from sweeps.trial.limits.hierarchies import remove_group
 from sweeps.trial.limits.types import LimitRequest
 from sweeps.trial.limits.usage import read_fields
 from sweeps.trial.ownership import new_name

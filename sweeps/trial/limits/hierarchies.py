@@ -1,10 +1,15 @@
-"""Where this process may make cgroups: reading only, no decisions."""
+"""Where this process may make cgroups, and how one is emptied and removed, whatever happens."""
 
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+
+from advisor.errors import MeasuringError
 
 V1_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "blkio")
 _PROC = Path("/proc/self")
@@ -65,3 +70,33 @@ def _nested(mount_point: Path, own_path: str) -> Path:
     """Inside a container the own path may be the host's, and not exist beneath the mount."""
     nested = mount_point / own_path.lstrip("/")
     return nested if nested.is_dir() else mount_point
+
+
+def remove_group(group: Path, *, patience_seconds: float = 10.0) -> None:
+    """Kill what still runs inside, and remove the group; `MeasuringError` if it stays."""
+    deadline = time.monotonic() + patience_seconds
+    while group.exists():
+        for pid in _members(group):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return
+        except PermissionError:
+            raise
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise MeasuringError(
+                    "cannot remove the cgroup {group}: {error}", group=group, error=error
+                ) from error
+            time.sleep(0.02)
+
+
+def _members(group: Path) -> list[int]:
+    """Never 0: that is a process which this namespace does not see, and all of ours to kill."""
+    try:
+        pids = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+    except OSError:
+        return []
+    return [pid for pid in pids if pid > 0]

@@ -11,8 +11,13 @@ from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.trial.orphans.devices import mounted_places, mounts_here
-from sweeps.trial.orphans.orphan import Orphan, OwnerFilter, owner_has_gone
+from sweeps.trial.orphans.orphan import (
+    Orphan,
+    OwnerFilter,
+    mounted_places,
+    mounts_here,
+    owner_has_gone,
+)
 from sweeps.trial.ownership import OwnerTag, new_name, scratch_parent, tag_in
 
 # On a mount of --disk-path, data sets lie in a folder of this name.
@@ -21,14 +26,14 @@ _UNFINISHED = ".unfinished-"
 _BOOTED = re.compile(r"^btime (\d+)$", re.MULTILINE)
 
 
-def unfinished_name(place: Path) -> Path:
-    """Where something is made that will take the name `place` once it is whole."""
-    return place.with_name(f"{place.name}{_UNFINISHED}{new_name()}")
+def unfinished_name(point: Path) -> Path:
+    """Where something is made that will take the name `point` once it is whole."""
+    return point.with_name(f"{point.name}{_UNFINISHED}{new_name()}")
 
 
-def forget_unfinished(place: Path) -> None:
+def forget_unfinished(point: Path) -> None:
     """Remove what killed processes left half-made of it, as far as that can be."""
-    for orphan in unfinished_folders(owner_has_gone, place.parent, glob.escape(place.name)):
+    for orphan in unfinished_folders(owner_has_gone, point.parent, glob.escape(point.name)):
         with suppress(OSError, MeasuringError):
             orphan.remove()
 

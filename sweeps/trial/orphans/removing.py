@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.places import datasets_folder
-from sweeps.trial.orphans.devices import orphan_loops, orphan_mounts
 from sweeps.trial.orphans.folders import orphan_folders
-from sweeps.trial.orphans.groups import orphan_groups
-from sweeps.trial.orphans.orphan import Orphan, OwnerFilter, owner_has_gone, owner_is_me
-from sweeps.trial.orphans.processes import orphan_processes
+from sweeps.trial.orphans.orphan import (
+    Orphan,
+    OwnerFilter,
+    orphan_groups,
+    orphan_loops,
+    orphan_mounts,
+    orphan_processes,
+    owner_has_gone,
+    owner_is_me,
+)
+from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 _LOG = logging.getLogger(__name__)
 
@@ -81,3 +94,75 @@ def give_back_own() -> int:
     """Remove whatever this process still has, wherever it was interrupted; returns how many
     things. Nothing that it has may be in use any more."""
     return len(remove(find_orphans(owner_is_me)).gone)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def owning() -> Iterator[None]:
+    """Whatever is started inside carries this process's mark; on leaving, however, it is gone.
+
+    An interrupt may come between taking something and noting that: what the code around did
+    not give back is found by its name.
+    """
+    before = os.environ.get(OWNER_VARIABLE)
+    os.environ[OWNER_VARIABLE] = str(own_tag())
+    try:
+        yield
+    finally:
+        give_back_own()
+        if before is None:
+            os.environ.pop(OWNER_VARIABLE, None)
+        else:
+            os.environ[OWNER_VARIABLE] = before
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Ctrl-C, SIGTERM and SIGHUP wait for the end of the block (a second one does not).
+
+    For starting processes: one that loses its parent while it is born prints a traceback. And for
+    starting Ray: it takes signals for itself meanwhile, and an exception that is raised in the
+    middle of it gets lost now and then, which leaves a driver without its Ray.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    noted: list[int] = []
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        if len(noted) > 1:
+            _answer(before[number], number, frame)
+
+    with _kept_handlers(note):
+        yield
+    for number in noted[:1]:
+        _answer(before[number], number, None)
+
+
+@contextmanager
+def _kept_handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """The handler for these signals, whatever a library sets inside."""
+    put = signal.signal
+    before = {number: put(number, handler) for number in _SIGNALS}
+
+    def others_only(number: int, wanted: Any) -> Any:
+        return wanted if number in _SIGNALS else put(number, wanted)
+
+    signal.signal = others_only  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        signal.signal = put
+        for number, entry in before.items():
+            put(number, entry)
+
+
+def _answer(handler: Any, number: int, frame: FrameType | None) -> None:
+    if callable(handler):
+        handler(number, frame)
+    elif handler is signal.SIG_DFL:
+        os.kill(os.getpid(), number)

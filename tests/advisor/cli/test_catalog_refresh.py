@@ -76,7 +76,7 @@ def test_where_nothing_can_be_believed_it_fails_and_nothing_changes(ask, aws):
     assert code == 1
     assert "No on-demand price of g4dn.2xlarge, g4dn.4xlarge, g4dn.xlarge: the price list" in out
     assert "nothing has been refreshed" in ask("catalog", "refresh", "--show")[1]
-    assert "AWS told no price that could be taken, of 3 asked for" in err
+    assert "AWS gave none of the 3 prices asked for" in err
 
 
 @pytest.mark.parametrize(

@@ -34,14 +34,14 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "name either --model, or a script's command"),
-        (["--model", "alexnet", "--", "python", "x.py"], "name either --model"),
+        ([], "either a network or a script"),
+        (["--model", "alexnet", "--", "python", "x.py"], "either a network or a script"),
         (["--model", "alexnett"], "did you mean alexnet?"),
         (["--model", "none.py:build"], "there is no file none.py"),
         (["--model", "alexnet", "--data", "/nonexistent"], "no folder"),
         (["--model", "alexnet", "--minutes", "0"], "--minutes must be a number above 0"),
-        (["--model", "alexnet", "--minutes", "600"], "takes up to 60"),
-        (["--model", "alexnet", "--out", "/nonexistent/a.json"], "--out takes a file"),
+        (["--model", "alexnet", "--minutes", "600"], "must be at most 60"),
+        (["--model", "alexnet", "--out", "/nonexistent/a.json"], "cannot be written: No such file"),
         (["--task", "training", "--", "python", "x.py"], "go with --model"),
         (["--precision", "fp32", "--", "python", "x.py"], "go with --model"),
         (["--", "python", "none.py"], "there is no file none.py"),

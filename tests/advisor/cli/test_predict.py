@@ -92,7 +92,7 @@ RESNET = ("predict", "--task", "inference", "--model", "resnet50")
 
 def test_what_compiling_brings_is_told_of_the_gpu_and_of_the_whole(ask):
     _, out, _ = ask(*RESNET, "--instance", "g5.xlarge")
-    assert "  settings    compile: GPU " in out
+    assert "  could try   compile: GPU " in out
     document = json.loads(ask(*RESNET, "--instance", "g5.xlarge", "-o", "json")[1])
     validate(document, SCHEMA)
     before = document["predicted"]["throughput"]["median"]

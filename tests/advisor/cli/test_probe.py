@@ -43,8 +43,8 @@ def answered(monkeypatch):
         (["--disk", "/nonexistent"], "--disk takes a folder"),
         (["--disk", "/proc"], "cannot write to '/proc'"),
         (["--only", "cpu", "--disk", "."], "--disk needs the part disk"),
-        (["--out", "/nonexistent/x.json"], "--out takes a file in a folder that exists"),
-        (["--out", "."], "--out takes a file"),
+        (["--out", "/nonexistent/x.json"], "cannot be written: No such file"),
+        (["--out", "."], "--out . is a folder"),
         (["-o", "xml"], "unknown output format 'xml'"),
     ],
 )

@@ -16,7 +16,7 @@ from advisor.domain import Status
 from advisor.errors import DataError, UsageError
 from sweeps.datasets.photographs import write_samples
 from sweeps.store import SqlStore, open_store
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from tests.advisor.cli.test_sweep import GRID, ask
 from tests.postgresql import PASSWORD
 from tests.processes import as_in_a_terminal

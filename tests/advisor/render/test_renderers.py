@@ -310,7 +310,7 @@ def test_other_settings_are_told_by_what_they_bring_the_whole():
     answer = recommendation(other_settings=settings)
     text = recommendation_text(answer, SOURCES)
     assert (
-        "  settings    channels_last: GPU 1.25 times as fast (1.10 to 1.42), here +2 %\n"
+        "  could try   channels_last: GPU 1.25 times as fast (1.10 to 1.42), here +2 %\n"
         "              amp: GPU 1.25 times as fast (1.10 to 1.42, not measured), here +12 %, then "
         "bound by\n              storage\n"
     ) in text

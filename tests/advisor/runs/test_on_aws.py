@@ -8,20 +8,22 @@ import boto3
 import pytest
 
 from advisor.cli.main import run as advisor
+from advisor.cli.questions import question_from
 from advisor.cli.schedule import checked_command
 from advisor.cli.sweep import run as sweep_run
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
+from advisor.runs.cloud.launches import launches
 from advisor.runs.cloud.plan import sweep_id
-from advisor.runs.cloud.request import fleet_asked, split_cloud
 from advisor.runs.due import spent_usd
 from advisor.runs.executor import execute
+from advisor.runs.questions import SweepRun
 from advisor.runs.refit import after_sweep
 from advisor.runs.schedules import ADVISOR, started_as
 from advisor.runs.store.records import NewRun, NewSchedule, RunState
 from advisor.runs.store.schedules import open_schedules
 from infra.aws.guest.result_bucket import ResultBucket
 from sweeps.store import open_store
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from tests.infra.aws.bed import prepared
 from tests.infra.aws.serving import serving
 from tests.infra.live.conftest import without_real_aws
@@ -55,8 +57,9 @@ def occurrence(due):
 
 def id_of(due):
     context = sweep_run.make_context("run", occurrence(due)[2:])
-    (asked,) = fleet_asked(*split_cloud(context.params))
-    return sweep_id(asked)
+    since = context.params["fresh_since"]
+    (launch,) = launches(question_from(SweepRun, context.params), since)
+    return sweep_id(launch)
 
 
 def row(began):

@@ -8,7 +8,7 @@ from advisor.runs.daemon import Daemon
 from advisor.runs.store.records import Ending, NewSchedule, RunState
 from advisor.runs.store.schedules import ScheduleBook
 from sweeps.store.database import Database
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 
 
 class Killed(BaseException):

@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.cli.main import run
-from advisor.cli.serve_options import body_bytes, request_rate
+from advisor.cli.serve import body_bytes, request_rate
 from advisor.errors import DataError, UsageError
 from advisor.service.server import check_may_listen
 from advisor.service.settings import Settings

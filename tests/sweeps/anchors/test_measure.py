@@ -10,8 +10,7 @@ from advisor.domain import Precision, Task
 from advisor.errors import MeasuringError, UsageError
 from sweeps.anchors import measure as package
 from sweeps.anchors.measure import measure_network
-from sweeps.anchors.measure.document import best_run, goes_on
-from sweeps.anchors.measure.script import anchor_of_script
+from sweeps.anchors.measure.document import anchor_of_script, best_run, goes_on
 
 pytestmark = pytest.mark.vector
 

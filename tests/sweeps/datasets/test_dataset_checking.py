@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from advisor.cli.main import run
-from sweeps.datasets.checking import broken_samples
+from sweeps.datasets.converting import broken_samples
 from sweeps.datasets.decoding import decoder
 from sweeps.datasets.photographs import write_samples
 

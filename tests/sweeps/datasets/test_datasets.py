@@ -5,8 +5,9 @@ import pytest
 from PIL import Image
 
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.folder import image_files, profile_folder
+from sweeps.datasets.jpeg_files import image_files
 from sweeps.datasets.making import ensure_dataset
+from sweeps.datasets.opening import profile_folder
 from sweeps.datasets.photographs import make_sample, write_samples
 
 

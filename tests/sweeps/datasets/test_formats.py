@@ -10,8 +10,7 @@ from PIL import Image
 from advisor.domain import Status, Task
 from advisor.errors import DataError, UsageError
 from sweeps.datasets.converting import TARGETS, convert
-from sweeps.datasets.folder import profile_folder
-from sweeps.datasets.opening import open_dataset, recognise
+from sweeps.datasets.opening import open_dataset, profile_folder, recognise
 from sweeps.datasets.photographs import write_samples
 from sweeps.datasets.source import Kind
 from sweeps.datasets.transforming import Change

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from sweeps.datasets import latency_injected as slowed
-from sweeps.datasets.latency_injected import LatencyInjected
+from sweeps.datasets import source as slowed
 from sweeps.datasets.opening import open_dataset
+from sweeps.datasets.source import LatencyInjected
 from sweeps.worker.page_cache import cached_share, evict
 
 SECONDS = 0.02

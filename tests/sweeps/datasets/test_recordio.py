@@ -7,9 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import DataError
-from sweeps.datasets.datum import datum, sample_of
-from sweeps.datasets.recordio import MAGIC, frame, pack_image, spans, unframe, unpack_image
-from sweeps.datasets.recordio_images import RecordIoImages
+from sweeps.datasets.lmdb_images import datum, sample_of
+from sweeps.datasets.recordio import (
+    MAGIC,
+    RecordIoImages,
+    frame,
+    pack_image,
+    spans,
+    unframe,
+    unpack_image,
+)
 from sweeps.datasets.source import Kind, Sample
 
 MAGIC_BYTES = bytes.fromhex("0a23d7ce")

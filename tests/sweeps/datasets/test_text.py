@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from advisor.errors import UsageError
-from sweeps.datasets.folder import profile_folder
+from sweeps.datasets.making import PTB_PARTS, make_text, spelling, word_counts
+from sweeps.datasets.opening import profile_folder
 from sweeps.datasets.text import read_corpus
-from sweeps.datasets.text_making import PTB_PARTS, make_text, spelling, word_counts
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from sweeps.driver.runner import RETRIED, run_sweep
 from sweeps.events import Event, collected, forward
 from sweeps.formats import importing
 from sweeps.store import SqlStore
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from sweeps.driver.leasing import leasing
+from sweeps.driver.claims import leasing
 from sweeps.events import collected
 
 

@@ -12,7 +12,7 @@ from advisor.errors import DataError
 from sweeps.formats.exporting import csv_rows, summary_row, to_jsonl
 from sweeps.formats.importing import read_file, read_lines
 from sweeps.formats.serialization import measurement_to_dict
-from sweeps.quality.spread import spread_document
+from sweeps.quality.checking import spread_document
 from tests.sweeps.builders import measurement, resources, trial
 
 

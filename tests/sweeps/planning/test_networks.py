@@ -4,9 +4,8 @@ import pytest
 
 from advisor.domain import Task
 from advisor.errors import UsageError
-from sweeps.planning.networks import network_of_zoo, planned_network
+from sweeps.planning.networks import StoredData, SweepData, network_of_zoo, planned_network
 from sweeps.planning.plan import plan_trials
-from sweeps.planning.sweep_data import StoredData, SweepData
 from tests.sweeps.builders import MACHINE, PROFILE, measurement, request
 
 OWN = """

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from sweeps.probe import accelerator, gemm, gpu, layers, operations, transfers, under_load
+from sweeps.probe import accelerator, gemm, gpu, layers, operations
 
-MODULES = (accelerator, gemm, gpu, layers, operations, transfers, under_load)
+MODULES = (accelerator, gemm, gpu, layers, operations)
 CAPABILITY = (7, 5)
 
 

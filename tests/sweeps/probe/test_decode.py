@@ -7,7 +7,7 @@ import pytest
 
 from sweeps.datasets.photographs import make_sample
 from sweeps.probe import decode
-from sweeps.probe.decoder import decode as decode_one
+from sweeps.probe.decode import decode as decode_one
 from tests.sweeps.probe.test_session import _session
 
 

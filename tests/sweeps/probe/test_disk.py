@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.probe import disk, reading, scratch
-from sweeps.probe.reading import Opened, Pattern, opened_past_cache, timed_read
-from sweeps.probe.scratch import scratch_file
+from sweeps.probe import disk, reading
+from sweeps.probe.reading import Opened, Pattern, opened_past_cache, scratch_file, timed_read
 from tests.sweeps.probe.test_session import _session
 
 MIB = 2**20
@@ -42,7 +41,7 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path, monkeypat
     class Full:
         f_bavail, f_frsize = 8, MIB
 
-    monkeypatch.setattr(scratch.os, "statvfs", lambda _: Full)
+    monkeypatch.setattr(reading.os, "statvfs", lambda _: Full)
     with pytest.raises(MeasuringError, match="only 8 MiB are free"), \
             scratch_file(tmp_path, 16 * MIB, 1.0):  # fmt: skip
         pass
@@ -52,7 +51,7 @@ def test_a_quota_that_ends_the_writing_is_told(tmp_path, monkeypatch):
     def refuse(_descriptor, _content):
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
-    monkeypatch.setattr(scratch.os, "write", refuse)
+    monkeypatch.setattr(reading.os, "write", refuse)
     with pytest.raises(MeasuringError, match="ran out of space"), \
             scratch_file(tmp_path, 16 * MIB, 1.0):  # fmt: skip
         pass

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from advisor.errors import MeasuringError
-from sweeps.probe import accelerator, gemm, gpu, layers, operations, under_load
+from sweeps.probe import accelerator, gemm, gpu, layers, operations
 from sweeps.probe.figures import is_figure, is_skipped
 from tests.sweeps.probe.cuda_rehearsal import rehearsed_cuda
 from tests.sweeps.probe.samples import document
@@ -19,7 +19,7 @@ def rehearsal(monkeypatch):
     """torch sees one T4; nvidia-smi too; nothing takes long."""
     monkeypatch.setattr(gpu.nvidia_smi, "query", lambda _: [dict(T4)])
     monkeypatch.setattr(gpu.nvidia_smi, "run_nvidia_smi", lambda _: "CUDA Version: 12.4")
-    monkeypatch.setattr(under_load, "_SMALL_SIDE", 64)
+    monkeypatch.setattr(gpu, "_SMALL_SIDE", 64)
     monkeypatch.setattr(gemm, "_SIZES", (32, 64))
     monkeypatch.setitem(operations._BATCHES, "cuda", 1)
     threads = torch.get_num_threads()

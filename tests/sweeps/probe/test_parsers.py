@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeps.machine.mounts import describe_disk, mount_of, parse_mountinfo
-from sweeps.probe import boundaries, pci, topology
+from sweeps.probe import pci, topology
 from tests.sweeps.probe.samples import LSPCI, MEMINFO, MOUNTINFO, NODE_MEMINFO
 
 
@@ -144,12 +144,12 @@ def test_a_real_folder_is_described(tmp_path):
     ("text", "cpus"), [("150000 100000\n", 1.5), ("max 100000\n", math.inf), ("max\n", math.inf)]
 )
 def test_a_quota_of_version_2_is_cpus(text, cpus):
-    assert boundaries.parse_quota_v2(text) == cpus
+    assert topology.parse_quota_v2(text) == cpus
 
 
 @pytest.mark.parametrize(("quota", "cpus"), [("50000\n", 0.5), ("-1\n", math.inf)])
 def test_a_quota_of_version_1_is_cpus(quota, cpus):
-    assert boundaries.parse_quota_v1(quota, "100000\n") == cpus
+    assert topology.parse_quota_v1(quota, "100000\n") == cpus
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_quota_of_version_1_is_cpus(quota, cpus):
     [("1073741824\n", 2**30), ("max\n", math.inf), ("9223372036854771712\n", math.inf)],
 )
 def test_no_memory_limit_is_written_in_two_ways(text, limit):
-    assert boundaries.parse_memory_limit(text) == limit
+    assert topology.parse_memory_limit(text) == limit
 
 
 def _container(tmp_path: Path, **files: str) -> Path:
@@ -180,19 +180,19 @@ def test_a_container_limits_cpus_and_memory(tmp_path):
         tmp_path, cpu_max="250000 100000\n", memory_max=str(2**30), memory_current=str(2**29)
     )
     (tmp_path / "meminfo").write_text(MEMINFO)
-    assert boundaries.cpu_quota(proc) == 2.5
-    assert boundaries.usable_memory_bytes(proc, tmp_path / "meminfo") == 2**29
+    assert topology.cpu_quota(proc) == 2.5
+    assert topology.usable_memory_bytes(proc, tmp_path / "meminfo") == 2**29
 
 
 def test_the_limit_of_a_group_above_holds_too(tmp_path):
     proc = _container(tmp_path, cpu_max="max 100000\n")
     (tmp_path / "cgroup" / "cpu.max").write_text("50000 100000\n")
-    assert boundaries.cpu_quota(proc) == 0.5
+    assert topology.cpu_quota(proc) == 0.5
 
 
 def test_without_cgroups_nothing_is_limited(tmp_path):
     (tmp_path / "cgroup").write_text("")
     (tmp_path / "mountinfo").write_text("")
-    assert boundaries.cpu_quota(tmp_path) == math.inf
-    assert boundaries.usable_memory_bytes(tmp_path, tmp_path / "missing") > 0
-    assert boundaries.parse_available_bytes(MEMINFO) == 24111956 * 1024
+    assert topology.cpu_quota(tmp_path) == math.inf
+    assert topology.usable_memory_bytes(tmp_path, tmp_path / "missing") > 0
+    assert topology.parse_available_bytes(MEMINFO) == 24111956 * 1024

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.quality.sustained_rate import pace
+from sweeps.quality.timing import pace
 
 
 def test_a_trial_of_up_to_a_minute_has_no_pace():

@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 from advisor.errors import DataError, UsageError
 from sweeps.store import SqlStore, dialects, open_store
 from sweeps.store.database import Database
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial
 

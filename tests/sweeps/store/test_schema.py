@@ -12,8 +12,7 @@ import sqlalchemy as sql
 from advisor.errors import DataError
 from advisor.runs.store.tables import METADATA as RUNS_METADATA
 from sweeps.store import SqlStore, open_store
-from sweeps.store.schema import HEAD, VERSION_TABLE, VERSIONS
-from sweeps.store.tables import METADATA
+from sweeps.store.schema import HEAD, METADATA, VERSION_TABLE, VERSIONS
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial
 

@@ -10,8 +10,8 @@ import pytest
 
 from advisor.domain import CacheState, Status
 from advisor.errors import DataError
-from sweeps.datasets.folder import profile_folder
 from sweeps.datasets.making import ensure_dataset
+from sweeps.datasets.opening import profile_folder
 from sweeps.datasets.photographs import write_samples
 from sweeps.driver.runner import run_sweep
 from sweeps.executors.process import ProcessExecutor

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.domain import Status
 from sweeps.store import SqlStore
-from sweeps.store.owners import this_process
+from sweeps.trial.ownership import this_process
 from sweeps.watching.shared import Snapshot, look_at, pace_of
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial

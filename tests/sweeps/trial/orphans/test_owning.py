@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from sweeps.trial.orphans import owning as module
-from sweeps.trial.orphans.owning import deferred_signals, owning
+from sweeps.trial.orphans import removing as module
+from sweeps.trial.orphans.removing import deferred_signals, owning
 from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.cli.allow_options import allowed_settings
+from advisor.cli.serve import allowed_settings
 from advisor.errors import AdvisorError, UsageError
 
 

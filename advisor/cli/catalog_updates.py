@@ -1,0 +1,219 @@
+"""`advisor catalog import` and `refresh`: a user's own offers, and today's prices of AWS."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor.catalog import Catalog, OfferQuery, load_catalog
+from advisor.catalog.bundle import own_imports
+from advisor.catalog.imported import remove
+from advisor.catalog.importing import Imported, import_file, imports_in
+from advisor.cli.questions import Day, Name, Text, output_option, question_options
+from advisor.domain import Market
+from advisor.errors import LiveError, UsageError
+from advisor.questions.models import HardwareFilter
+from advisor.questions.requests import DEFAULT_REGION, hardware_fields, today
+from advisor.records import replace
+from advisor.render.text import table
+
+CLOUD = "aws"
+MARKETS = {
+    "any": (Market.ON_DEMAND, Market.SPOT),
+    "on-demand": (Market.ON_DEMAND,),
+    "spot": (Market.SPOT,),
+}
+
+
+@click.command("import")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--name", type=Text("--name"), help="Name of the import.  [default: the file's]")
+@click.option("--as-of", type=Day("--as-of"), help="Date of a SkyPilot catalogue.")
+@click.option("--list", "listing", is_flag=True, help="List the imports.")
+@click.option("--remove", "removed", metavar="NAME", help="Remove an import.")
+@output_option
+def import_offers(
+    file: Path | None,
+    name: str | None,
+    as_of: date | None,
+    listing: bool,
+    removed: str | None,
+    output: str,
+) -> None:
+    """Add your own machines, free services or other clouds from a CSV file.
+
+    docs/catalog.md has the columns. SkyPilot's vms.csv and disk prices of a known cloud work too.
+    A file is taken as a whole or not at all.
+
+    \b
+    advisor catalog import docs/examples/free_services.csv
+    advisor catalog import vms.csv --name lambda --as-of 2026-07-20
+    """
+    if sum((file is not None, listing, removed is not None)) != 1:
+        raise UsageError(
+            "an import takes one CSV file, --list or --remove",
+            hint="name one of them",
+            field="file",
+        )
+    folder = own_imports()
+    if removed is not None:
+        remove(folder, removed)
+        click.echo(f"removed {removed}", err=True)
+        return
+    if file is None:
+        imports = imports_in(folder)
+    else:
+        imports = [import_file(file, name, folder, load_catalog(), as_of=as_of)]
+    if output == "json":
+        document = {
+            "schema": "advisor.catalog-imports/1",
+            "imports": list(map(_import_document, imports)),
+        }
+        click.echo(json.dumps(document, indent=2))
+    else:
+        click.echo("\n".join(_import_lines(imports, file)))
+
+
+def _import_document(entry: Imported) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "offers": entry.offers,
+        "disk_prices": entry.disk_prices,
+        "left_out": entry.left_out,
+    }
+
+
+def _import_lines(imports: list[Imported], file: Path | None) -> list[str]:
+    if not imports:
+        return ["nothing has been imported"]
+    rows = [
+        [entry.name, cloud, str(count), str(entry.left_out)]
+        for entry in imports
+        for cloud, count in entry.offers.items()
+    ]
+    rows += [
+        [entry.name, cloud, f"{count} (disk prices)", "0"]
+        for entry in imports
+        for cloud, count in entry.disk_prices.items()
+    ]
+    lines = table(["import", "cloud", "offers", "lines left out"], rows, right=(2, 3))
+    if file is not None:
+        cloud = next(iter(imports[0].offers or imports[0].disk_prices))
+        lines.append(f"Ask with --cloud {cloud}, or --cloud any.")
+    return lines
+
+
+@click.command("refresh")
+@click.option(
+    "--region",
+    type=Text("--region"),
+    default=DEFAULT_REGION[CLOUD],
+    show_default=True,
+    help="AWS region.",
+)
+@click.option(
+    "--instance",
+    "names",
+    multiple=True,
+    metavar="TYPE",
+    help="Only this type. Repeatable.  [default: all accelerated types]",
+)
+@question_options(HardwareFilter, "hardware")
+@click.option(
+    "--market",
+    type=Name("market", tuple(MARKETS)),
+    default="any",
+    show_default=True,
+    help="Which prices to fetch.",
+)
+@click.option(
+    "--accept-implausible",
+    is_flag=True,
+    help="Accept prices far from the known ones, and types that vanished in bulk.",
+)
+@click.option("--show", "shown", is_flag=True, help="Show what was refreshed; contact nobody.")
+@click.option("--forget", is_flag=True, help="Return to the bundled snapshot.")
+@output_option
+def refresh(shown: bool, forget: bool, output: str, **chosen: Any) -> None:
+    """Fetch current prices and offers from AWS; later commands use them.
+
+    Needs credentials that may read prices and types. Ctrl-C changes nothing.
+
+    \b
+    advisor catalog refresh --gpu T4,L4,A10G
+    advisor catalog refresh --region eu-west-1 --instance g5.xlarge --market spot
+    """
+    if shown and forget:
+        raise UsageError(
+            "--show and --forget exclude each other", field="show", hint="leave one of them out"
+        )
+    if forget:
+        _forget()
+    elif shown:
+        _show(output)
+    else:
+        _refresh(output, **chosen)
+
+
+def _forget() -> None:
+    from advisor.catalog.refreshed import forget_refreshed
+
+    done = forget_refreshed(own_imports())
+    click.echo("back to the snapshot" if done else "nothing had been refreshed", err=True)
+
+
+def _show(output: str) -> None:
+    from advisor.catalog.refreshed import read_refreshed
+    from advisor.render.refreshing import kept_document, kept_text
+
+    kept = read_refreshed(own_imports())
+    click.echo(json.dumps(kept_document(kept), indent=2) if output == "json" else kept_text(kept))
+
+
+def _refresh(
+    output: str,
+    region: str,
+    names: tuple[str, ...],
+    market: str,
+    accept_implausible: bool,
+    hardware: HardwareFilter,
+) -> None:
+    from advisor.answers.live.refreshing import Wanted, refresh, types_to_ask
+    from advisor.render.refreshing import refresh_document, refresh_text
+
+    wanted = Wanted(
+        region=region,
+        markets=MARKETS[market],
+        names=types_to_ask(_bundled(), region, _query(names, hardware)),
+        today=today(),
+        accept_implausible=accept_implausible,
+    )
+    refreshed = refresh(
+        wanted, load_catalog(), own_imports(), lambda line: click.echo(line, err=True)
+    )
+    if output == "json":
+        click.echo(json.dumps(refresh_document(refreshed), indent=2))
+    else:
+        click.echo(refresh_text(refreshed))
+    if refreshed.answers and not any(answer.told for answer in refreshed.answers):
+        raise LiveError(
+            "AWS gave none of the {count} prices asked for that could be taken",
+            count=len(refreshed.answers),
+            hint="the known ones stay",
+        )
+
+
+def _bundled() -> Catalog:
+    """The snapshot alone: a type that was withdrawn by an earlier answer is asked for again."""
+    from advisor.catalog.files import DATA_FOLDER
+
+    return load_catalog(DATA_FOLDER)
+
+
+def _query(names: tuple[str, ...], hardware: HardwareFilter) -> OfferQuery:
+    query = OfferQuery(cloud=CLOUD, instances=names, **hardware_fields(hardware))
+    return query if names else replace(query, accelerated=True)
