@@ -13,7 +13,7 @@ import click
 
 from advisor.cli.host_price import host_price_options
 from advisor.cli.questions import Instant, Name
-from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
+from advisor.cli.stored import fail_if_damaged, print_damaged, stored_measurements
 from advisor.cli.sweep_adaptive import (
     adaptive_options,
     plan_adaptively,
@@ -181,7 +181,7 @@ def _run_here(
             print_adaptive(ended, store, output)
             return
         rows, unreadable = shown_rows(store, trials)
-    tell_damaged(unreadable)
+    print_damaged(unreadable)
     print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=outcome.measured)
     raise_failures(outcome)
     fail_if_damaged(unreadable)
