@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.answers.context import Context, with_anchors
 from advisor.domain import Recommendation
-from advisor.engine import Preparations, decide, no_offer, require_fresh_price
+from advisor.engine import Preparations, no_offer, recommend, require_fresh_price
 from advisor.engine.other_settings import settings_of_candidate
 from advisor.errors import NoOfferError
 from advisor.questions import requests
@@ -95,7 +95,7 @@ def recommended(
     else:
         if not preparations or not preparations.is_of(context.catalog, context.model):
             preparations = Preparations(context.catalog, context.model)
-        answer = decide(request, preparations.of(request), today=today)
+        answer = recommend(request, preparations, today=today)
     chosen = answer.chosen
     if question.strict and chosen is not None:
         require_fresh_price(chosen, today)

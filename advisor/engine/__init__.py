@@ -2,7 +2,7 @@
 
 from advisor.engine.assumptions import WARN_PRICE_DAYS, require_fresh_price, stack_assumption
 from advisor.engine.candidates import BATCH_SIZES
-from advisor.engine.decision import decide, recommend
+from advisor.engine.decision import recommend
 from advisor.engine.limits import MOST_INSTANCES, STAGE_NAMES, answers
 from advisor.engine.model import PerformanceModel
 from advisor.engine.no_offer import no_offer
@@ -18,7 +18,6 @@ __all__ = [
     "Preparations",
     "answers",
     "compare_instances",
-    "decide",
     "no_offer",
     "on_gpu",
     "predict_instance",

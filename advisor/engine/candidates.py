@@ -121,8 +121,10 @@ def runnable(
 ) -> Iterator[Runnable | Rejected]:
     """Each offer as what can run on it, or as the reason why nothing can."""
     workloads = workloads_of(request)
-    computes = request.task is not Task.PREPROCESSING
-    gpu_memory = {one: model.gpu_memory_mib(one) if computes else 0.0 for one in workloads}
+    gpu_memory = dict.fromkeys(workloads, 0.0)
+    if request.task is not Task.PREPROCESSING:
+        for workload in workloads:
+            gpu_memory[workload] = model.gpu_memory_mib(workload)
     for offer in offers:
         yield _runnable(request, catalog, model, offer, gpu_memory)
 

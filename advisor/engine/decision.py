@@ -13,7 +13,6 @@ from datetime import date
 
 import numpy as np
 
-from advisor.catalog import Catalog
 from advisor.domain import Candidate, Recommendation, Request
 from advisor.engine.assumptions import chosen_assumptions, warnings
 from advisor.engine.borderline import close_calls
@@ -26,8 +25,8 @@ from advisor.engine.limits import (
     require_countable,
     sure_rate,
 )
-from advisor.engine.model import Integers, PerformanceModel
-from advisor.engine.prepared import Prepared
+from advisor.engine.model import Integers
+from advisor.engine.prepared import Preparations, Prepared
 from advisor.engine.rejected import Missed, Rejections
 from advisor.engine.search import Found, searched
 from advisor.engine.table import Table
@@ -36,21 +35,14 @@ from advisor.messages import Message
 from advisor.records import replace
 
 
-def recommend(
-    request: Request, catalog: Catalog, model: PerformanceModel, *, today: date
-) -> Recommendation:
-    """Answer one request.
+def recommend(request: Request, preparations: Preparations, *, today: date) -> Recommendation:
+    """Answer one request, from what was prepared for others of its workload.
 
     Raises `UsageError` for what the catalogue or the model does not know, and
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
     require_countable(request)
-    return decide(request, Prepared(request, catalog, model), today=today)
-
-
-def decide(request: Request, prepared: Prepared, *, today: date) -> Recommendation:
-    """Answer one of the requests that `prepared` is for; raises as `recommend` does."""
-    require_countable(request)
+    prepared = preparations.of(request)
     found = searched(request, prepared, request.max_results)
     table = Table.joined([one.table for one in found.looked]) if found.looked else None
     ranked = Ranked(request, found, table)
@@ -144,9 +136,9 @@ def _shown(
         replace(
             candidate,
             spec=replace(candidate.spec, disk=prepared.with_burst(candidate)),
-            latency=table.latency(at),
+            latency=latency,
         )
-        for at, candidate in zip(rows, shown, strict=True)
+        for candidate, latency in zip(shown, table.latencies(rows), strict=True)
     )
 
 

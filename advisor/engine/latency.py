@@ -9,7 +9,7 @@ from advisor.engine.model import PerformanceModel
 from advisor.records import replace
 
 # A disk that limits nothing: a slow one would hide how unsure the other stages are.
-_NO_LIMIT = DiskRate(type="memory", read_mib_per_second=None, read_iops=None)
+NO_LIMIT = DiskRate(type="memory", read_mib_per_second=None, read_iops=None)
 
 # p99 over p50 of a step's time, which nine in ten of 60 raw series of 50 PyTorch inference steps
 # stay below (five GPUs, two precisions, six networks; internals/model.md). MLPerf single streams
@@ -23,7 +23,7 @@ def batch_latencies(
     """The latency of each pair, in order: on one GPU, since a batch is never split."""
     if not any(workload.task is Task.INFERENCE for workload, _ in pairs):
         return [None] * len(pairs)
-    in_memory = [(workload, replace(has, disk=_NO_LIMIT, gpu_count=1)) for workload, has in pairs]
+    in_memory = [(workload, replace(has, disk=NO_LIMIT, gpu_count=1)) for workload, has in pairs]
     distinct = list(dict.fromkeys(in_memory))
     predictions = model.predict(distinct, confidence=confidence)
     found = {

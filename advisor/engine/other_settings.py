@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from advisor.catalog import Catalog, resources_of
 from advisor.domain import (
@@ -17,9 +18,21 @@ from advisor.domain import (
     Workload,
 )
 from advisor.engine.candidates import candidate_resources
-from advisor.engine.model import SettingsModel
+from advisor.engine.latency import NO_LIMIT
+from advisor.engine.model import PreparedRows, SettingsModel
 from advisor.records import replace
+from models.performance.identity_cache import IdentityCache
 from models.performance.settings import SettingGain
+
+
+class _Prepared(NamedTuple):
+    """What other settings bring a GPU, and rows with them on an instance, whatever its disk."""
+
+    gains: Sequence[SettingGain]
+    rows: PreparedRows | None
+
+
+_PREPARED: IdentityCache[_Prepared] = IdentityCache(512)
 
 
 def settings_of_candidate(
@@ -45,12 +58,20 @@ def _other_settings(
     before: Prediction,
     count: int = 1,
 ) -> tuple[OtherSetting, ...]:
-    gpu = resources.gpu
+    gpu, confidence = resources.gpu, before.confidence
     if gpu is None or workload.task is Task.PREPROCESSING:
         return ()
-    gains = _that_fit(model, workload, gpu, before.confidence)
-    asked = [(gain.workload, resources) for gain in gains]
-    after = model.predict(asked, confidence=before.confidence)
+
+    def prepared() -> _Prepared:
+        gains = _that_fit(model, workload, gpu, confidence)
+        pairs = [(gain.workload, resources) for gain in gains]
+        return _Prepared(gains, model.prepare(pairs, confidence=confidence) if pairs else None)
+
+    key = workload, replace(resources, disk=NO_LIMIT), confidence
+    gains, rows = _PREPARED.get((model,), key, prepared)
+    if rows is None:
+        return ()
+    after = rows.with_disks(range(len(gains)), [resources.disk] * len(gains))
     return _settings(gains, [one.times(count) for one in after], before)
 
 

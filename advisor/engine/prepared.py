@@ -8,7 +8,7 @@ one only while that adds types without an accelerator, never for its question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from operator import attrgetter
 from threading import Lock
@@ -24,8 +24,6 @@ from advisor.domain import (
     Offer,
     Rejected,
     Request,
-    Resources,
-    Workload,
 )
 from advisor.engine.candidates import (
     Runnable,
@@ -36,30 +34,13 @@ from advisor.engine.candidates import (
     workloads_of,
 )
 from advisor.engine.limits import fastest_of_each, is_plain, limits
-from advisor.engine.model import Floats, PerformanceModel, PreparedRows
+from advisor.engine.model import Floats, PerformanceModel
 from advisor.engine.probability import Bounds
 from advisor.engine.table import Block, Table
 from advisor.records import replace
-from models.performance.machines import DiskTable
 
 # Blocks of the model's rows are made one beyond so many.
 _MOST_BLOCKS = 4
-
-
-# An offer's instance type and region, and a batch size.
-_RowKey = tuple[str, str, int]
-
-
-_Pair = tuple[Workload, Resources]
-
-
-class _Known(NamedTuple):
-    """Rows at another confidence: blocks of the model's, where in them each row is, and all rows'
-    workloads and machines."""
-
-    blocks: tuple[PreparedRows, ...]
-    places: Mapping[_RowKey, tuple[int, int]]
-    pairs: Mapping[_RowKey, _Pair]
 
 
 class Group:
@@ -98,12 +79,13 @@ class Prepared:
         self.was_asked = False
         self._on_cpu = Group(self.request, None, (), 0)
         self._growing = Lock()
-        self._at: dict[float, _Known] = {}
 
     @cached_property
     def accelerated(self) -> Group:
         """Accelerated types (for preprocessing: all)."""
-        return self._group(offers_of(self.request, self.catalog))
+        offers = offers_of(self.request, self.catalog)
+        verdicts = list(runnable(self.request, self.catalog, self.model, offers))
+        return self._group(offers, verdicts)
 
     @cached_property
     def cpus(self) -> CpuTypes:
@@ -134,7 +116,9 @@ class Prepared:
         if not new:
             return known
         query = replace(cpu_only_query(self.request), instances=new)
-        added = self._group(offers_of(self.request, self.catalog, query))
+        offers = offers_of(self.request, self.catalog, query)
+        verdicts = list(runnable(self.request, self.catalog, self.model, offers))
+        added = self._group(offers, verdicts)
         tables = [table for table in (known.table, added.table) if table is not None]
         if sum(len(table.blocks) for table in tables) > _MOST_BLOCKS:
             # One call of many rows costs as much as one of few.
@@ -166,43 +150,29 @@ class Prepared:
     def at_confidence(self, rows: Sequence[tuple[Table, int]], confidence: float) -> list[Bounds]:
         """Rows of tables of these offers at another confidence, all instances together.
 
-        Few are worth a close look: preparing all the others would take as long as the answer.
+        Few are worth a close look: the first question does not wait for all the others.
         """
-        known = self._at.get(confidence, _Known((), {}, {}))
-        keys = [_row_key(table, at) for table, at in rows]
-        new = {key: table.place(at)[0].pair(int(table.row[at]))
-               for key, (table, at) in zip(keys, rows, strict=True)
-               if key not in known.places}  # fmt: skip
-        if new:
-            known = self._at[confidence] = self._known(known, new, confidence)
+        by_block: dict[Block, list[int]] = {}
+        for place, (table, at) in enumerate(rows):
+            by_block.setdefault(table.place(at)[0], []).append(place)
         found: dict[int, Bounds] = {}
-        for number, block in enumerate(known.blocks):
-            some = [at for at, key in enumerate(keys) if known.places[key][0] == number]
-            if some:
-                disks = DiskTable.of([rows[at][0].disk[rows[at][1]].rate for at in some])
-                places = np.array([known.places[keys[at]][1] for at in some])
-                rates = block.columns_with(places, disks)
-                count = np.array([int(rows[at][0].count[rows[at][1]]) for at in some])
-                columns = (count * rates.lower, count * rates.median, count * rates.upper)
-                for at, lower, median, upper, calibrated in zip(
-                    some, *(column.tolist() for column in columns), rates.calibrated, strict=True
-                ):
-                    found[at] = Bounds(lower, median, upper, confidence, bool(calibrated))
-        return [found[at] for at in range(len(rows))]
+        for block, places in by_block.items():
+            some = [rows[place] for place in places]
+            rates = block.at_confidence(
+                confidence,
+                [int(table.row[at]) for table, at in some],
+                [table.disk[at].rate for table, at in some],
+                whole=self.was_asked,
+            )
+            count = np.array([int(table.count[at]) for table, at in some])
+            columns = (count * rates.lower, count * rates.median, count * rates.upper)
+            for place, lower, median, upper, calibrated in zip(
+                places, *(column.tolist() for column in columns), rates.calibrated, strict=True
+            ):
+                found[place] = Bounds(lower, median, upper, confidence, bool(calibrated))
+        return [found[place] for place in range(len(rows))]
 
-    def _known(self, known: _Known, new: Mapping[_RowKey, _Pair], confidence: float) -> _Known:
-        """What is known and some more; blocks of rows are made one beyond a few."""
-        pairs, blocks, first = {**known.pairs, **new}, known.blocks, len(known.blocks)
-        added = new
-        if first == _MOST_BLOCKS:
-            added, blocks, first = pairs, (), 0
-        block = self.model.prepare(list(added.values()), confidence=confidence)
-        kept = known.places if blocks else {}
-        places = {key: (first, row) for row, key in enumerate(added)}
-        return _Known((*blocks, block), {**kept, **places}, pairs)
-
-    def _group(self, offers: Sequence[Offer]) -> Group:
-        verdicts = list(runnable(self.request, self.catalog, self.model, offers))
+    def _group(self, offers: Sequence[Offer], verdicts: Sequence[Runnable | Rejected]) -> Group:
         by_type: dict[tuple[str, str], Runnable | Rejected] = {}
         for offer, verdict in zip(offers, verdicts, strict=True):
             key = offer.instance.cloud, offer.instance.name
@@ -270,8 +240,3 @@ def key_of(request: Request) -> Request:
         max_results=1,
         pareto=False,
     )
-
-
-def _row_key(table: Table, at: int) -> _RowKey:
-    offer = table.offer(at)
-    return offer.instance.name, offer.region, int(table.batch[at])

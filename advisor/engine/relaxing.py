@@ -14,7 +14,7 @@ from advisor.catalog import Catalog
 from advisor.domain import Change, Recommendation, Relaxation, Request
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.constraints import Constraint, cheapest, constraints_of
-from advisor.engine.decision import decide, specs_that_answer
+from advisor.engine.decision import recommend, specs_that_answer
 from advisor.engine.limits import count_that_would_do
 from advisor.engine.model import PerformanceModel
 from advisor.engine.prepared import Preparations
@@ -45,7 +45,7 @@ def relaxations(
         relaxed = _pairs(request, asked, asking) or _together(request, asked, asking)
     found = []
     for one in relaxed:
-        gives = decide(one.request, asking.known.of(one.request), today=answer.today).chosen
+        gives = recommend(one.request, asking.known, today=answer.today).chosen
         if gives is not None:
             changes = tuple(_change(each, request, one.request) for each in one.changed)
             found.append(Relaxation(changes=changes, gives=gives))
@@ -62,7 +62,7 @@ def _on_several(answer: Recommendation, asking: _Asking) -> list[Relaxation]:
     if count is None:
         return []
     relaxed = replace(request, max_count=count)
-    gives = decide(relaxed, asking.known.of(relaxed), today=answer.today).chosen
+    gives = recommend(relaxed, asking.known, today=answer.today).chosen
     change = Change(
         constraint="max_count", option="--max-count", before=str(request.max_count),
         after=str(count),

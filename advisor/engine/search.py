@@ -259,7 +259,7 @@ def _worth_a_look(
     most, usd = cpus.most, cpus.usd
     slow = most * count < target
     if slow.any():
-        found.slow.append(SlowCpus(cpus, np.flatnonzero(slow).tolist(), target, count))
+        found.slow.append(SlowCpus(cpus, np.flatnonzero(slow), target, count))
     rates = np.where(slow, np.inf, most)
     with np.errstate(divide="ignore", invalid="ignore"):
         run_usd = usd / (rates * 3600) * (request.run_samples or 1e6)

@@ -31,7 +31,14 @@ from advisor.domain import (
 )
 from advisor.engine.candidates import Runnable
 from advisor.engine.latency import batch_latencies
-from advisor.engine.model import Booleans, Floats, Integers, PerformanceModel
+from advisor.engine.model import (
+    Booleans,
+    Floats,
+    Integers,
+    PerformanceModel,
+    PreparedRows,
+    Rates,
+)
 from advisor.records import dataclass, replace
 from models.performance.machines import DiskTable
 
@@ -78,6 +85,7 @@ class Block:
         # The model's rows: each option at each of its batch sizes.
         self.rows = model.prepare(self._pairs, confidence=request.confidence)
         self._latencies: dict[int, Latency | None] = {}
+        self._at: dict[float, PreparedRows] = {}
         # Log rates with less and less of a disk, by row and disk: see `least_disk`.
         self.reached: dict[tuple[int, DiskRate], Floats] = {}
 
@@ -166,9 +174,19 @@ class Block:
             self._latencies.update(zip(missing, told, strict=True))
         return [self._latencies[row] for row in wanted]
 
-    def pair(self, row: int) -> tuple[Workload, Resources]:
-        """Workload and machine of a row."""
-        return self._pairs[row]
+    def at_confidence(
+        self, confidence: float, rows: Sequence[int], disks: Sequence[DiskRate], *, whole: bool
+    ) -> Rates:
+        """Some rows with a disk each at another confidence; `whole` prepares all rows, once."""
+        prepared, places = self._at.get(confidence), rows
+        if prepared is None:
+            places = range(len(self._pairs)) if whole else rows
+            pairs = [self._pairs[row] for row in places]
+            prepared = self._model.prepare(pairs, confidence=confidence)
+            if whole:
+                self._at[confidence] = prepared
+            places = rows if whole else range(len(rows))
+        return prepared.columns_with(np.array(places, dtype=np.intp), DiskTable.of(disks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,9 +333,14 @@ class Table:
         block, option = self.place(at)
         return block.options[option].offer
 
-    def latency(self, at: int) -> Latency | None:
-        """How soon a batch of a row is done."""
-        return self.blocks[int(self.block[at])].latencies([int(self.row[at])])[0]
+    def latencies(self, rows: Sequence[int]) -> list[Latency | None]:
+        """How soon a batch of each of some rows is done."""
+        found: dict[int, Latency | None] = {}
+        for number in distinct(self.block[list(rows)]).tolist():
+            some = [at for at in rows if self.block[at] == number]
+            each = self.blocks[number].latencies(self.row[some].tolist())
+            found.update(zip(some, each, strict=True))
+        return [found[at] for at in rows]
 
     def before(self, number: int) -> tuple[int, int]:
         """How many types and how many options the blocks before one have."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from advisor.catalog import load_catalog
 from advisor.domain import Request, Task
-from advisor.engine import recommend
+from advisor.engine import Preparations, recommend
 from advisor.errors import UsageError
 from benchmarks.claims.predicting import data_sheet, gpu_rate, largest_batch, needed_mib
 from benchmarks.claims.words import DATA, Finding, Kind, Verdict, agrees_if, out_of_scope
@@ -85,7 +85,7 @@ def b05() -> Finding:
     """A small GPU forces small batches."""
     catalog = load_catalog()
     request = Request(network="vgg16", task=Task.TRAINING, batch_size=256, gpus=("T4",))
-    answer = recommend(request, catalog, load_model(), today=catalog.as_of)
+    answer = recommend(request, Preparations(catalog, load_model()), today=catalog.as_of)
     reasons = sorted({one.reason for one in answer.rejected if "memory" in one.reason.lower()})
     refused = answer.chosen is None
     example = next((one.detail for one in answer.rejected if one.reason in reasons), "")

@@ -69,18 +69,18 @@ def a12(evidence: Evidence) -> Finding:
     """Inference needs at least the SSD cloud disk."""
     from advisor.catalog import load_catalog
     from advisor.domain import DiskChoice, Request
-    from advisor.engine import recommend
+    from advisor.engine import Preparations, recommend
     from models.performance import load_model
 
     target = 0.9 * full_speed(evidence.disks(INFERENCE)["nvme"])
     catalog, model = load_catalog(), load_model()
     request = Request(network="googlenet", task=INFERENCE, target_throughput=target)
-    free = recommend(request, catalog, model, today=catalog.as_of)
+    free = recommend(request, Preparations(catalog, model), today=catalog.as_of)
     slow = Request(
         network="googlenet", task=INFERENCE, target_throughput=target,
         disk=DiskChoice(type="st1", size_gib=500.0),
     )  # fmt: skip
-    held = recommend(slow, catalog, model, today=catalog.as_of)
+    held = recommend(slow, Preparations(catalog, model), today=catalog.as_of)
     met = all(one.prediction.lower >= target for one in free.ranked)
     disks = sorted({one.spec.disk.rate.type for one in free.ranked})
     return Finding(

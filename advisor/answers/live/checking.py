@@ -20,7 +20,7 @@ from advisor.catalog.refreshed import Refreshed
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation, Request
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
-from advisor.engine import PerformanceModel, recommend
+from advisor.engine import PerformanceModel, Preparations, recommend
 from advisor.errors import LiveError
 from advisor.records import replace
 from infra.live.facts import vcpu_quota
@@ -47,13 +47,13 @@ def recommend_live(
     """
     asking = _Asking(request, today)
     for _ in range(ROUNDS):
-        answer = recommend(asking.request, asking.catalog, model, today=today)
+        answer = recommend(asking.request, Preparations(asking.catalog, model), today=today)
         leading = [one for one in _leading(answer) if _askable(one)]
         offers = [one for one in leading if _place(one) not in asking.checked]
         if not offers or asking.exhausted:
             break
         asking.ask(offers)
-    answer = recommend(asking.told_request, asking.catalog, model, today=today)
+    answer = recommend(asking.told_request, Preparations(asking.catalog, model), today=today)
     check = LiveCheck(
         as_of=today,
         checked=tuple(asking.checked.values()),

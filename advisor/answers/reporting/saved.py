@@ -14,7 +14,7 @@ from advisor.answers.context import Context
 from advisor.answers.reporting.reproducing import Input
 from advisor.domain import Recommendation, Request
 from advisor.domain.request_document import request_from
-from advisor.engine import Preparations, decide
+from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError, UsageError
 from advisor.questions.datasets import DATASETS, dataset_for
 from advisor.render.blocks import candidate_block
@@ -74,7 +74,7 @@ def answered_again(
         return None
     try:
         request = _request(document, context)
-        answer = decide(request, preparations.of(request), today=answered_on(document))
+        answer = recommend(request, preparations, today=answered_on(document))
     except (AdvisorError, LookupError, TypeError, ValueError, OverflowError):
         return None
     one, told = answer.chosen or answer.nearest, _spec_of(document)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import Disk, InstancePrediction, Measurement, Request, Status, Verification
-from advisor.engine import no_offer, predict_instance, recommend
+from advisor.engine import Preparations, no_offer, predict_instance, recommend
 from advisor.errors import CloudError, NoOfferError, UsageError
 from advisor.messages import Message
 from advisor.runs.cloud.exchange import rows_sent
@@ -102,7 +102,7 @@ def verify_elsewhere(
 def _recommended(
     request: Request, catalog: Catalog, model: PerformanceModel, today: date
 ) -> tuple[Request, str]:
-    answer = recommend(request, catalog, model, today=today)
+    answer = recommend(request, Preparations(catalog, model), today=today)
     if answer.chosen is None:
         raise NoOfferError(no_offer(answer))
     spec, workload = answer.chosen.spec, answer.chosen.workload

@@ -8,7 +8,7 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.catalog.importing import import_file, imports_in
 from advisor.domain import Request, Task
-from advisor.engine import recommend
+from advisor.engine import Preparations, recommend
 from advisor.errors import UsageError
 from tests.advisor.engine.plain_model import PlainModel
 
@@ -30,7 +30,7 @@ def ask(catalog):
         network="googlenet", task=Task.INFERENCE, target_throughput=100.0,
         cloud="alibaba", region="cn-hangzhou",
     )  # fmt: skip
-    return recommend(request, catalog, PlainModel(), today=TODAY)
+    return recommend(request, Preparations(catalog, PlainModel()), today=TODAY)
 
 
 def test_alibaba_is_ranked_with_a_price_of_the_users_own(tmp_path):
@@ -88,7 +88,7 @@ def test_the_example_is_taken(tmp_path):
 
 def test_azure_types_without_facts_are_listed_and_never_ranked():
     request = Request(network="googlenet", task=Task.INFERENCE, cloud="azure", region="eastus")
-    answer = recommend(request, load_catalog(), PlainModel(), today=TODAY)
+    answer = recommend(request, Preparations(load_catalog(), PlainModel()), today=TODAY)
     assert answer.ranked == ()
     assert set(answer.rejected_by_reason) <= {"facts_missing", "no_disk", "unsupported"}
     assert answer.rejected_by_reason["facts_missing"] > 20

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import check, load_catalog, resources_of
 from advisor.domain import Precision, Request, Task, Workload
-from advisor.engine import recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, query_of, runnable
 from advisor.engine.limits import answering
 from advisor.engine.table import Block
@@ -64,7 +64,7 @@ requests = st.builds(
 @pytest.mark.slow
 @given(requests)
 def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
-    answer = recommend(request, CATALOG, MODEL, today=CATALOG.as_of)
+    answer = recommend(request, Preparations(CATALOG, MODEL), today=CATALOG.as_of)
     judged = runnable(request, CATALOG, MODEL, CATALOG.offers(query_of(request)))
     options = [
         replace(one, disks=(*one.disks, *one.slow_disks))
@@ -83,8 +83,10 @@ def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
 @pytest.mark.slow
 @given(requests)
 def test_asking_to_be_less_sure_is_never_dearer(request):
-    sure = recommend(request, CATALOG, MODEL, today=CATALOG.as_of).chosen
-    less = recommend(replace(request, confidence=0.5), CATALOG, MODEL, today=CATALOG.as_of).chosen
+    sure = recommend(request, Preparations(CATALOG, MODEL), today=CATALOG.as_of).chosen
+    less = recommend(
+        replace(request, confidence=0.5), Preparations(CATALOG, MODEL), today=CATALOG.as_of
+    ).chosen
     if sure is not None:
         assert less.spec.total_usd_per_hour <= sure.spec.total_usd_per_hour
 

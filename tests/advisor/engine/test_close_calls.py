@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, Request, Task
-from advisor.engine import recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.borderline import (
     BILLING_MINIMUM_MINUTES,
     trial_cost_usd,
@@ -84,7 +84,7 @@ def test_a_rate_known_exactly_is_a_step():
 
 @given(questions)
 def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
-    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
     for one in answer.close_calls:
         assert 0.0 <= one.probability <= 1.0
         assert one.trial_usd < one.worth_usd
@@ -103,8 +103,10 @@ def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
 
 @given(questions, st.floats(min_value=0.01, max_value=10_000))
 def test_the_horizon_changes_what_is_told_and_never_what_is_recommended(request, other):
-    one = recommend(request, CATALOG, PlainModel(), today=TODAY)
-    two = recommend(replace(request, horizon_hours=other), CATALOG, PlainModel(), today=TODAY)
+    one = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
+    two = recommend(
+        replace(request, horizon_hours=other), Preparations(CATALOG, PlainModel()), today=TODAY
+    )
     assert one.ranked == two.ranked
     assert one.nearest == two.nearest
     assert one.rejected == two.rejected
@@ -114,7 +116,7 @@ def ask(**changes):
     request = Request(
         **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
     )
-    return recommend(request, CATALOG, PlainModel(), today=TODAY)
+    return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
 
 
 def test_a_cheaper_spec_whose_upper_bound_reaches_the_target_is_worth_a_trial():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
 from advisor.catalog.support import quota_code
 from advisor.domain import ANY, IMAGENET, Range, Request, Task
-from advisor.engine import recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, workloads_of
 
 from .plain_model import PlainModel
@@ -94,7 +94,7 @@ def cheapest_by_hand(request):
 
 @given(requests)
 def test_what_is_chosen_keeps_every_constraint_and_nothing_cheaper_does(request):
-    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
     least = cheapest_by_hand(request)
     if answer.chosen is None:
         assert least is None
@@ -128,7 +128,7 @@ def test_a_tighter_constraint_is_never_cheaper(request, data):
     if name in ("vcpus", "memory_mib", "compute_capability"):
         request = replace(request, **{name: Range(getattr(request, name).least, None)})
     first, second = (
-        recommend(one, CATALOG, PlainModel(), today=TODAY).chosen
+        recommend(one, Preparations(CATALOG, PlainModel()), today=TODAY).chosen
         for one in (request, replace(request, **tighter))
     )
     if second is not None:
@@ -138,7 +138,7 @@ def test_a_tighter_constraint_is_never_cheaper(request, data):
 
 @given(requests)
 def test_a_quota_rejects_only_what_it_does_not_hold(request):
-    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
     for one in answer.rejected:
         if one.reason == "quota":
             needed, code, allowed = (
@@ -160,7 +160,7 @@ def test_a_quota_rejects_only_what_it_does_not_hold(request):
 )
 def test_a_card_counts_as_it_is_sold(changes, kept):
     request = Request(network="googlenet", task=Task.INFERENCE, max_results=500, **changes)
-    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
     assert kept in [one.spec.offer.instance.name for one in answer.ranked]
 
 
@@ -175,8 +175,7 @@ def test_a_share_of_a_gpu_and_a_chip_of_a_card_count_as_what_they_are():
 def test_a_disk_type_that_no_instance_has_says_so():
     answer = recommend(
         Request(network="googlenet", task=Task.INFERENCE, disk_types=("instance_store",)),
-        CATALOG,
-        PlainModel(),
+        Preparations(CATALOG, PlainModel()),
         today=TODAY,
     )
     (bare,) = [one for one in answer.rejected if one.instance_type == "g4dn.xlarge"]

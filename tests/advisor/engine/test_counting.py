@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog, resources_of
 from advisor.catalog.support import quota_code
 from advisor.domain import IMAGENET, DiskChoice, Market, Request, Task
-from advisor.engine import no_offer, predict_instance, recommend
+from advisor.engine import Preparations, no_offer, predict_instance, recommend
 from advisor.engine.assumptions import warnings
 from advisor.engine.candidates import Runnable, disks_for, query_of, runnable
 from advisor.engine.relaxing import relaxations
@@ -54,7 +54,7 @@ requests = st.builds(
 
 
 def ask(request):
-    return recommend(request, CATALOG, PlainModel(), today=TODAY)
+    return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
 
 
 def by_brute_force(request):

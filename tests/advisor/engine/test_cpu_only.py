@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
 from advisor.domain import IMAGENET, CacheState, Precision, Request, Task
-from advisor.engine import predict_instance, recommend
+from advisor.engine import Preparations, predict_instance, recommend
 from advisor.engine.candidates import disks_for, workloads_of
 from advisor.errors import UsageError
 from models.performance import load_model
@@ -37,7 +37,7 @@ requests = st.builds(
 
 
 def ask(request, model=MODEL):
-    return recommend(request, CATALOG, model, today=TODAY)
+    return recommend(request, Preparations(CATALOG, model), today=TODAY)
 
 
 @cache
@@ -186,5 +186,7 @@ class Unbounded(PlainModel):
 
 def test_a_model_that_bounds_no_cpu_is_asked_about_each():
     request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
-    answer = recommend(request, CATALOG, Unbounded(), today=TODAY)
-    assert answer.chosen == recommend(request, CATALOG, PlainModel(), today=TODAY).chosen
+    answer = recommend(request, Preparations(CATALOG, Unbounded()), today=TODAY)
+    assert (
+        answer.chosen == recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY).chosen
+    )

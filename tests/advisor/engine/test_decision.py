@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import Rejection, check, load_catalog, resources_of
 from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Task
-from advisor.engine import no_offer, recommend, require_fresh_price
+from advisor.engine import Preparations, no_offer, recommend, require_fresh_price
 from advisor.engine.candidates import disks_for, query_of, workloads_of
 from advisor.errors import NoIntervalError, NoOfferError, StalePriceError, UsageError
 
@@ -38,7 +38,7 @@ def ask(**changes):
     request = Request(
         **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
     )
-    return recommend(request, CATALOG, PlainModel(), today=TODAY)
+    return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
 
 
 def by_brute_force(request):
@@ -70,7 +70,7 @@ def by_brute_force(request):
 
 @given(requests)
 def test_no_cheaper_spec_that_meets_the_target_is_passed_over(request):
-    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
     limit = request.max_usd_per_hour or float("inf")
     target = request.target_throughput or 0
     good = [(p, one) for p, one in by_brute_force(request) if one.lower >= target and p <= limit]
@@ -90,7 +90,8 @@ def test_a_higher_target_is_never_cheaper(request, factor):
     low = replace(request, target_throughput=request.target_throughput or 100.0)
     high = replace(low, target_throughput=low.target_throughput * factor)
     first, second = (
-        recommend(one, CATALOG, PlainModel(), today=TODAY).chosen for one in (low, high)
+        recommend(one, Preparations(CATALOG, PlainModel()), today=TODAY).chosen
+        for one in (low, high)
     )
     if second is not None:
         assert first is not None
@@ -99,7 +100,9 @@ def test_a_higher_target_is_never_cheaper(request, factor):
 
 @given(requests)
 def test_every_type_is_ranked_or_rejected_with_a_reason_and_never_both(request):
-    answer = recommend(replace(request, max_results=500), CATALOG, PlainModel(), today=TODAY)
+    answer = recommend(
+        replace(request, max_results=500), Preparations(CATALOG, PlainModel()), today=TODAY
+    )
     ranked = [one.spec.offer.instance.name for one in answer.ranked]
     rejected = [one.instance_type for one in answer.rejected]
     considered = {one.instance.name for one in CATALOG.offers(query_of(request))}
@@ -146,9 +149,9 @@ def test_a_guess_is_refused_unless_it_is_allowed():
     )
     guessing = PlainModel(calibrated=False)
     with pytest.raises(NoIntervalError, match="--allow-extrapolation"):
-        recommend(request, CATALOG, guessing, today=TODAY)
+        recommend(request, Preparations(CATALOG, guessing), today=TODAY)
     allowed = replace(request, allow_extrapolation=True)
-    assert recommend(allowed, CATALOG, guessing, today=TODAY).chosen is not None
+    assert recommend(allowed, Preparations(CATALOG, guessing), today=TODAY).chosen is not None
 
 
 def test_an_old_price_is_told_and_strict_refuses_it():
@@ -156,7 +159,10 @@ def test_an_old_price_is_told_and_strict_refuses_it():
     require_fresh_price(answer.chosen, TODAY)
     later = date(2026, 11, 21)
     request = answer.request
-    warned = [str(one) for one in recommend(request, CATALOG, PlainModel(), today=later).warnings]
+    warned = [
+        str(one)
+        for one in recommend(request, Preparations(CATALOG, PlainModel()), today=later).warnings
+    ]
     assert any("instance price is 124 days old" in warning for warning in warned)
     with pytest.raises(StalePriceError, match="124 days old"):
         require_fresh_price(answer.chosen, later)

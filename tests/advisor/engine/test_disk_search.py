@@ -20,7 +20,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.engine import recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import query_of, runnable
 from advisor.render.blocks import disk_block
 from tests.advisor.engine.one_by_one import OneByOne
@@ -69,7 +69,7 @@ MODEL = DiskBound()
 
 def ask(**changes):
     wanted = {"network": "googlenet", "task": Task.INFERENCE, "batch_size": 32, "gpus": ("L4",)}
-    return recommend(Request(**(wanted | changes)), CATALOG, MODEL, today=TODAY)
+    return recommend(Request(**(wanted | changes)), Preparations(CATALOG, MODEL), today=TODAY)
 
 
 def grid(size):
@@ -114,7 +114,7 @@ def test_the_answer_is_never_dearer_than_the_best_coarse_step(target, task):
     request = Request(
         network="googlenet", task=task, target_throughput=target, batch_size=32, gpus=("L4",)
     )
-    answer = recommend(request, CATALOG, MODEL, today=TODAY).chosen
+    answer = recommend(request, Preparations(CATALOG, MODEL), today=TODAY).chosen
     offers = CATALOG.offers(query_of(request))
     for option in runnable(request, CATALOG, MODEL, offers):
         if isinstance(option, Rejected):

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice, Precision, Request, Task
-from advisor.engine import Preparations, answers, decide, no_offer, predict_instance, recommend
+from advisor.engine import Preparations, answers, no_offer, predict_instance, recommend
 from models.performance import load_model
 
 TODAY = date(2026, 7, 21)
@@ -20,7 +20,7 @@ PREPARED = Preparations(CATALOG, MODEL)
 
 def ask(**changes):
     request = replace(QUESTION, **changes)
-    return decide(request, PREPARED.of(request), today=TODAY)
+    return recommend(request, PREPARED, today=TODAY)
 
 
 def hours(rate):
@@ -68,7 +68,7 @@ def test_a_run_counts_its_first_epoch_by_what_it_costs():
 @pytest.mark.parametrize("task", [Task.INFERENCE, Task.PREPROCESSING])
 def test_what_reads_its_data_once_has_no_first_epoch(task):
     request = Request(network="resnet50", task=task, target_throughput=100.0)
-    assert recommend(request, CATALOG, MODEL, today=TODAY).chosen.first_epoch is None
+    assert recommend(request, Preparations(CATALOG, MODEL), today=TODAY).chosen.first_epoch is None
     with pytest.raises(ValueError, match="max_first_epoch_hours"):
         replace(request, max_first_epoch_hours=1.0)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice, Prediction, Provenance, Request, Stage, Task, Workload
-from advisor.engine import no_offer, predict_instance, recommend
+from advisor.engine import Preparations, no_offer, predict_instance, recommend
 from advisor.engine.latency import P99_OVER_P50, batch_latency
 
 from .plain_model import PlainModel
@@ -19,7 +19,9 @@ QUESTION = Request(network="googlenet", task=Task.INFERENCE, accelerated_only=Tr
 
 
 def ask(**changes):
-    return recommend(replace(QUESTION, **changes), CATALOG, PlainModel(), today=date(2026, 7, 21))
+    return recommend(
+        replace(QUESTION, **changes), Preparations(CATALOG, PlainModel()), today=date(2026, 7, 21)
+    )
 
 
 def prediction(lower=50.0):

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 
-from advisor.engine import recommend
+from advisor.engine import Preparations, recommend
 from advisor.errors import NoIntervalError, NoOfferError
 from models.performance import load_model
 from tests.popular import POPULAR
@@ -33,7 +33,7 @@ def slack(request):
 def asked(place, request, model=MODEL):
     """The answer; None where no offer or no interval lets there be one."""
     try:
-        return recommend(request, place.catalog, model, today=TODAY)
+        return recommend(request, Preparations(place.catalog, model), today=TODAY)
     except (NoIntervalError, NoOfferError):
         return None
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import Request, Task
-from advisor.engine import answers, recommend
+from advisor.engine import Preparations, answers, recommend
 from advisor.engine.decision import specs_that_answer
 from advisor.engine.pareto import pareto_front
 from advisor.engine.prepared import Prepared
@@ -52,7 +52,9 @@ def test_the_front_is_what_nothing_beats(found):
 
 @given(questions)
 def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
-    answer = recommend(replace(request, pareto=True), CATALOG, PlainModel(), today=TODAY)
+    answer = recommend(
+        replace(request, pareto=True), Preparations(CATALOG, PlainModel()), today=TODAY
+    )
     assert all(answers(request, one) for one in answer.pareto)
     limit, target = request.max_usd_per_hour or 1e9, request.target_throughput or 0
     by_hand = [
@@ -68,9 +70,9 @@ def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
 
 def test_the_cheapest_that_answers_begins_the_front():
     request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
-    assert recommend(request, CATALOG, PlainModel(), today=TODAY).pareto == ()
+    assert recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY).pareto == ()
     request = replace(request, pareto=True)
-    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
     first = answer.pareto[0].spec.total_usd_per_hour
     assert first == answer.chosen.spec.total_usd_per_hour
     fewer = replace(request, max_results=1)

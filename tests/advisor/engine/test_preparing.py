@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.answers.context import Context, model_in_use
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Request, Task
-from advisor.engine import Preparations, decide, recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.prepared import key_of
 from advisor.records import replace
 from advisor.render.document import recommendation_document
@@ -47,11 +47,11 @@ def questions(draw):
 
 
 def ask(request):
-    return told(decide(request, KNOWN.of(request), today=TODAY))
+    return told(recommend(request, KNOWN, today=TODAY))
 
 
 def ask_alone(request):
-    return told(recommend(request, CATALOG, MODEL, today=TODAY))
+    return told(recommend(request, Preparations(CATALOG, MODEL), today=TODAY))
 
 
 def told(answer):
@@ -104,7 +104,7 @@ def test_a_question_is_quick_once_another_of_its_workload_was_answered():
     known = Preparations(CATALOG, MODEL)
     request = Request(network="alexnet", task=Task.PREPROCESSING, target_throughput=100.0)
     assert not known.is_quick(request)
-    decide(request, known.of(request), today=TODAY)
+    recommend(request, known, today=TODAY)
     assert known.is_quick(replace(request, target_throughput=250.0))
     assert not known.is_quick(replace(request, batch_size=64))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog
 from advisor.catalog.support import parse_quota
 from advisor.domain import IMAGENET, DiskChoice, Market, Range, Request, Task
-from advisor.engine import no_offer, recommend
+from advisor.engine import Preparations, no_offer, recommend
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.constraints import constraints_of
 from advisor.engine.relaxing import relaxations
@@ -74,7 +74,7 @@ DIALS = {
 
 
 def ask(request):
-    return recommend(request, CATALOG, MODEL, today=TODAY)
+    return recommend(request, Preparations(CATALOG, MODEL), today=TODAY)
 
 
 def relaxed(request):
@@ -231,7 +231,7 @@ def test_what_runs_nowhere_has_no_way_out():
     request = Request(
         network="googlenet", task=Task.INFERENCE, target_throughput=1.0, accelerated_only=True
     )
-    answer = recommend(request, CATALOG, TooLarge(), today=TODAY)
+    answer = recommend(request, Preparations(CATALOG, TooLarge()), today=TODAY)
     assert relaxations(answer, CATALOG, TooLarge()) == ()
     assert "--explain-rejected" in str(no_offer(answer))
 
@@ -268,7 +268,7 @@ def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
         network="alexnet", task=Task.PREPROCESSING, target_throughput=20, region="us-east-1",
         min_gpu_memory_mib=24576, vcpu_quota=((G, 0.0), (P, 0.0)),
     )  # fmt: skip
-    answer = recommend(request, CATALOG, PlainModel(), today=TODAY)
+    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
     ways = relaxations(answer, CATALOG, PlainModel())
     assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Span, Task, Workload
-from advisor.engine import no_offer, predict_instance, recommend
+from advisor.engine import Preparations, no_offer, predict_instance, recommend
 from advisor.engine.single import first_epoch_of, run_of
 from models.performance import load_model
 from tests.models.performance.test_prediction import machine
@@ -29,7 +29,9 @@ spans = st.builds(
 
 
 def ask(**changes):
-    return recommend(replace(QUESTION, **changes), CATALOG, PlainModel(), today=date(2026, 7, 21))
+    return recommend(
+        replace(QUESTION, **changes), Preparations(CATALOG, PlainModel()), today=date(2026, 7, 21)
+    )
 
 
 def run_on(resources, task=Task.TRAINING, **length):

@@ -21,7 +21,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.domain.live import Refresh
-from advisor.engine import recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, query_of, workloads_of
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.live.aws import BUNDLED, REGION, TODAY, fill, refreshed
@@ -92,7 +92,7 @@ def _first_epoch(workload: Workload, resources: Resources, request: Request) -> 
 
 
 def answer(request: Request, catalog: Catalog) -> str | None:
-    chosen = recommend(request, catalog, MODEL, today=TODAY).chosen
+    chosen = recommend(request, Preparations(catalog, MODEL), today=TODAY).chosen
     return chosen.spec.offer.instance.name if chosen else None
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import CacheState, LimitedBy, Request, Status, Task, Verdict
-from advisor.engine import predict_instance, recommend
+from advisor.engine import Preparations, predict_instance, recommend
 from advisor.errors import MeasuringError
 from advisor.runs.verification.machine import VerifiedMachine
 from advisor.runs.verification.verdict import Answers, judged, rate_of, verdict_of
@@ -90,7 +90,7 @@ def test_reading_more_than_the_real_data_would_is_no_miss():
 def judge(target, one, place=HERE, task=Task.INFERENCE):
     request = ask(target, task)
     named = predict_instance(request, CATALOG, MODEL, "g4dn.xlarge")
-    answer = recommend(request, CATALOG, MODEL, today=date(2026, 7, 21))
+    answer = recommend(request, Preparations(CATALOG, MODEL), today=date(2026, 7, 21))
     return answer, judged(request, place, one, named, named.prediction, Answers(answer, answer))
 
 

@@ -1,4 +1,4 @@
-"""A report as PDF: its HTML, set by WeasyPrint, with bookmarks, alternative texts and its fonts."""
+"""A page as PDF: its HTML, set by WeasyPrint, with bookmarks, alternative texts and its fonts."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import logging
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from advisor.errors import UsageError
-from advisor.render.sizing.html import MISSING, report_html
+from advisor.messages import Message
+from advisor.render.content import INSTALL
 
 _NOT_TEXT = re.compile(r"<style>.*?</style>|<img[^>]*>|<[^>]*>", re.DOTALL)
 
 
-def report_pdf(document: Mapping[str, Any], language: str) -> bytes:
-    """The whole file; the same bytes for the same document, fonts and versions.
+def pdf_of(page: str) -> bytes:
+    """The whole file; the same bytes for the same page, fonts and versions.
 
     Raises `UsageError` with the way out where WeasyPrint, Pango or a font is missing.
     """
-    setter = _weasyprint()
-    page = report_html(document, language)
+    weasyprint = _weasyprint()
     require_fonts(html.unescape(_NOT_TEXT.sub(" ", page)))
-    fetcher = setter.urls.URLFetcher(allowed_protocols={"data"})
-    made = setter.HTML(string=page, url_fetcher=fetcher).write_pdf(pdf_variant="pdf/ua-1")
+    fetcher = weasyprint.urls.URLFetcher(allowed_protocols={"data"})
+    made = weasyprint.HTML(string=page, url_fetcher=fetcher).write_pdf(pdf_variant="pdf/ua-1")
     return bytes(made)
 
 
@@ -48,12 +48,13 @@ def _weasyprint() -> Any:
 
             ImageFile.LOAD_TRUNCATED_IMAGES = whole_only
     except ModuleNotFoundError as error:
-        raise UsageError(MISSING.format(format="PDF")) from error
+        raise UsageError("PDF reports need more packages", hint=INSTALL) from error
     except OSError as error:
         raise UsageError(
-            "PDF reports need Pango: apt-get install libpango-1.0-0 libpangoft2-1.0-0 "
-            "libharfbuzz-subset0 (brew install pango), or take the html format"
-        ) from error
+            "PDF reports need Pango",
+            hint="apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 "
+                 "(brew install pango), or take the html format",
+        ) from error  # fmt: skip
     return weasyprint
 
 
@@ -65,18 +66,18 @@ def require_fonts(text: str) -> None:
 
     Signs that are no letters (emoji, dingbats) may be drawn as a box: nothing is misread.
     """
-    letters = sorted({one for one in text if unicodedata.category(one)[0] in "LN"})
+    letters = sorted({letter for letter in text if unicodedata.category(letter)[0] in "LN"})
     missing = _without_font(letters)
     if not missing:
         return
+    hint = Message("install one (apt-get install {package}), or take the html format")
     if "a" in missing or "0" in missing:
-        raise UsageError(f"PDF: no fonts are installed; {_way_out('fonts-dejavu-core')}")
-    some = "".join(missing[:_SHOWN])
-    raise UsageError(f"PDF: no installed font has {some}; {_way_out('fonts-wqy-microhei')}")
-
-
-def _way_out(package: str) -> str:
-    return f"install one (apt-get install {package}), or take the html format"
+        hint = Message(hint.text, package="fonts-dejavu-core")
+        raise UsageError("PDF: no fonts are installed", hint=hint)
+    raise UsageError(
+        "PDF: no installed font has {letters}", letters="".join(missing[:_SHOWN]),
+        hint=Message(hint.text, package="fonts-wqy-microhei"),
+    )  # fmt: skip
 
 
 def _without_font(letters: Iterable[str]) -> list[str]:
@@ -84,7 +85,7 @@ def _without_font(letters: Iterable[str]) -> list[str]:
     if library is None:
         return []
     library.FcInit()
-    return [one for one in letters if not _fonts_with(library, ord(one))]
+    return [letter for letter in letters if not _fonts_with(library, ord(letter))]
 
 
 def _fontconfig() -> Any:
@@ -117,9 +118,9 @@ def _fonts_with(library: Any, letter: int) -> int:
     wanted = library.FcObjectSetCreate()
     library.FcCharSetAddChar(letters, letter)
     library.FcPatternAddCharSet(pattern, b"charset", letters)
-    found = library.FcFontList(None, pattern, wanted)
-    count = int(found[0]) if found else 0  # nfont is the first field of FcFontSet
-    library.FcFontSetDestroy(found)
+    fonts = library.FcFontList(None, pattern, wanted)
+    count = int(fonts[0]) if fonts else 0  # nfont is the first field of FcFontSet
+    library.FcFontSetDestroy(fonts)
     library.FcObjectSetDestroy(wanted)
     library.FcCharSetDestroy(letters)
     library.FcPatternDestroy(pattern)

@@ -4,9 +4,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.cli.questions import question_from
 from advisor.cli.sweep import run as sweep_run
 from advisor.errors import AdvisorError, UsageError
-from advisor.runs.started_fields import MOST_TRIALS, Allowed, requested_sweep, scheduled_sweep
+from advisor.questions.reading import from_values
+from advisor.runs.questions import MOST_TRIALS, Allowed, NewSweep, SweepRun
+from advisor.runs.schedules import checked_sweep
+from advisor.runs.started import requested_sweep, sweep_words
 
 GRID = {
     "networks": ["googlenet", "alexnet"], "tasks": "inference", "vcpus": [0.5, 1], "memory": "2GiB",
@@ -15,8 +19,8 @@ GRID = {
 AWS = {**GRID, "accelerator": None, "on": "aws", "instance": "g4dn.xlarge", "budget": "1USD"}
 
 
-def asked(**changes):
-    return requested_sweep({**GRID, **changes}, Allowed())
+def asked(allowed=Allowed(), **changes):  # noqa: B008
+    return requested_sweep(from_values(NewSweep, {**GRID, **changes}), allowed)
 
 
 def test_fields_become_the_words_of_the_command():
@@ -30,9 +34,10 @@ def test_fields_become_the_words_of_the_command():
 def test_the_command_takes_the_words_as_the_same_answers():
     words = asked(repeats=3, retry_failed=True, rel_error=0.05).words
     context = sweep_run.make_context("run", list(words[2:]))
-    assert context.params["networks"] == "googlenet,alexnet"
-    assert (context.params["repeats"], context.params["retry_failed"]) == ("3", True)
-    assert context.params["rel_error"] == "0.05"
+    question = question_from(SweepRun, context.params)
+    assert question.networks == ("googlenet", "alexnet")
+    assert (question.repeats, question.retry_failed, question.rel_error) == (3, True, 0.05)
+    assert sweep_words(question) == words
 
 
 @pytest.mark.parametrize("network", ["net.py:build", "/etc/x.py", "../x", "X.PY:b", "a/b"])
@@ -45,7 +50,7 @@ def test_data_go_by_their_allowed_names(tmp_path):
     with pytest.raises(UsageError, match="allow-data"):
         asked(data=str(tmp_path))
     with pytest.raises(UsageError, match="did you mean photos"):
-        requested_sweep({**GRID, "data": "photo"}, Allowed(data={"photos": str(tmp_path)}))
+        asked(Allowed(data={"photos": str(tmp_path)}), data="photo")
 
 
 @pytest.mark.parametrize(
@@ -72,17 +77,17 @@ def test_what_the_command_refuses_is_refused(changes, said):
 
 
 def test_a_sweep_on_aws_needs_a_budget_and_has_an_owner():
-    found = requested_sweep(AWS, Allowed())
-    assert found.on_aws
-    assert found.usd == 1.0
-    assert found.words[-1].startswith("--owner=")
+    sweep = asked(**AWS)
+    assert sweep.question.on_aws
+    assert sweep.question.budget.usd == 1.0
+    assert sweep.words[-1].startswith("--owner=")
     with pytest.raises(UsageError, match="budget"):
-        requested_sweep({**AWS, "budget": None}, Allowed())
+        asked(**{**AWS, "budget": None})
 
 
 def test_a_schedule_may_ask_for_more_than_this_machine_has():
-    checked = scheduled_sweep({**GRID, "vcpus": 64}, Allowed())
-    assert "--vcpus=64" in checked.words
+    sweep = from_values(NewSweep, {**GRID, "vcpus": 64})
+    assert "--vcpus=64" in checked_sweep(sweep_words(sweep), sweep).words
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # the first one imports
@@ -98,7 +103,7 @@ def test_a_schedule_may_ask_for_more_than_this_machine_has():
 )  # fmt: skip
 def test_whatever_is_asked_is_planned_or_refused_in_words(fields):
     try:
-        found = requested_sweep({**GRID, **fields}, Allowed())
+        found = asked(**fields)
     except AdvisorError:
         return
     assert 0 < len(found.trials) <= MOST_TRIALS
