@@ -14,7 +14,6 @@ from advisor.catalog.files import MANIFEST, SCHEMA, Table, sealed
 from advisor.catalog.instances import NEEDED_FACTS
 from advisor.catalog.prices import KEYS, array_path, price_rows
 from infra.catalog_build import (
-    bases,
     disks,
     gpus,
     other_clouds,
@@ -24,7 +23,7 @@ from infra.catalog_build import (
     types,
 )
 from infra.catalog_build.tables import OutputTable, read_source, sha256, table
-from infra.catalog_build.wide import basis_table
+from infra.catalog_build.wide import ALL_BASES, basis_table
 
 SOURCES_FILE = "catalog/sources.csv"
 
@@ -51,7 +50,7 @@ def build() -> Bundle:
         *sparecores.build_sparecores(types.read_types()),
         _sources_table(type_origins),
         _currencies(),
-        basis_table(bases.ALL),
+        basis_table(ALL_BASES),
     ]
     files = {entry.path: entry.encoded() for entry in tables}
     for cloud in _CLOUDS:
