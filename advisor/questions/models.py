@@ -352,7 +352,8 @@ class RunQuestion(WorkloadQuestion, frozen=True, kw_only=True):
     samples: Annotated[
         int | None,
         About(
-            "Length of the run in samples; adds its hours and cost.",
+            "Length of the run in samples, whatever the size of the data set; adds its hours "
+            "and cost.",
             Number(whole=True),
             section=RUN,
         ),
