@@ -92,33 +92,34 @@ def export(form: str, out: Path | None, **wanted: str | None) -> None:
 def import_(file: Path, output: str) -> None:
     """Take measurements from a JSONL FILE: an export, or what a campaign wrote.
 
-    All good lines are stored together, or none; again, it changes nothing. A line that is no
-    measurement is told with its number, and the exit code is 1. A stored row stays, but for one
-    that did not end well where the file has one that did.
+    All good lines are stored together, or none; a second import changes nothing. A line that is
+    no measurement is named by its number, and the exit code is 1. A stored row stays, unless its
+    trial failed and the file has one that did not.
     """
     from advisor.runs.stored.documents import import_document
     from sweeps.formats.importing import read_file
     from sweeps.store import open_store
 
-    found = read_file(file)
-    for refused in found.refused:
+    read = read_file(file)
+    for refused in read.refused:
         click.echo(f"line {refused.line}: {' '.join(refused.reason.split())}", err=True)
     with closing(open_store()) as store:
-        done = store.append_all(found.measurements)
-    document = import_document(found, done)
+        done = store.append_all(read.measurements)
+    document = import_document(read, done)
     click.echo(json.dumps(document, indent=1) if output == "json" else _imported_text(document))
-    if found.refused:
+    if read.refused:
         raise DataError(
-            "{refused} lines of '{file}' were refused (told above)",
-            refused=len(found.refused),
+            "{count} of the lines of '{file}' are no measurements",
+            count=len(read.refused),
             file=file,
+            hint="each is named above",
         )
 
 
 def _imported_text(document: dict[str, Any]) -> str:
     return (
-        f"{document['added']} measurements added, {document['replaced']} took the place of failed "
-        f"ones, {document['known']} were there already, {document['repeated']} lines repeat a trial"
+        f"{document['added']} measurements added, {document['replaced']} replaced failed ones, "
+        f"{document['known']} were stored already, {document['repeated']} lines repeat a trial"
     )
 
 
@@ -151,10 +152,10 @@ def _check_text(checked: Sequence[Checked]) -> str:
         return "Nothing measured."
     weak = [row for row in checked if row.issues]
     cells = [
-        (row.measurement.trial.trial_id[:8], trial_name(row.measurement.trial), one.kind,
-         one.detail, one.advice)
+        (row.measurement.trial.trial_id[:8], trial_name(row.measurement.trial), issue.kind,
+         issue.detail, issue.advice)
         for row in weak
-        for one in row.issues
+        for issue in row.issues
     ]  # fmt: skip
     lines = table(("trial", "what", "weak", "how", "what to do"), cells) if cells else []
     last = f"{len(weak)} of {len(checked)} measurements are weak."

@@ -13,6 +13,7 @@ import numpy as np
 
 from advisor.domain import LazyRejected, Rejected, Request, nearest_first
 from advisor.engine.limits import TOO_SLOW, turned_down
+from advisor.engine.model import Integers
 from advisor.engine.prepared import CpuTypes
 from advisor.engine.table import Table
 from advisor.messages import Message
@@ -32,13 +33,13 @@ class SlowCpus(NamedTuple):
     everything else does."""
 
     cpus: CpuTypes
-    places: Sequence[int]
+    places: Integers
     wanted: float
     instances: int
 
     def rejected(self) -> Iterator[Rejected]:
         """One record each."""
-        return map(self.record, self.places)
+        return map(self.record, self.places.tolist())
 
     def record(self, place: int) -> Rejected:
         """The type at a place, as rejected."""
@@ -48,7 +49,7 @@ class SlowCpus(NamedTuple):
         detail = _cpu_bound(cpu.cores, float(self.cpus.most[place]), wanted)
         return Rejected(cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
 
-    def near(self, price: float | None, most: int) -> Sequence[int]:
+    def near(self, price: float | None, most: int) -> Integers:
         """Places among which the `most` nearest to a price are; without one, the cheapest."""
         if price is None:
             return self.places[:most]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from advisor.messages import Message
+from advisor.messages import Message, Spell, option_name, render
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.units import format_mib, format_rate, format_usd
@@ -25,10 +25,12 @@ class English(str):
     __slots__ = ()
 
 
-def told(sentence: Message | str, t: Texts) -> str:
-    """A sentence of the engine in the reader's language."""
-    text = t.render(sentence)
-    return text if t.speaks(sentence) else English(text)
+def told(sentence: Message | str, t: Texts, spell: Spell = option_name) -> str:
+    """A sentence of the engine in the reader's language, with fields as `spell` names them."""
+    text = t.render(sentence, spell)
+    # A text of parameters alone is its own translation; they may be translated all the same.
+    is_translated = t.speaks(sentence) or text != render(sentence, str, spell)
+    return text if is_translated else English(text)
 
 
 class Look(Enum):
@@ -70,7 +72,8 @@ _WRITERS: Mapping[Look, Callable[[Any], str]] = {
 
 class Column(NamedTuple):
     """`of` takes the value out of a record: a path of its fields ('price.as_of'), or a function.
-    What is None is `unknown`. `link` gives the anchor that a cell leads to.
+    What is None is `unknown`. `link` gives the address that a cell leads to, `label` what a link
+    is called where nobody sees its row.
 
     In a workbook the value may be what a `formula` comes to: `{heading}` in it is this row's cell
     in that column. `sums`: the last row adds the column up.
@@ -81,6 +84,7 @@ class Column(NamedTuple):
     look: Look = Look.TEXT
     unknown: str = ""
     link: Callable[[Any], str] | None = None
+    label: Callable[[Any], str] | None = None
     formula: str = ""
     sums: bool = False
 
@@ -105,12 +109,13 @@ class Column(NamedTuple):
 
 class Table(NamedTuple):
     """Records in columns; `chosen` says of a record whether it is the recommended one. `total` are
-    the cells of a last row, `more` how many records stand elsewhere alone."""
+    the cells of a last row; `attributes` what a page's row has for a script."""
 
     columns: Sequence[Column]
     records: Sequence[Any]
     chosen: Callable[[Any], bool] = lambda _record: False
     total: Sequence[str] = ()
+    attributes: Callable[[Any], Mapping[str, Any]] | None = None
 
 
 class Chart(NamedTuple):

@@ -38,12 +38,12 @@ def environment(*folders: Path) -> Environment:
     )  # fmt: skip
     made.filters |= FILTERS
     made.filters |= {
-        "shown": _shown, "cell": _cell, "look": _look, "kind": lambda block: type(block).__name__,
+        "shown": shown, "cell": _cell, "look": _look, "kind": lambda block: type(block).__name__,
     }  # fmt: skip
     return made
 
 
-def _shown(text: str) -> Markup:
+def shown(text: str) -> Markup:
     """A text; English is marked where nothing else is."""
     from markupsafe import Markup, escape
 
@@ -55,12 +55,13 @@ def _cell(record: Any, column: Column) -> Markup:
     """What is long may break after its colons, as the order of a disk."""
     from markupsafe import Markup
 
-    shown = _shown(column.text(record))
+    text = shown(column.text(record))
     if column.look is Look.LONG:
-        shown = shown.replace(":", Markup(":<wbr>"))
+        text = text.replace(":", Markup(":<wbr>"))
     if column.link:
-        shown = Markup('<a href="{}">{}</a>').format(column.link(record), shown)
-    return shown
+        label = Markup(' aria-label="{}"').format(column.label(record)) if column.label else ""
+        text = Markup('<a href="{}"{}>{}</a>').format(column.link(record), label, text)
+    return text
 
 
 def _look(column: Column) -> Markup:

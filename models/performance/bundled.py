@@ -78,4 +78,4 @@ def seal() -> None:
 
 
 def _way_out() -> str:
-    return "install the package again (in a checkout: python -m advisor.runs.fitting)"
+    return "install the package again (in a checkout: python -m benchmarks.bundled_model)"

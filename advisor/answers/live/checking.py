@@ -23,8 +23,8 @@ from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import PerformanceModel, Preparations, recommend
 from advisor.errors import LiveError
 from advisor.records import replace
-from infra.live.bounded import Deadline
-from infra.live.quotas import vcpu_quota
+from infra.live.facts import vcpu_quota
+from infra.live.session import Deadline
 
 # A person waits: so long in all, and so long for one service.
 TOTAL_SECONDS = 30.0

@@ -69,7 +69,7 @@ def _csv(document: Document, _language: str) -> str:
 
 
 def _xlsx(document: Document, language: str) -> bytes:
-    from advisor.render.sizing.workbook.writing import report_workbook
+    from advisor.render.sizing.workbook import report_workbook
 
     return report_workbook(plain(document), language)
 

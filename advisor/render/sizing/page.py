@@ -26,6 +26,15 @@ from advisor.render.content import (
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import plain
+from advisor.render.sizing.columns import (
+    alternative_columns,
+    columns_of,
+    cost_columns,
+    rate_columns,
+    rejected_columns,
+    settings_columns,
+    spec_columns,
+)
 from advisor.render.sizing.pictures import (
     curves_picture,
     how_known,
@@ -39,7 +48,6 @@ from advisor.render.sizing.sentences import (
     asked_sentence,
     borderline_sentence,
     disk_name,
-    gpu_name,
     relax_sentence,
     spec_name,
     stage_name,
@@ -94,27 +102,6 @@ def report_page(document: Record, language: str, room: Room) -> Page:
                 [*blocks, _again(document["reproducibility"], t)])  # fmt: skip
 
 
-def _table_of(t: Texts, *columns: tuple[Any, ...]) -> list[Column]:
-    """Columns of `(name of its heading, value, look)`; what has no price says so."""
-    looks = [rest[0] if rest else Look.TEXT for _, _, *rest in columns]
-    return [
-        Column(t(f"table.{name}"), of, look, t("unknown") if look is Look.USD else "")
-        for (name, of, *_), look in zip(columns, looks, strict=True)
-    ]
-
-
-def _rates(t: Texts, confidence: float | None, path: str = "") -> list[Column]:
-    """Lower bound, median and upper bound, by the percentiles that they are."""
-    lower, upper = t("table.lower"), t("table.upper")
-    if confidence is not None:
-        lower, upper = f"{lower_name(confidence)}/s", f"{upper_name(confidence)}/s"
-    return [
-        Column(lower, f"{path}lower", Look.LOWER),
-        Column(t("table.median"), f"{path}median", Look.RATE),
-        Column(upper, f"{path}upper", Look.RATE),
-    ]
-
-
 def _totals(document: Record, t: Texts, room: Room) -> Section:
     sections, totals = document["workloads"], document["totals"]
     anchors = {id(section): f"#w{number}" for number, section in enumerate(sections, 1)}
@@ -126,15 +113,15 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
     columns = [
         Column(t("totals.workload"), lambda section: section["name"][:80],
                link=lambda section: anchors[id(section)]),
-        *_table_of(
+        *columns_of(
             t,
             ("instance", lambda section: _total_name(section, t), Look.NAME),
             ("disk", lambda section: _total_disk(section, t), Look.LONG),
         ),
-        _rates(t, confidences.pop() if len(confidences) == 1 else None)[0]._replace(
+        rate_columns(t, confidences.pop() if len(confidences) == 1 else None)[0]._replace(
             of=of_spec("lower")
         ),
-        *_table_of(t, ("bound", lambda section: _total_stage(section, t))),
+        *columns_of(t, ("bound", lambda section: _total_stage(section, t))),
         Column(t("table.per_hour"), of_spec("usd_per_hour"), Look.USD),
         Column(t("table.per_month"), of_spec("usd_per_month"), Look.USD),
     ]  # fmt: skip
@@ -185,12 +172,13 @@ def _answer(section: Record, hours: float, t: Texts, room: Room) -> Iterator[Lea
     if section["costs"] and section["costs"]["choices"] and room.costs:
         yield _costs(section["costs"], t)
     for call in answer["close_calls"][:1] if not room.brief else ():
+        sentence = borderline_sentence(call, section["answer"]["target_throughput"], t)
         command = Command(call["trial"]["command"])
-        yield Part(t("close.title"), [Paragraph(borderline_sentence(call, t)), command])
+        yield Part(t("close.title"), [Paragraph(sentence), command])
 
 
 def _costs(costs: Record, t: Texts) -> Part:
-    columns = _table_of(
+    columns = columns_of(
         t,
         ("paying", lambda choice: _paying(choice, t)),
         ("per_hour", "usd_per_hour", Look.USD),
@@ -253,26 +241,6 @@ def _is_chosen(record: Record) -> bool:
     return bool(record["chosen"])
 
 
-def _spec_columns(t: Texts, home: str) -> list[Column]:
-    return _table_of(
-        t,
-        ("instance", lambda spec: spec_name(spec) if spec["region"] == home
-         else f"{spec_name(spec)} {spec['region']}", Look.NAME),
-        ("gpu", lambda spec: gpu_name(spec, t)),
-        ("disk", lambda spec: disk_name(
-            spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"], t
-        ), Look.LONG),
-    )  # fmt: skip
-
-
-def _cost_columns(t: Texts, path: str = "") -> list[Column]:
-    return _table_of(
-        t,
-        ("per_million", f"{path}usd_per_million_samples", Look.USD),
-        ("bound", lambda spec: stage_name(spec["bottleneck"], t)),
-    )
-
-
 def _prices(section: Record, confidence: float, t: Texts, room: Room) -> Iterator[Any]:
     """The chart; what answers first, then the front, by price; the fastest where none answers."""
     rows = list(section["price_throughput"])
@@ -285,17 +253,17 @@ def _prices(section: Record, confidence: float, t: Texts, room: Room) -> Iterato
     rows.sort(key=lambda row: (not row["chosen"], not row["answers"], not row["on_front"]))
     home = (section["answer"]["spec"] or rows[0])["region"]
     columns = [
-        *_spec_columns(t, home),
-        *_table_of(t, ("per_hour", "total_usd_per_hour", Look.USD)),
-        *_rates(t, confidence),
-        *_cost_columns(t),
+        *spec_columns(t, home),
+        *columns_of(t, ("per_hour", "total_usd_per_hour", Look.USD)),
+        *rate_columns(t, confidence),
+        *cost_columns(t),
     ]
     yield from _shortened(columns, rows, room.specs, t, _is_chosen)
 
 
 def _stages(block: Record | None, t: Texts) -> Iterator[Chart]:
     if block and block["stages"]:
-        columns = _table_of(
+        columns = columns_of(
             t,
             ("stage", lambda stage: stage_name(stage["stage"], t)),
             ("alone", "samples_per_second", Look.RATE),
@@ -312,25 +280,6 @@ def _settings(settings: Sequence[Record], t: Texts) -> Iterator[Any]:
         yield Paragraph(t("settings.note"), "note")
 
 
-def settings_columns(t: Texts) -> list[Column]:
-    """Of the document's `other_settings`; the service's page has the same."""
-    return [
-        Column(t("settings.change"), "change"),
-        Column(t("settings.gpu"), _gpu_gain),
-        Column(t("settings.whole"), _whole_gain),
-        Column(t("table.bound"), lambda setting: stage_name(setting["bottleneck"], t)),
-        Column(t("settings.known"), lambda setting: t("yes" if setting["measured"] else "no")),
-    ]
-
-
-def _gpu_gain(setting: Record) -> str:
-    return f"{setting['gain']:.2f} ({setting['lower']:.2f}\u2013{setting['upper']:.2f})"
-
-
-def _whole_gain(setting: Record) -> str:
-    return f"{100 * (setting['throughput_gain'] - 1):+.0f}\u00a0%"
-
-
 def _curves(section: Record, t: Texts) -> Iterator[Any]:
     if not section["curves"]:
         return
@@ -339,7 +288,7 @@ def _curves(section: Record, t: Texts) -> Iterator[Any]:
     yield curves_picture(section, t)._replace(
         note=t("curves.note" if measured else "curves.note_none")
     )
-    columns = _table_of(
+    columns = columns_of(
         t,
         ("measured_at", lambda row: t(
             "measured.at", vcpus=plain(row["vcpus"]), ram=format_mib(row["memory_mib"]),
@@ -354,7 +303,7 @@ def _curves(section: Record, t: Texts) -> Iterator[Any]:
 
 
 def _sensitivity(gains: Sequence[Record], t: Texts) -> Iterator[Table]:
-    columns = _table_of(
+    columns = columns_of(
         t,
         ("resource", lambda gain: told(gain["step"], t)),
         ("brings", lambda gain: _brings(gain, t)),
@@ -387,7 +336,7 @@ def _turns(turns: Sequence[Record], t: Texts, room: Room) -> Iterator[Any]:
     """Those of the pick first, then its neighbours; in the order of the front."""
     near = next((number for number, turn in enumerate(turns) if turn["of_chosen"]), 0)
     shown = turns[max(0, near - 1) :]
-    columns = _table_of(
+    columns = columns_of(
         t,
         ("cheaper", lambda turn: _end(turn["cheaper"], t), Look.LONG),
         ("dearer", lambda turn: _end(turn["dearer"], t), Look.LONG),
@@ -413,13 +362,13 @@ def _memory(block: Record | None, confidence: float, t: Texts, room: Room) -> It
         return
     yield memory_picture(block, t)
     columns = [
-        *_table_of(
+        *columns_of(
             t,
             ("batch", "batch_size", Look.WHOLE),
             ("memory", "needed_mib", Look.MIB),
             ("fits", lambda batch: t("yes" if batch["fits"] else "no")),
         ),
-        *_rates(t, confidence, "reached.")[:2],
+        *rate_columns(t, confidence, "reached.")[:2],
     ]
     if room.batches:
         yield Table(columns, block["batches"], _is_chosen)
@@ -429,12 +378,7 @@ def _others(specs: Sequence[Record], confidence: float, t: Texts, room: Room) ->
     if not specs:
         yield Paragraph(t("others.none"))
         return
-    columns = [
-        *_spec_columns(t, specs[0]["region"]),
-        *_table_of(t, ("per_hour", "price.total_usd_per_hour", Look.USD)),
-        *_rates(t, confidence, "predicted.throughput.")[:2],
-        *_cost_columns(t, "cost."),
-    ]
+    columns = alternative_columns(t, specs[0]["region"], confidence)
     yield from _shortened(columns, specs, room.alternatives, t)
 
 
@@ -456,19 +400,8 @@ def _rejected(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
         yield Paragraph(t("rejected.some"), "note")
 
 
-def rejected_columns(t: Texts) -> list[Column]:
-    """Of the document's `rejected`; the service's page has the same."""
-    return _table_of(
-        t,
-        ("instance", "instance_type", Look.NAME),
-        ("per_hour", "usd_per_hour", Look.USD),
-        ("reason", lambda record: t.known("reason." + record["reason"], record["reason"])),
-        ("detail", lambda record: told(record["detail"], t)),
-    )
-
-
 def _regions(places: Sequence[Record], t: Texts, room: Room) -> Iterator[Any]:
-    columns = _table_of(
+    columns = columns_of(
         t,
         ("region", "region"),
         ("per_hour", "total_usd_per_hour", Look.USD),
@@ -480,7 +413,7 @@ def _regions(places: Sequence[Record], t: Texts, room: Room) -> Iterator[Any]:
 
 
 def _evidence(facts: Sequence[Record], t: Texts) -> Iterator[Table]:
-    columns = _table_of(
+    columns = columns_of(
         t,
         ("stage", lambda fact: stage_name(fact["stage"], t)),
         ("what", lambda fact: told(fact["detail"], t)),
@@ -491,7 +424,7 @@ def _evidence(facts: Sequence[Record], t: Texts) -> Iterator[Table]:
 
 
 def _ages(ages: Sequence[Record], t: Texts) -> Iterator[Table]:
-    columns = _table_of(
+    columns = columns_of(
         t,
         ("what", lambda age: t.known("age." + age["what"], age["what"])),
         ("as_of", "as_of", Look.DAY),

@@ -101,14 +101,16 @@ def totals_sentence(totals: Record, t: Texts) -> str:
     return f"{cost}{t('totals.runs', runs=totals['runs'])}" if totals.get("runs") else cost
 
 
-def borderline_sentence(call: Record, t: Texts) -> str:
+def borderline_sentence(call: Record, target: float | None, t: Texts) -> str:
     """What a trial would settle."""
-    chance = call["probability"]
+    chance, saved = call["probability"], call["saves_usd_per_month"]
+    kind = "nearest_may_reach" if saved is None else call["kind"]
     return t(
-        "close." + call["kind"],
+        "close." + kind,
         name=call["instance_type"], usd=format_usd(call["usd_per_hour"]), chance=percent(chance),
-        miss=percent(1 - chance), instead=call["instead_of"] or "",
-        minutes=plain(call["trial"]["minutes"]), trial=format_usd(call["trial"]["usd"]),
+        miss=percent(1 - chance), instead=call["instead_of"] or "", month=format_usd(saved or 0.0),
+        rate=format_rate(target or 0.0), minutes=plain(call["trial"]["minutes"]),
+        trial=format_usd(call["trial"]["usd"]),
     )  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from sweeps.store import Appended, Damaged, Stored
 from sweeps.store.pages import Wanted
 
 LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
-FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 _CLOSED: Mapping[str, type[StrEnum]] = {"task": Task, "status": Status, "limited_by": LimitedBy}
 
 
@@ -55,9 +54,7 @@ def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
 
 def exported(pages: Iterable[Stored], form: str) -> Iterator[str]:
     """The whole export in pieces. A row that cannot be read has a line that says so, which an
-    import refuses by its number. `UsageError` for an unknown format, before the first piece."""
-    if form not in FORMATS:
-        raise unknown_name("format", form, FORMATS)
+    import refuses by its number."""
     return _csv(pages) if form == "csv" else _jsonl(pages)
 
 
