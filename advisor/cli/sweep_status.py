@@ -15,7 +15,7 @@ import click
 
 from advisor.cli.live import is_terminal, live_block
 from advisor.cli.questions import Name, Positive, SectionedCommand, question_options
-from advisor.cli.stored import fail_if_damaged, tell_damaged
+from advisor.cli.stored import fail_if_damaged, print_damaged
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
 from advisor.places import sweep_log_path
@@ -103,7 +103,7 @@ def _tell_once(trial_ids: list[str] | None, output: str) -> None:
     with closing(open_store(reading=True)) as store:
         stored = store.read(trial_ids)
         found = look_at(store, trial_ids, {one.trial_id for one in stored.damaged})
-    tell_damaged(stored)
+    print_damaged(stored)
     if output == "json":
         click.echo(json.dumps(snapshot_document(found), indent=1))
     else:

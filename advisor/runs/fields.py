@@ -27,7 +27,7 @@ from advisor.questions.fields import (
     json_name,
     wrong,
 )
-from advisor.questions.models import Question
+from advisor.questions.question import Question
 from advisor.questions.reading import from_values, schema_of
 from advisor.runs.budget import parse_budget
 from advisor.units import size_text

@@ -11,7 +11,7 @@ from fastapi import Request
 
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.questions.models import Question
+from advisor.questions.question import Question
 from advisor.questions.reading import CONTRADICTION, UnreadableError, from_json, from_link
 from advisor.service.problems import Problem, problem_of
 

@@ -14,12 +14,13 @@ from fastapi.openapi.utils import get_openapi
 
 from advisor.answers.context import Context
 from advisor.questions import models
+from advisor.questions.question import Question
 from advisor.questions.reading import schema_of
 from advisor.runs.questions import NewSweep, ScheduleRequest
 from advisor.service.answers import document_json
 
 # The names of the questions' schemas here.
-QUESTIONS: Mapping[type[models.Question], str] = {
+QUESTIONS: Mapping[type[Question], str] = {
     models.Recommend: "RecommendQuestion",
     models.Predict: "PredictQuestion",
     models.Compare: "CompareQuestion",
@@ -126,7 +127,7 @@ def described(
     return {200: answer, **refusals()}
 
 
-def question_body(kind: type[models.Question], example: Mapping[str, Any]) -> dict[str, Any]:
+def question_body(kind: type[Question], example: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a route that takes this question."""
     content = {"schema": _reference(QUESTIONS[kind]), "example": dict(example)}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}

@@ -67,7 +67,8 @@ def started(client, **changes):
 def begun(book, sweep_id):
     """Taken in hand by a process: its number, its owner, and its lock."""
     number, owner = sweep_of(book, sweep_id).run.number, this_process()
-    return number, owner, book.runs.begin(number, owner, log=book.runs.one(number).log, now=1.0)
+    lock = book.runs.begin(number, owner, log=book.runs.numbered(number).log, now=1.0)
+    return number, owner, lock
 
 
 def ended(book, sweep_id):
