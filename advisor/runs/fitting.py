@@ -23,8 +23,8 @@ from sweeps.formats.serialization import measurement_from_dict
 if TYPE_CHECKING:
     from models.performance import PerformanceModel
     from models.performance.fit import FitResult, TakenSteps
+    from models.performance.gpu_observations import ProbedLayer
     from models.performance.networks import NetworkTable
-    from models.performance.probed import ProbedLayer
 
 
 def measurements_from(path: Path) -> list[Measurement]:
@@ -109,7 +109,7 @@ def _why_not(one: Observation, table: NetworkTable) -> str:
 
 def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[ProbedLayer]:
     """Of each probe once; it is stored with every trial that was measured after it."""
-    from models.performance.probed import layers_of
+    from models.performance.gpu_observations import layers_of
 
     probes = {
         (one.get("probed_at"), names[0]): one

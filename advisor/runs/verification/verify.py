@@ -22,7 +22,8 @@ from advisor.domain import (
     Verification,
     Workload,
 )
-from advisor.engine import Preparations, predict_instance, recommend
+from advisor.engine import Preparations, recommend
+from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks
