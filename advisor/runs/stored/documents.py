@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from typing import Any
 
-from advisor.domain import LimitedBy, Measurement, Status, Task
-from advisor.errors import unknown_name
+from advisor.domain import Measurement
 from sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
 from sweeps.formats.importing import ReadLines
 from sweeps.quality.checking import spread_document
 from sweeps.store import Appended, Damaged, Stored
-from sweeps.store.pages import Wanted
 
 LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
-_CLOSED: Mapping[str, type[StrEnum]] = {"task": Task, "status": Status, "limited_by": LimitedBy}
-
-
-def wanted_from(answers: Mapping[str, str | None]) -> Wanted:
-    """Which measurements are asked for; `UsageError` for a mistyped task, status or limit."""
-    asked = {name: value or None for name, value in answers.items()}
-    for name, words in _CLOSED.items():
-        known = [one.value for one in words]
-        value = asked.get(name)
-        if value is not None and value not in known:
-            raise unknown_name(name.replace("_", " "), value, known)
-    return Wanted(**asked)
 
 
 def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
