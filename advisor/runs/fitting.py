@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import load_catalog
 from advisor.catalog.cpus import plain_cpu_name
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
 from models.performance import load_model

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import load_catalog, resources_of
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (
     CacheState,
     LimitedBy,

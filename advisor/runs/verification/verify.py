@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import Catalog
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (
     CacheState,
     DiskRate,
