@@ -21,13 +21,13 @@ _CLOSED: Mapping[str, type[StrEnum]] = {"task": Task, "status": Status, "limited
 
 def wanted_from(answers: Mapping[str, str | None]) -> Wanted:
     """Which measurements are asked for; `UsageError` for a mistyped task, status or limit."""
-    asked = {name: value or None for name, value in answers.items()}
-    for name, words in _CLOSED.items():
-        known = [one.value for one in words]
-        value = asked.get(name)
-        if value is not None and value not in known:
-            raise unknown_name(name.replace("_", " "), value, known)
-    return Wanted(**asked)
+    given = {name: value or None for name, value in answers.items()}
+    for name, kind in _CLOSED.items():
+        values = [one.value for one in kind]
+        value = given.get(name)
+        if value is not None and value not in values:
+            raise unknown_name(name.replace("_", " "), value, values)
+    return Wanted(**given)
 
 
 def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
     return {
         "schema": LIST,
         "measurements": [_listed(row, spread) for row in stored.measurements],
-        "damaged": [{"trial_id": one.trial_id, "reason": one.reason} for one in stored.damaged],
+        "damaged": [{"trial_id": row.trial_id, "reason": row.reason} for row in stored.damaged],
     }
 
 
@@ -48,7 +48,7 @@ def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
         "replaced": done.replaced,
         "known": len(read.measurements) - done.added - done.replaced,
         "repeated": read.repeated,
-        "refused": [{"line": one.line, "reason": one.reason} for one in read.refused],
+        "refused": [{"line": line.line, "reason": line.reason} for line in read.refused],
     }
 
 
@@ -67,14 +67,14 @@ def _csv(pages: Iterable[Stored]) -> Iterator[str]:
     yield csv_header()
     for stored in pages:
         damaged = [
-            {"trial_id": one.trial_id, "status": "damaged", "reason": one.reason}
-            for one in stored.damaged
+            {"trial_id": row.trial_id, "status": "damaged", "reason": row.reason}
+            for row in stored.damaged
         ]
         yield csv_rows([*map(summary_row, stored.measurements), *damaged])
 
 
-def _damaged_line(one: Damaged) -> str:
-    return json.dumps({"damaged": one.trial_id, "reason": one.reason}) + "\n"
+def _damaged_line(row: Damaged) -> str:
+    return json.dumps({"damaged": row.trial_id, "reason": row.reason}) + "\n"
 
 
 def _listed(row: Measurement, spread: bool) -> Mapping[str, Any]:
