@@ -326,7 +326,7 @@ class Catalog:
         if name not in self._clouds:
             raise UsageError(
                 "the catalogue has no data on cloud '{name}'", name=name, field="cloud",
-                hint=Message("it has: {clouds}", clouds=tuple(self._clouds)),
+                hint=Message("it has: {clouds}; any means all of them", clouds=tuple(self._clouds)),
             )  # fmt: skip
         return self._clouds[name]
 

@@ -302,7 +302,7 @@ class RunQuestion(WorkloadQuestion):
         default=None,
     )
     samples: int | None = ask(
-        "Length of the run in samples; adds its hours and cost.",
+        "Length of the run in samples, whatever the size of the data set; adds its hours and cost.",
         Number(whole=True),
         section=RUN,
         default=None,

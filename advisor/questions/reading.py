@@ -162,7 +162,7 @@ def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> 
 
 
 def _hint_of(field: Field) -> Message:
-    return Message("give it: {help}", help=field.help)
+    return Message("add it. {help}", help=field.help)
 
 
 def _unknown(name: str, fields: Mapping[str, Field]) -> UsageError:

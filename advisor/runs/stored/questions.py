@@ -1,11 +1,12 @@
 """Which stored measurements, typed: the filters of `advisor measurements list` and `export`."""
-# Annotations are evaluated here, not kept as texts: the models are looked into at every start.
 
-from typing import TYPE_CHECKING, Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from advisor.domain import LimitedBy, Status, Task
-from advisor.questions.fields import About, Choice, Flag, Number, Text
-from advisor.questions.models import Question
+from advisor.questions.fields import Choice, Flag, Number, Text
+from advisor.questions.question import Question, ask
 
 if TYPE_CHECKING:
     from sweeps.store.pages import Wanted
@@ -14,23 +15,20 @@ FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 _MOST_ROWS = 1000
 
 
-class Measurements(Question, frozen=True, kw_only=True):
+class Measurements(Question):
     """Measurements that are equal in all that is named."""
 
-    model: Annotated[str | None, About("Only this network.", Text("NAME"))] = None
-    task: Annotated[Task | None, About("Only this task.", Choice("task", Task))] = None
-    accelerator: Annotated[
-        str | None, About("Only this accelerator: emulated:T4.", Text("KIND"))
-    ] = None
-    status: Annotated[
-        Status | None, About("Only this status: ok, failed.", Choice("status", Status))
-    ] = None
-    limited_by: Annotated[
-        LimitedBy | None,
-        About("Only this kind of limit: cgroup-v2, none.", Choice("limited by", LimitedBy)),
-    ] = None
+    model: str | None = ask("Only this network.", Text("NAME"), default=None)
+    task: Task | None = ask("Only this task.", Choice("task", Task), default=None)
+    accelerator: str | None = ask("Only this accelerator: emulated:T4.", Text("KIND"), default=None)
+    status: Status | None = ask(
+        "Only this status: ok, failed.", Choice("status", Status), default=None
+    )
+    limited_by: LimitedBy | None = ask(
+        "Only this kind of limit: cgroup-v2, none.", Choice("limited by", LimitedBy), default=None
+    )
 
-    def wanted(self) -> "Wanted":
+    def wanted(self) -> Wanted:
         """As the store takes it."""
         from sweeps.store.pages import Wanted  # with the store itself, which loads slowly
 
@@ -40,29 +38,31 @@ class Measurements(Question, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-class MeasurementPage(Measurements, frozen=True, kw_only=True):
+class MeasurementPage(Measurements):
     """And which page of them; `cursor` is what the link to the next page carries."""
 
-    spread: Annotated[bool, About("Add intervals and percentiles of steps.", Flag())] = False
-    limit: Annotated[
-        int, About("Measurements of a page.", Number(whole=True, client_most=_MOST_ROWS))
-    ] = 100
-    cursor: Annotated[
-        int | None, About("Where the page begins.", Number(whole=True, client_most=10**18))
-    ] = None
+    spread: bool = ask("Add intervals and percentiles of steps.", Flag(), default=False)
+    limit: int = ask(
+        "Measurements of a page.", Number(whole=True, client_most=_MOST_ROWS), default=100
+    )
+    cursor: int | None = ask(
+        "Where the page begins.", Number(whole=True, client_most=10**18), default=None
+    )
 
 
-class MeasurementExport(Measurements, frozen=True, kw_only=True):
+class MeasurementExport(Measurements):
     """And in which format."""
 
-    format: Annotated[
-        str, About("jsonl: every raw value; csv: a summary row each.", Choice("format", FORMATS))
-    ] = "jsonl"
+    format: str = ask(
+        "jsonl: every raw value; csv: a summary row each.",
+        Choice("format", FORMATS),
+        default="jsonl",
+    )
 
 
-class ScheduleDetails(Question, frozen=True, kw_only=True):
+class ScheduleDetails(Question):
     """How much of a schedule is shown."""
 
-    runs: Annotated[
-        int, About("How many of its latest runs.", Number(whole=True, client_most=_MOST_ROWS))
-    ] = 10
+    runs: int = ask(
+        "How many of its latest runs.", Number(whole=True, client_most=_MOST_ROWS), default=10
+    )
