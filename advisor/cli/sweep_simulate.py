@@ -117,11 +117,7 @@ def _cells(simulation: Simulation, number: int, step: Step) -> tuple[str, ...]:
 
 def _summary(simulation: Simulation) -> str:
     count, steps = len(simulation.configurations), simulation.replay.steps
-    history = (
-        f"knowing {simulation.history} other workloads"
-        if simulation.history
-        else "knowing no other"
-    )
+    others = f"{simulation.history} other workloads" if simulation.history else "no other"
     last = steps[-1].regret if steps else math.inf
     end = "Nothing that works was found" if math.isinf(last) else (
         "The cheapest was found" if last <= 0 else f"The best found costs {_percent(last)} too much"

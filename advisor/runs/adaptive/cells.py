@@ -75,7 +75,7 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     if missing:
         raise UsageError(
             "adaptive planning knows no operations of {unknown}",
-            missing=", ".join(sorted(missing)),
+            unknown=", ".join(sorted(missing)),
             hint="leave --adaptive out for it",
         )
     nan = np.full(len(rows), np.nan)

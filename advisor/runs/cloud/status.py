@@ -40,9 +40,11 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
         "command": ["advisor", *plan.options.command.split(), *plan.options.arguments],
         "offers": [_offer(plan, option) for option in plan.preflight.options],
         "checks": [
-            {**asdict(check), "stops": check.stops and not check.ok} for check in plan.findings
+            {"check": check.check, "ok": check.ok, "stops": check.stops and not check.ok,
+             "told": check.text, "mend": check.mend}
+            for check in plan.findings
         ],
-    }
+    }  # fmt: skip
 
 
 def _offer(plan: CloudPlan, option: LaunchOption) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def reaped_document(reaped: Reaped, schema: str) -> dict[str, Any]:
         "expired": [*map(_thing, reaped.expired)],
         "kept": [*map(_thing, reaped.kept)],
         "removed": [*map(_thing, reaped.removed)],
-        "remaining": [{**_thing(left.entry), "reason": left.reason} for left in reaped.remaining],
+        "remaining": [{**_thing(left.thing), "reason": left.reason} for left in reaped.remaining],
         "not_told": [asdict(missing) for missing in reaped.not_listed],
     }
 
