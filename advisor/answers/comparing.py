@@ -9,7 +9,8 @@ from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_name, sheet_names
 from advisor.domain import Gpu, InstancePrediction, OnGpu, Request
-from advisor.engine import compare_instances, on_gpu, stack_assumption
+from advisor.engine import stack_assumption
+from advisor.engine.single import compare_instances, on_gpu
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong

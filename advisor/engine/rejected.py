@@ -7,17 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from advisor.domain import LazyRejected, Rejected, Request, nearest_first
 from advisor.engine.limits import TOO_SLOW, turned_down
-from advisor.engine.model import Integers
 from advisor.engine.prepared import CpuTypes
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.units import format_rate
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Integers
 
 
 class Missed(NamedTuple):

@@ -26,7 +26,6 @@ from advisor.domain import (
 )
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
-from advisor.questions.datasets import DATASETS
 from advisor.questions.fields import (
     Choice,
     CurveOf,
@@ -44,6 +43,7 @@ from advisor.questions.fields import (
 )
 from advisor.questions.question import Question, ask
 from advisor.questions.values import (
+    DATASETS,
     Curve,
     GpuFilter,
     format_ram,

@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import load_catalog
 from advisor.catalog.cpus import plain_cpu_name
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
 from models.performance import load_model
@@ -23,8 +23,8 @@ from sweeps.formats.serialization import measurement_from_dict
 if TYPE_CHECKING:
     from models.performance import PerformanceModel
     from models.performance.fit import FitResult, TakenSteps
+    from models.performance.gpu_observations import ProbedLayer
     from models.performance.networks import NetworkTable
-    from models.performance.probed import ProbedLayer
 
 
 def measurements_from(path: Path) -> list[Measurement]:
@@ -113,7 +113,7 @@ def _why_not(observation: Observation, table: NetworkTable) -> str:
 
 def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[ProbedLayer]:
     """Of each probe once; it is stored with every trial that was measured after it."""
-    from models.performance.probed import layers_of
+    from models.performance.gpu_observations import layers_of
 
     probes = {
         (probe.get("probed_at"), names[0]): probe

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from typing import Any
 
-from advisor.domain import LimitedBy, Measurement, Status, Task
-from advisor.errors import unknown_name
+from advisor.domain import Measurement
 from sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
 from sweeps.formats.importing import ReadLines
 from sweeps.quality.checking import spread_document
 from sweeps.store import Appended, Damaged, Stored
-from sweeps.store.pages import Wanted
 
 LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
-_CLOSED: Mapping[str, type[StrEnum]] = {"task": Task, "status": Status, "limited_by": LimitedBy}
-
-
-def wanted_from(answers: Mapping[str, str | None]) -> Wanted:
-    """Which measurements are asked for; `UsageError` for a mistyped task, status or limit."""
-    given = {name: value or None for name, value in answers.items()}
-    for name, kind in _CLOSED.items():
-        values = [one.value for one in kind]
-        value = given.get(name)
-        if value is not None and value not in values:
-            raise unknown_name(name.replace("_", " "), value, values)
-    return Wanted(**given)
 
 
 def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
@@ -36,7 +21,7 @@ def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
     return {
         "schema": LIST,
         "measurements": [_listed(row, spread) for row in stored.measurements],
-        "damaged": [{"trial_id": row.trial_id, "reason": row.reason} for row in stored.damaged],
+        "damaged": [{"trial_id": one.trial_id, "reason": one.reason} for one in stored.damaged],
     }
 
 
@@ -48,7 +33,7 @@ def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
         "replaced": done.replaced,
         "known": len(read.measurements) - done.added - done.replaced,
         "repeated": read.repeated,
-        "refused": [{"line": line.line, "reason": line.reason} for line in read.refused],
+        "refused": [{"line": one.line, "reason": one.reason} for one in read.refused],
     }
 
 
@@ -67,14 +52,14 @@ def _csv(pages: Iterable[Stored]) -> Iterator[str]:
     yield csv_header()
     for stored in pages:
         damaged = [
-            {"trial_id": row.trial_id, "status": "damaged", "reason": row.reason}
-            for row in stored.damaged
+            {"trial_id": one.trial_id, "status": "damaged", "reason": one.reason}
+            for one in stored.damaged
         ]
         yield csv_rows([*map(summary_row, stored.measurements), *damaged])
 
 
-def _damaged_line(row: Damaged) -> str:
-    return json.dumps({"damaged": row.trial_id, "reason": row.reason}) + "\n"
+def _damaged_line(one: Damaged) -> str:
+    return json.dumps({"damaged": one.trial_id, "reason": one.reason}) + "\n"
 
 
 def _listed(row: Measurement, spread: bool) -> Mapping[str, Any]:

@@ -43,21 +43,22 @@ class MeasurementPage(Measurements):
 
     spread: bool = ask("Add intervals and percentiles of steps.", Flag(), default=False)
     limit: int = ask(
-        "Measurements of a page.", Number(whole=True, client_most=_MOST_ROWS), default=100
-    )
+        "Measurements of a page.", Number(whole=True, client_most=_MOST_ROWS), where="http",
+        default=100,
+    )  # fmt: skip
     cursor: int | None = ask(
-        "Where the page begins.", Number(whole=True, client_most=10**18), default=None
-    )
+        "Where the page begins.", Number(whole=True, client_most=10**18), where="http",
+        default=None,
+    )  # fmt: skip
 
 
 class MeasurementExport(Measurements):
     """And in which format."""
 
     format: str = ask(
-        "jsonl: every raw value; csv: a summary row each.",
-        Choice("format", FORMATS),
+        "jsonl: every raw value; csv: a summary row each.", Choice("format", FORMATS),
         default="jsonl",
-    )
+    )  # fmt: skip
 
 
 class ScheduleDetails(Question):

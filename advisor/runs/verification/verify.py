@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import Catalog
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (
     CacheState,
     DiskRate,
@@ -22,7 +22,8 @@ from advisor.domain import (
     Verification,
     Workload,
 )
-from advisor.engine import Preparations, predict_instance, recommend
+from advisor.engine import Preparations, recommend
+from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks

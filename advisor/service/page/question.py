@@ -14,10 +14,10 @@ from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
-from advisor.questions.datasets import DATASETS
 from advisor.questions.question import Question
 from advisor.questions.reading import from_pairs
 from advisor.questions.requests import DEFAULT_REGION
+from advisor.questions.values import DATASETS
 from advisor.render.i18n.catalogue import Texts
 from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
