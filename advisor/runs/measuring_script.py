@@ -64,10 +64,7 @@ def _wait(
             has_begun = True
             on_progress("the script called the hook: timing its steps")
         if not has_begun and time.monotonic() > begin_by:
-            raise MeasuringError(
-                "the script did not reach steps(loader) in time",
-                hint=_ADVICE,
-            )
+            raise MeasuringError("the script did not reach steps(loader) in time", hint=_ADVICE)
         time.sleep(_LOOK_EVERY_SECONDS)
 
 
@@ -84,11 +81,9 @@ def _recorded(place: Path, code: int | None) -> Mapping[str, Any]:
     document = json.loads(place.read_text())
     if document.get("schema") != SCHEMA:
         raise MeasuringError(
-            "the script's steps have the format {get}, not {schema}",
-            get=document.get("schema"),
-            schema=SCHEMA,
-            hint="let it use the hook of this version",
-        )
+            "the script's steps have the format {get}, not {schema}", get=document.get("schema"),
+            schema=SCHEMA, hint="let it use the hook of this version",
+        )  # fmt: skip
     found: Mapping[str, Any] = document
     return found
 
@@ -143,7 +138,6 @@ def _refuse_missing(command: Sequence[str]) -> None:
     script = next((part for part in command if part.endswith(".py")), None)
     if script and not Path(script).is_file() and "-m" not in command and "-c" not in command:
         raise UsageError(
-            "there is no file {script}",
-            script=script,
+            "there is no file {script}", script=script,
             hint="start it as you do without the advisor",
-        )
+        )  # fmt: skip

@@ -39,10 +39,9 @@ def parse_parts(text: str | None) -> tuple[str, ...]:
             raise unknown_name("part", name, PARTS)
     if not names:
         raise UsageError(
-            "--only takes parts of {parts}, separated by commas",
-            parts=", ".join(PARTS),
+            "--only takes parts of {parts}, separated by commas", parts=", ".join(PARTS),
             field="only",
-        )
+        )  # fmt: skip
     return tuple(name for name in PARTS if name in names)
 
 
@@ -63,11 +62,9 @@ def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
         tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
     except OSError as error:
         raise UsageError(
-            "cannot write to '{folder}' ({strerror})",
-            folder=folder,
-            strerror=error.strerror,
+            "cannot write to '{folder}' ({strerror})", folder=folder, strerror=error.strerror,
             hint="--disk needs a folder for a file that is removed again",
-        ) from error
+        ) from error  # fmt: skip
     return folder
 
 
