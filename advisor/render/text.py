@@ -39,7 +39,7 @@ INDENT = 14
 PROVENANCE = {
     "measured": "Measured rate",
     "published": "Published rate of this GPU",
-    "modelled": "Modelled rate, not measured",
+    "modelled": "Modelled, not measured",
 }
 # A first epoch that is less slower than this is not worth a word.
 _SLOWER = 1.05
@@ -136,9 +136,9 @@ def rate_cells(prediction: Prediction) -> list[str]:
 
 
 def standing_lines(prediction: Prediction, priced: str, model_id: str) -> list[str]:
-    """'Published rate of this GPU, low risk (1 of 4); .. price of ..; predictor 1a2b3c4d.'"""
+    """'Published rate of this GPU; low risk (1 of 4); .. price of ..; predictor 1a2b3c4d.'"""
     level = risk(prediction)
-    known = f"{PROVENANCE[str(prediction.provenance)]}, {RISKS[level]} risk ({level} of 4)"
+    known = f"{PROVENANCE[str(prediction.provenance)]}; {RISKS[level]} risk ({level} of 4)"
     text = "; ".join(filter(None, [known, priced, f"predictor {model_id[:8]}."]))
     return textwrap.wrap(text, WIDTH)
 

@@ -127,7 +127,7 @@ def probe_machine(
     `on_progress` is told each part as it begins. Raises `MeasuringError` when the process
     dies, is late or answers nonsense.
     """
-    asked = [
+    arguments = [
         *command,
         "--only",
         ",".join(parts),
@@ -135,11 +135,14 @@ def probe_machine(
         str(disk),
         *(["--quick"] if quick else []),
     ]
-    with tempfile.TemporaryFile() as answer, _started(asked, answer, timeout_seconds) as process:
-        said = _listen(process, on_progress)
+    with (
+        tempfile.TemporaryFile() as answer,
+        _started(arguments, answer, timeout_seconds) as process,
+    ):
+        lines = _listen(process, on_progress)
         code = process.wait()
         if code:
-            raise MeasuringError(_last_words(code, said, timeout_seconds))
+            raise MeasuringError(_last_words(code, lines, timeout_seconds))
         answer.seek(0)
         return _document(answer.read())
 
@@ -190,15 +193,15 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _last_words(code: int, said: Sequence[str], timeout_seconds: float) -> str:
+def _last_words(code: int, lines: Sequence[str], timeout_seconds: float) -> str:
     if code == -signal.SIGKILL:
         ending = f"was killed (out of memory, or longer than {timeout_seconds:g} s)"
     elif code < 0:
         ending = f"was ended by signal {-code}"
     else:
         ending = f"ended with exit code {code}"
-    words = f": {' '.join(said)[-400:]}" if said else ""
-    return f"the probe {ending}; probe fewer parts with --only{words}"
+    tail = f": {' '.join(lines)[-400:]}" if lines else ""
+    return f"the probe {ending}; probe fewer parts with --only{tail}"
 
 
 def _document(answer: bytes) -> dict[str, Any]:
