@@ -105,7 +105,9 @@ def _started(
         )  # fmt: skip
     except OSError as error:
         raise UsageError(
-            "cannot start '{command}' ({strerror})", command=command[0], strerror=error.strerror or error
+            "cannot start '{command}' ({strerror})",
+            command=command[0],
+            strerror=error.strerror or error,
         ) from error
     try:
         yield process
