@@ -64,7 +64,10 @@ def _wait(
             has_begun = True
             on_progress("the script called the hook: timing its steps")
         if not has_begun and time.monotonic() > begin_by:
-            raise MeasuringError("the script did not reach steps(loader) in time", hint=_ADVICE)
+            raise MeasuringError(
+                "the script did not reach steps(loader) in time",
+                hint=_ADVICE,
+            )
         time.sleep(_LOOK_EVERY_SECONDS)
 
 
@@ -81,9 +84,11 @@ def _recorded(place: Path, code: int | None) -> Mapping[str, Any]:
     document = json.loads(place.read_text())
     if document.get("schema") != SCHEMA:
         raise MeasuringError(
-            "the script's steps have the format {get}, not {schema}", get=document.get("schema"),
-            schema=SCHEMA, hint="let it use the hook of this version",
-        )  # fmt: skip
+            "the script's steps have the format {get}, not {schema}",
+            get=document.get("schema"),
+            schema=SCHEMA,
+            hint="let it use the hook of this version",
+        )
     found: Mapping[str, Any] = document
     return found
 
@@ -100,7 +105,9 @@ def _started(
         )  # fmt: skip
     except OSError as error:
         raise UsageError(
-            "cannot start '{command}' ({strerror})", command=command[0], strerror=error.strerror
+            "cannot start '{command}' ({strerror})",
+            command=command[0],
+            strerror=error.strerror or error,
         ) from error
     try:
         yield process
@@ -136,8 +143,9 @@ def _environment(place: Path, minutes: float) -> dict[str, str]:
 def _refuse_missing(command: Sequence[str]) -> None:
     """Python's own message for a missing script would come from a child, late."""
     script = next((part for part in command if part.endswith(".py")), None)
-    if script and not Path(script).is_file() and "-m" not in command and "-c" not in command:
+    if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
         raise UsageError(
-            "there is no file {script}", script=script,
+            "there is no file {script} that can be read",
+            script=script,
             hint="start it as you do without the advisor",
-        )  # fmt: skip
+        )
