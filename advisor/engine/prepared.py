@@ -147,30 +147,36 @@ class Prepared:
         instance = candidate.spec.offer.instance
         return self.catalog.disks_of(instance.cloud).with_burst(instance, candidate.spec.disk)
 
-    def at_confidence(self, rows: Sequence[tuple[Table, int]], confidence: float) -> list[Bounds]:
-        """Rows of tables of these offers at another confidence, all instances together.
+    def at_confidences(
+        self, rows: Sequence[tuple[Table, int]], confidences: Sequence[float]
+    ) -> list[list[Bounds]]:
+        """Rows of tables of these offers at other confidences, all instances together.
 
         Few are worth a close look: the first question does not wait for all the others.
         """
         by_block: dict[Block, list[int]] = {}
         for place, (table, at) in enumerate(rows):
             by_block.setdefault(table.place(at)[0], []).append(place)
-        found: dict[int, Bounds] = {}
+        found: list[list[Bounds]] = [[] for _ in rows]
         for block, places in by_block.items():
             some = [rows[place] for place in places]
-            rates = block.at_confidence(
-                confidence,
+            rates = block.at_confidences(
+                confidences,
                 [int(table.row[at]) for table, at in some],
                 [table.disk[at].rate for table, at in some],
                 whole=self.was_asked,
             )
-            count = np.array([int(table.count[at]) for table, at in some])
+            count = np.tile([int(table.count[at]) for table, at in some], len(confidences))
             columns = (count * rates.lower, count * rates.median, count * rates.upper)
-            for place, lower, median, upper, calibrated in zip(
-                places, *(column.tolist() for column in columns), rates.calibrated, strict=True
-            ):
-                found[place] = Bounds(lower, median, upper, confidence, bool(calibrated))
-        return [found[place] for place in range(len(rows))]
+            levels = np.repeat(confidences, len(places))
+            each = (*columns, levels, np.asarray(rates.calibrated))
+            bounds = [
+                Bounds(*values)
+                for values in zip(*(column.tolist() for column in each), strict=True)
+            ]
+            for at, place in enumerate(places):
+                found[place] = bounds[at :: len(places)]
+        return found
 
     def _group(self, offers: Sequence[Offer], verdicts: Sequence[Runnable | Rejected]) -> Group:
         by_type: dict[tuple[str, str], Runnable | Rejected] = {}

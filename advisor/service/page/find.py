@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
+from advisor.domain import CloseCallKind
 from advisor.questions.models import Recommend
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, per_month, percent, plain
@@ -88,9 +89,12 @@ def _close_call(
     if not calls:
         return None
     first, trial = calls[0], calls[0]["trial"]
-    saved = first["saves_usd_per_hour"]
+    saved, saved_run = first["saves_usd_per_hour"], first["saves_usd_per_run"]
+    kind = first["kind"]
+    if kind == CloseCallKind.CHEAPER_MAY_REACH and saved_run is not None:
+        kind = "cheaper_run_may_reach"
     text = t(
-        "close." + first["kind"],
+        "close." + kind,
         name=first["instance_type"],
         usd=format_usd(first["usd_per_hour"]),
         rate=format_rate(request["target_throughput"] or 0.0),
@@ -98,6 +102,7 @@ def _close_call(
         miss=percent(1 - first["probability"]),
         instead=first["instead_of"] or "",
         month=per_month(saved or 0.0),
+        run=format_usd(saved_run or 0.0),
         trial=format_usd(trial["usd"]),
         minutes=plain(trial["minutes"]),
     )
