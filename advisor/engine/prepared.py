@@ -68,6 +68,16 @@ class Group:
             return {}
         return fastest_of_each(list(limits(self.request, self.table)), self.table)
 
+    def beside(self, other: Group) -> Group:
+        """The types of both; the rows of the other one follow."""
+        tables = [group.table for group in (self, other) if group.table is not None]
+        return Group(
+            self.request,
+            Table.joined(tables) if tables else None,
+            [*self.not_runnable, *other.not_runnable],
+            self.offers + other.offers,
+        )
+
 
 class Prepared:
     """Everything about requests that differ only in what `key_of` leaves out."""
@@ -78,6 +88,7 @@ class Prepared:
         self.model = model
         self.was_asked = False
         self._on_cpu = Group(self.request, None, (), 0)
+        self._whole: tuple[Group, Group] | None = None
         self._growing = Lock()
 
     @cached_property
@@ -119,17 +130,21 @@ class Prepared:
         offers = offers_of(self.request, self.catalog, query)
         verdicts = list(runnable(self.request, self.catalog, self.model, offers))
         added = self._group(offers, verdicts)
-        tables = [table for table in (known.table, added.table) if table is not None]
-        if sum(len(table.blocks) for table in tables) > _MOST_BLOCKS:
+        both = known.beside(added)
+        if both.table is not None and len(both.table.blocks) > _MOST_BLOCKS:
             # One call of many rows costs as much as one of few.
-            options = [option for table in tables for option in table.options()]
-            tables = [Block(self.request, self.catalog, self.model, options).grid]
-        return Group(
-            self.request,
-            Table.joined(tables) if tables else None,
-            [*known.not_runnable, *added.not_runnable],
-            known.offers + added.offers,
-        )
+            block = Block(self.request, self.catalog, self.model, both.table.options())
+            return Group(self.request, block.grid, both.not_runnable, both.offers)
+        return both
+
+    def whole(self, names: Sequence[str]) -> Group:
+        """The accelerated types, then all others that were ever asked for whole, these among
+        them."""
+        cpus = self.on_cpu(names)
+        known = self._whole
+        if known is None or known[0] is not cpus:
+            known = self._whole = cpus, self.accelerated.beside(cpus)
+        return known[1]
 
     @property
     def tables(self) -> list[Table]:
