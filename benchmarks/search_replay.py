@@ -32,21 +32,22 @@ import numpy as np
 
 from advisor.domain import Measurement, Status, Task, Trial
 from advisor.runs.adaptive.cells import fits_memory, row_of, surface_of
+from advisor.runs.questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data, prepared_data
-from advisor.runs.sweeps.sweeping import SweepOptions, execute_sweep, plan_sweep
+from advisor.runs.sweeps.sweeping import execute_sweep, plan_sweep
 from models.performance.surface import Belief, Question, Surface, anchor_trials, next_trials
 from models.performance.surface.belief import USUAL_NOISE
 from sweeps.store import open_store
 
 SCHEMA = "advisor.search-replay/1"
-GRID = SweepOptions(
+GRID = SweepGrid(
     networks=("alexnet", "googlenet", "resnet50", "vgg16"),
     tasks=(Task.INFERENCE,),
     batch_sizes=(16, 32, 64),
     vcpus=(0.5, 1.0, 1.5, 2.0),
-    memory_mib=(1024.0, 1536.0, 2048.0, 3072.0, 6144.0),
+    memory=(1024.0, 1536.0, 2048.0, 3072.0, 6144.0),
     disks=("slow=12MiB/s", "middle=30MiB/s", "gp3"),
-    accelerator="emulated:T4",
+    accelerator=("emulated:T4",),
     rel_error=0.05,
 )
 AIM = 0.05

@@ -17,6 +17,7 @@ from types import TracebackType
 
 _READY_SECONDS = 60.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Served:
@@ -31,6 +32,7 @@ class Served:
         *options: str,
         modules: dict[str, str] | None = None,
         variables: dict[str, str] | None = None,
+        source: Path = Path(__file__).parents[1],
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="advisor-served-"))
         self.port = _free_port()
@@ -39,10 +41,12 @@ class Served:
         first.mkdir()
         for name, text in (modules or {}).items():
             (first / name).write_text(text)
-        root = str(Path(__file__).parents[1])
-        paths = [str(first), root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        self.source = source
+        paths = [str(first), str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.environment = {
-            **{name: one for name, one in os.environ.items() if not name.startswith("ADVISOR_")},
+            **{
+                name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")
+            },
             "HOME": str(self.folder / "home"),
             "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_STATE_HOME": str(self.folder / "state"),
@@ -75,9 +79,19 @@ class Served:
 
     @property
     def resident_mib(self) -> float:
-        """Memory of the process now, without that of its children."""
-        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
-        return pages * _PAGE_BYTES / 1024**2
+        """Memory now, that of all its processes."""
+        pages = (int(_stat(pid, "statm").split()[1]) for pid in self._pids())
+        return sum(pages) * _PAGE_BYTES / 1024**2
+
+    @property
+    def cpu_seconds(self) -> float:
+        """What its processes have computed so far."""
+        fields = (_stat(pid, "stat").rpartition(")")[2].split() for pid in self._pids())
+        return sum(int(field[11]) + int(field[12]) for field in fields) / _TICKS_PER_SECOND
+
+    def _pids(self) -> list[int]:
+        workers = _stat(self.pid, f"task/{self.pid}/children").split()
+        return [self.pid, *map(int, workers)]
 
     def advisor(self, *words: str) -> str:
         """A command in the same home; what it says on stdout."""
@@ -119,10 +133,14 @@ def _hear_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def _stat(pid: int, name: str) -> str:
+    return Path(f"/proc/{pid}/{name}").read_text()
+
+
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
         return port
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from advisor.answers.context import Context, with_anchors
 from advisor.answers.what_if import WhatIf, asked_of
 from advisor.domain import InstancePrediction, Request
-from advisor.engine import predict_instance
 from advisor.engine.other_settings import settings_of_instance
+from advisor.engine.single import predict_instance
 from advisor.questions.models import Predict
 from advisor.questions.requests import instance_named, today
 from advisor.questions.values import Curve

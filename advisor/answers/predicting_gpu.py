@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from advisor.answers.context import Context, with_anchors
 from advisor.catalog.gpu_names import usual_sheet_name
 from advisor.domain import OnGpu, Request
-from advisor.engine import on_gpu, stack_assumption
+from advisor.engine import stack_assumption
 from advisor.engine.other_settings import with_settings
+from advisor.engine.single import on_gpu
 from advisor.messages import Message
 from advisor.questions.models import Predict
 from advisor.render.document import Sources, plain_document

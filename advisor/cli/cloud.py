@@ -3,53 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.cloud_view import reaped_lines, status_lines
-from advisor.cli.questions import Name, Positive, Text
+from advisor.cli.questions import Text, output_option
 from advisor.errors import Stopped
-from advisor.runs.cloud.request import NAMES as NAMES
 
 if TYPE_CHECKING:
     from infra.aws.reap import Reaped
-
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_OPTIONS = (
-    click.option(
-        "--on", type=Name("place", ("here", "aws")), default="here", show_default=True,
-        help="here, or aws: rent an instance within --budget and end it afterwards.",
-    ),
-    click.option("--dry-run", is_flag=True,
-                 help="With --on aws: check everything, launch nothing."),
-    click.option("--hours", type=Positive("--hours", most=168),
-                 help="With --on aws: longest life of an instance in hours."),
-    click.option("--queue", type=Positive("--queue", most=10_080), metavar="MINUTES",
-                 help="Minutes to wait for capacity.  [default: 15]"),
-    click.option("--owner", type=Text("--owner"), help="Owner tag.  [default: your user name]"),
-    click.option("--sweep-id", type=Text("--sweep-id"),
-                 help="Name of the sweep.  [default: derived from its options]"),
-    click.option("--bucket", type=Text("--bucket"),
-                 help="S3 bucket for jobs and results.  [default: ADVISOR_BUCKET]"),
-    click.option("--subnet", type=Text("--subnet"), help="Subnet.  [default: the default subnets]"),
-    click.option("--image", type=Text("--image"),
-                 help="Machine image.  [default: AWS's newest with the GPU driver]"),
-    click.option("--instance-profile", type=Text("--instance-profile"),
-                 help="Role of the instance, or none.  [default: advisor-guest]"),
-)  # fmt: skip
-
-
-def launch_options(command: Command) -> Command:
-    """Add the options to a command; it receives them under `NAMES`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.command(hidden=True)
@@ -113,10 +78,6 @@ def template(name: str) -> None:
     click.echo(json.dumps(document(name), indent=1))
 
 
-_output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
 _owner_option = click.option(
     "--owner", type=Text("--owner"), metavar="NAME", help="Only resources of this owner."
 )
@@ -144,7 +105,7 @@ for _command in (guest, policy, template):
 @cloud.command()
 @_owner_option
 @_region_option
-@_output_option
+@output_option
 def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
     """List what the advisor has on AWS, with owner and expiry.
 
@@ -162,7 +123,7 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
 @_owner_option
 @_region_option
-@_output_option
+@output_option
 def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str) -> int:
     """Remove what has expired on AWS. Needs credentials and no local file.
 

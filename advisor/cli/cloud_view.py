@@ -11,7 +11,7 @@ from advisor.render.text import table
 from advisor.units import format_counted
 
 if TYPE_CHECKING:
-    from infra.aws.finding import Managed
+    from infra.aws.managed import Managed
     from infra.aws.reap import Reaped
 
 COLUMNS = ("Kind", "id", "region", "sweep", "owner", "state", "time")
@@ -43,7 +43,7 @@ def reaped_lines(reaped: Reaped) -> list[str]:
         lines += ["", *_rows(done, reaped.now)]
     for one in reaped.remaining:
         lines += [
-            f"still there: {one.found.kind} {one.found.id} in {one.found.region}: "
+            f"still there: {one.thing.kind} {one.thing.id} in {one.thing.region}: "
             f"{one_line(one.reason)}"
         ]
     lines += _undated(reaped.kept)

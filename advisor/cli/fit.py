@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.questions import Name
+from advisor.cli.questions import output_option
 from advisor.cli.stored import stored_measurements
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ _MOST_NAMED = 5
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Where to write the model.  [default: your own]"
 )
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+@output_option
 def fit(source: Path | None, out: Path | None, output: str) -> None:
     """Fit the predictor to your measurements, and report its error on held-out trials.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.questions import Name, Text
+from advisor.cli.questions import Name, Text, output_option
 from advisor.render.text import table
 
 if TYPE_CHECKING:
@@ -67,10 +67,7 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
 
 
 @keys.command("list")
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+@output_option
 def list_(output: str) -> None:
     """List keys, revoked ones too, without their secrets."""
     from advisor.runs.store.keys import ApiKeys

@@ -54,12 +54,12 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
         parts, quick=quick, disk=folder, on_progress=lambda line: click.echo(line, err=True)
     )
     text = json.dumps(document, indent=1)
+    click.echo(text if output == "json" else "\n".join(_screen(document)))
     if out:
         write_whole(out, text + "\n")
         click.echo(f"written to {out}", err=True)
     if keep_fingerprint(document, parts):
         click.echo("kept: trials measured on this machine are stored with it", err=True)
-    click.echo(text if output == "json" else "\n".join(_screen(document)))
     if reason := nothing_measured(document):
         raise MeasuringError("nothing could be measured: {reason}", reason=reason)
 

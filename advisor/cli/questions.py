@@ -8,8 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection
-from datetime import date, datetime
-from enum import Enum
+from datetime import date
 from typing import Any, TypeVar
 
 import click
@@ -17,8 +16,8 @@ import click
 from advisor.errors import UsageError
 from advisor.questions.fields import Choice, Kind, Number
 from advisor.questions.fields import Text as ShownText
-from advisor.questions.models import Question, Sources
-from advisor.questions.reading import Field, fields_of
+from advisor.questions.models import Sources
+from advisor.questions.question import Field, Question
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Q = TypeVar("Q", bound=Question)
@@ -86,7 +85,7 @@ def question_options(kind: type[Question], name: str = "question") -> Callable[[
 
 def cny_option(command: Command) -> Command:
     """`--cny-per-usd` of a command that loads the catalogue alone."""
-    _remember(command, _option(fields_of(Sources)["cny_per_usd"], required=False))
+    _remember(command, _option(Sources.fields["cny_per_usd"], required=False))
     return command
 
 
@@ -107,28 +106,28 @@ def options_of_kind(
 
 
 def _fields(kind: type[Question]) -> dict[str, Field]:
-    return {name: one for name, one in fields_of(kind).items() if one.about.where != "http"}
+    return {name: one for name, one in kind.fields.items() if one.where != "http"}
 
 
 def _option(field: Field, *, required: bool) -> click.Option:
-    about = field.about
     is_flag = field.default is False
     option = FieldOption(
         [field.option, field.name],
-        help=about.help + (f"  [default: {about.usual}]" if about.usual else ""),
+        help=field.help + (f"  [default: {field.usual}]" if field.usual else ""),
         required=required,
-        **({"is_flag": True} if is_flag else {"type": FieldType(about.kind, field.name)}),
+        **({"is_flag": True} if is_flag else {"type": FieldType(field.kind, field.name)}),
         **({} if field.required or is_flag else {"default": _default(field)}),
-        multiple=about.kind.repeats,
+        multiple=field.kind.repeats,
         show_default=field.default not in (None, (), False),
     )
-    option.section = about.section
+    option.section = field.section
     return option
 
 
 def _default(field: Field) -> Any:
     """As `--help` shows it; it is read as a text is."""
-    return str(field.default) if isinstance(field.default, Enum) else field.default
+    value = field.default
+    return value if value in (None, ()) else field.kind.text_of(value)
 
 
 def _remember(command: Callable[..., Any], option: click.Option) -> None:
@@ -195,26 +194,3 @@ class Day(click.ParamType[date]):
             return value if isinstance(value, date) else date.fromisoformat(str(value))
         except ValueError:
             raise UsageError(f"{self.what} must be a date like 2026-07-20, not '{value}'") from None
-
-
-class Instant(click.ParamType[datetime]):
-    """A moment, with its zone: never a guess of which hour was meant."""
-
-    name = "time"
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """'2026-11-21T03:00Z' -> that moment."""
-        try:
-            moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None:
-            raise UsageError(
-                f"{self.what} must be a time with its zone, like 2026-11-21T03:00Z, not '{value}'"
-            )
-        return moment

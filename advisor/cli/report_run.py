@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from msgspec.structs import replace
 
 from advisor.answers.context import load_context
 from advisor.answers.reporting.gathering import Question
@@ -154,7 +153,7 @@ def planned(one: Entry, file: str) -> Question:
     place = f"{file}, line {one.line}"
     try:
         for field in one.words:
-            if field in (*_SHARED, *Sources.__struct_fields__):
+            if field in (*_SHARED, *Sources.fields):
                 raise wrong(
                     field, "{field} is one for all workloads",
                     hint=Message("give {field} to `report`", field=FieldName(field)),
@@ -180,7 +179,7 @@ def _living(one: Question, ask: Ask) -> Question:
         return one
     if ask.as_of not in (None, today()):
         raise UsageError("--live tells today's prices; leave out --date")
-    return one._replace(question=replace(one.question, live=True))
+    return one._replace(question=one.question.replace(live=True))
 
 
 def command_line(command: str, words: Sequence[str]) -> str:

@@ -8,20 +8,21 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from advisor.cli.questions import Name, Text
+from advisor.cli.questions import output_option, question_from, question_options
 from advisor.cli.schedule_view import added_text, list_text, one_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
+from advisor.runs.questions import ScheduleRequest, SweepRun
 from advisor.runs.schedule_documents import list_document, one_document, statuses
 from advisor.runs.schedules import ALLOWED, Checked, checked_sweep, is_sweep, kind_of
 
@@ -29,52 +30,26 @@ if TYPE_CHECKING:
     from advisor.runs.store.records import Reporting
 
 
-FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")
-_PLAN = click.option(
-    "--report", "plan", type=click.Path(), metavar="PLAN",
-    help="After each run, report on the workloads of this plan (docs/reports.md).",
-)  # fmt: skip
-_SEND = click.option(
-    "--send", multiple=True, metavar="TARGET",
-    help="Where to send the report and what changed since the last one; as `report --send`.",
-)  # fmt: skip
-_FORMAT = click.option(
-    "--report-format", type=Name("report format", FORMATS), default="html", show_default=True
-)
-_WHEN = click.option(
-    "--send-when", type=Name("--send-when", ("always", "changed")), default="always",
-    show_default=True, help="Send always, or only when something changed.",
-)  # fmt: skip
-
-
-def reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The four options of `schedule add`."""
-    for option in (_WHEN, _FORMAT, _SEND, _PLAN):
-        command = option(command)
-    return command
-
-
-def checked_reporting(
-    plan: str | None, send: Sequence[str], report_format: str, send_when: str
-) -> Reporting | None:
+def checked_reporting(asked: ScheduleRequest) -> Reporting | None:
     """None where no report is asked for; `UsageError` for a plan that `report` would refuse, and
     targets that cannot be. Files are named from the folder in which the schedule is added."""
-    if plan is None:
-        if send:
-            raise UsageError("--send needs --report PLAN: what is to be reported on")
+    if asked.report is None:
+        if asked.send:
+            raise UsageError("--send needs --report PLAN: what is to be reported on", field="send")
         return None
-    if not send:
-        raise UsageError("--report needs --send TARGET: where the report goes")
-    from advisor.render.sizing.formats import report_format as format_named
+    if not asked.send:
+        raise UsageError("--report needs --send TARGET: where the report goes", field="report")
+    from advisor.render.sizing.formats import report_format
     from advisor.runs.delivery.targets import checked_words
     from advisor.runs.store.records import Reporting
 
-    format_named(report_format).require_packages()
+    report_format(asked.report_format).require_packages()
+    plan = str(asked.report)
     _check_plan(plan)
-    words = tuple(_whole_path(word) for word in checked_words(send))
     return Reporting(
-        plan=plan, send=words, format=report_format, only_changes=send_when == "changed"
-    )
+        plan=plan, send=tuple(map(_whole_path, checked_words(asked.send))),
+        format=asked.report_format, only_changes=asked.send_when == "changed",
+    )  # fmt: skip
 
 
 def _check_plan(plan: str) -> None:
@@ -114,7 +89,7 @@ def report_run(number: int, failed: str) -> None:
     from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules(reading=True)) as book:
-        run = book.runs.one(number)
+        run = book.runs.numbered(number)
         kept = book.numbered(run.schedule) if run and run.schedule is not None else None
     if run is None or kept is None:
         raise UsageError("there is no run {number}", number=number)
@@ -150,7 +125,7 @@ def checked_command(words: Sequence[str]) -> Checked:
             raise UsageError(reason)
     if not is_sweep(words):
         return Checked(tuple(words))
-    return checked_sweep(tuple(words), context.params)
+    return checked_sweep(words, question_from(SweepRun, context.params))
 
 
 def _click_command(kind: tuple[str, ...]) -> click.Command:
@@ -168,10 +143,6 @@ def _click_command(kind: tuple[str, ...]) -> click.Command:
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
 
 
 @click.group()
@@ -185,51 +156,25 @@ def schedule() -> None:
 
 
 @schedule.command()
-@click.option("--cron", type=Text("--cron"), required=True, metavar="LINE",
-              help="When to run: '0 3 * * 1' is Mondays at 3:00.")  # fmt: skip
-@click.option("--timezone", type=Text("--timezone"), default="UTC", show_default=True,
-              metavar="ZONE", help="Time zone of --cron, as Europe/Berlin.")  # fmt: skip
-@click.option(
-    "--name", type=Text("--name"), help="Name of the schedule.  [default: derived from the command]"
-)
-@click.option("--misfire", type=Name("misfire", ("run-once", "skip")), default="run-once",
-              show_default=True,
-              help="After due times without a daemon: run once, or skip.")  # fmt: skip
-@click.option("--budget-per-month", metavar="MONEY",
-              help="Monthly budget, as 20USD; runs that could exceed it are skipped.")  # fmt: skip
-@reporting_options
+@question_options(ScheduleRequest, "asked")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def add(
-    cron: str,
-    timezone: str,
-    name: str | None,
-    misfire: str,
-    budget_per_month: str | None,
-    plan: str | None,
-    send: tuple[str, ...],
-    report_format: str,
-    send_when: str,
-    command: tuple[str, ...],
-) -> None:
+def add(asked: ScheduleRequest, command: tuple[str, ...]) -> None:
     """Add a schedule. Its command follows `--`, without `advisor`.
 
     Allowed are `sweep run`, `fit` and `catalog refresh`. The command is checked now.
     """
-    from advisor.runs.schedules import Times, new_schedule
+    from advisor.runs.schedules import new_schedule
     from advisor.runs.store.schedules import open_schedules
 
-    times = Times(cron=cron, timezone=timezone, name=name, misfire=misfire,
-                  budget_per_month=budget_per_month)  # fmt: skip
-    now = time.time()
-    reporting = checked_reporting(plan, send, report_format, send_when)
-    new, due = new_schedule(times, checked_command(command), str(Path.cwd()), now, reporting)
+    now, reporting = time.time(), checked_reporting(asked)
+    new, due = new_schedule(asked, checked_command(command), str(Path.cwd()), now, reporting)
     with closing(open_schedules()) as book:
         kept, leader = book.add(new, now=now), book.daemon.current()
     click.echo(added_text(kept, due, leader))
 
 
 @schedule.command("list")
-@_output_option
+@output_option
 def list_(output: str) -> None:
     """List schedules: next run, result of the last run, cost of this month."""
     from advisor.runs.store.schedules import open_schedules
@@ -249,7 +194,7 @@ def list_(output: str) -> None:
 @click.argument("name")
 @click.option("--runs", "most", type=click.IntRange(1, 1000), default=10, show_default=True,
               help="Number of latest runs to show.")  # fmt: skip
-@_output_option
+@output_option
 def show(name: str, most: int, output: str) -> None:
     """Show one schedule: its runs, their costs, the fits after them and drift."""
     from advisor.runs.store.schedules import open_schedules

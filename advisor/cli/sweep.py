@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.host_price import host_price_options
-from advisor.cli.questions import Instant, Name
-from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
-from advisor.cli.sweep_adaptive import (
-    adaptive_options,
-    plan_adaptively,
-    print_adaptive,
-    run_adaptively,
-)
-from advisor.cli.sweep_cloud import cloud_options
-from advisor.cli.sweep_options import sweep_options, watch_options, watched_sweep
+from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
+from advisor.cli.stored import fail_if_damaged, print_damaged, stored_measurements
+from advisor.cli.sweep_adaptive import plan_adaptively, print_adaptive, run_adaptively
 from advisor.cli.sweep_simulate import simulate
 from advisor.cli.sweep_status import log, status
 from advisor.cli.sweep_view import (
@@ -33,32 +25,20 @@ from advisor.cli.sweep_view import (
     raise_failures,
 )
 from advisor.domain import Measurement, Trial
+from advisor.errors import UsageError
 from advisor.render.text import table
-from advisor.runs.adaptive.request import checked_answers, refuse_without_adaptive, split_answers
-from advisor.runs.cloud.request import refuse_without_aws, split_cloud
-from advisor.runs.host_price import host_usd_per_hour
+from advisor.runs.fields import Moment
+from advisor.runs.questions import PlannedSweep, SweepGrid, SweepRun, Watching
 from advisor.runs.sweeps.data import planned_data, prepared_data
-from advisor.runs.sweeps.request import asked_for_nothing, options_from
 from advisor.runs.sweeps.status import shown_rows, trial_document
-from advisor.runs.sweeps.sweeping import (
-    EXECUTORS,
-    SweepOptions,
-    execute_sweep,
-    plan_sweep,
-)
+from advisor.runs.sweeps.sweeping import execute_sweep, host_usd_per_hour, plan_sweep
 from advisor.units import format_counted, format_usd
 from sweeps.planning.plan import USUAL_TRIAL_SECONDS
 from sweeps.planning.repeating import wanted_runs
 
 if TYPE_CHECKING:
     from advisor.cli.sweep_view import Kept
-    from advisor.runs.sweeps.watching import WatchOptions
     from sweeps.driver.runner import Progress
-
-_output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
 
 
 @click.group()
@@ -76,23 +56,18 @@ for _command in (status, log, simulate):
     sweep.add_command(_command)
 
 
-@sweep.command()
-@sweep_options
-@adaptive_options
-@host_price_options
-@_output_option
-def plan(output: str, **answers: Any) -> None:
+@sweep.command(cls=SectionedCommand)
+@question_options(PlannedSweep)
+@output_option
+def plan(question: PlannedSweep, output: str) -> None:
     """Show the trials that `run` would measure; measures nothing."""
-    grid, adaptive = split_answers(answers)
-    refuse_without_adaptive(adaptive)
-    options, hourly = options_from(grid), host_usd_per_hour(adaptive)
-    data = planned_data(options)
-    trials = plan_sweep(options, data)
-    if adaptive["adaptive"]:
-        plan_adaptively(trials, adaptive, output)
+    hourly, data = host_usd_per_hour(question), planned_data(question)
+    trials = plan_sweep(question, data)
+    if question.adaptive:
+        plan_adaptively(trials, question, output)
     else:
         _print_plan(trials, hourly, output)
-    if output == "table" and not all(Path(one.path).exists() for one in data.stored):
+    if output == "table" and not all(Path(stored.path).exists() for stored in data.stored):
         click.echo("The data set is made first, once: a minute more; it settles the trials' ids.")
 
 
@@ -117,71 +92,59 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
     return f"{counted}, about {minutes} min{cost} on a quiet machine."
 
 
-@sweep.command()
-@sweep_options
-@adaptive_options
-@host_price_options
+class _FreshSince(FieldType):
+    """EventBridge Scheduler tells a container the time in its environment."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The moment."""
+        try:
+            return super().convert(value, param, ctx)
+        except UsageError as error:
+            error.hint = "it stands in --fresh-since, or in ADVISOR_FRESH_SINCE"
+            raise
+
+
+@sweep.command(cls=SectionedCommand)
+@question_options(SweepRun)
+@question_options(Watching, "watching")
 @click.option(
-    "--executor", type=Name("executor", EXECUTORS), default="ray", show_default=True,
-    help="How trials run; inline is for debugging (no limits, never fitted).",
+    "--fresh-since", type=_FreshSince(Moment(), "fresh_since"), envvar="ADVISOR_FRESH_SINCE",
+    show_envvar=True, help="Repeat trials measured before this time: 2026-11-21T03:00Z.",
 )  # fmt: skip
-@click.option("--retry-failed", is_flag=True, help="Repeat failed and contaminated trials.")
-@click.option(
-    "--fresh-since", type=Instant("--fresh-since (or ADVISOR_FRESH_SINCE)"),
-    envvar="ADVISOR_FRESH_SINCE", show_envvar=True,
-    help="Repeat trials measured before this time: 2026-11-21T03:00Z.",
-)  # fmt: skip
-@cloud_options
-@watch_options
-@_output_option
-def run(
-    output: str, executor: str, retry_failed: bool, fresh_since: datetime | None, **answers: Any
-) -> int:
+@output_option
+def run(question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str) -> int:
     """Measure the trials that are not measured yet. Run the same command again to continue."""
-    answers, cloud = split_cloud(answers)
-    if cloud["on"] == "aws":
+    if question.on_aws:
         from advisor.cli.sweep_cloud import run_on_aws
 
-        there = {
-            **answers, "executor": executor, "retry_failed": retry_failed,
-            "fresh_since": fresh_since,
-        }  # fmt: skip
-        return run_on_aws(output, there, cloud)
-    refuse_without_aws(cloud)
-    _run_here(output, executor, retry_failed, fresh_since, answers)
+        watching.refuse_elsewhere()
+        return run_on_aws(question, fresh_since, output)
+    _run_here(question, watching, fresh_since, output)
     return 0
 
 
 def _run_here(
-    output: str,
-    executor: str,
-    retry_failed: bool,
-    fresh_since: datetime | None,
-    answers: dict[str, Any],
+    question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str
 ) -> None:
     from advisor.cli.leaving import leaving_cleanly
     from advisor.cli.sweep_view import Kept
     from sweeps.store import open_store
 
-    options, watching, adaptive = checked_answers(answers, retry_failed=retry_failed)
-    address, kept = options.ray_address, Kept(adaptive=bool(adaptive["adaptive"]))
+    kept = Kept(adaptive=question.adaptive)
     with leaving_cleanly(kept.words), closing(open_store()) as store:
-        with _followed(options, watching, kept, executor, store.name) as (trials, following):
-            if adaptive["adaptive"]:
-                ended = run_adaptively(
-                    trials, adaptive, store, executor=executor, ray_address=address,
-                    on_progress=following, since=fresh_since,
-                )  # fmt: skip
+        with _followed(question, watching, kept, store.name) as (trials, following):
+            if question.adaptive:
+                ended = run_adaptively(trials, question, store, following, fresh_since)
             else:
                 outcome = execute_sweep(
-                    trials, store, executor=executor, ray_address=address,
-                    retry_failed=retry_failed, on_progress=following, since=fresh_since,
+                    trials, store, executor=question.executor, ray_address=question.ray_address,
+                    retry_failed=question.retry_failed, on_progress=following, since=fresh_since,
                 )  # fmt: skip
-        if adaptive["adaptive"]:
+        if question.adaptive:
             print_adaptive(ended, store, output)
             return
         rows, unreadable = shown_rows(store, trials)
-    tell_damaged(unreadable)
+    print_damaged(unreadable)
     print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=outcome.measured)
     raise_failures(outcome)
     fail_if_damaged(unreadable)
@@ -189,37 +152,34 @@ def _run_here(
 
 @contextmanager
 def _followed(
-    options: SweepOptions, watching: WatchOptions, kept: Kept, executor: str, database: str
+    question: SweepRun, watching: Watching, kept: Kept, database: str
 ) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
-    """The trials of a described sweep, whose data are there now, and what its progress is to be
-    told to; the sweep is watched meanwhile."""
+    """The trials of a described sweep, whose data are there now, and what follows its progress; the
+    sweep is watched meanwhile."""
     from advisor.cli.sweep_view import dataset_progress, trial_progress
+    from advisor.runs.sweeps.watching import watched
+    from sweeps.watching.tally import HERE
 
-    with watched_sweep(watching, options.ray_address) as watch:
+    where = "" if question.ray_address else HERE
+    with watched(watching, usd_per_hour=host_usd_per_hour(question), where=where) as watch:
+        if watch.address:
+            click.echo(f"metrics at {watch.address}", err=True)
         with dataset_progress() as making:
-            data = prepared_data(options, making)
-        trials = plan_sweep(options, data)
-        watch.planned(trials, executor=executor, database=database)
-        with trial_progress(watch.tally) as told:
-            yield trials, watch.following(kept.noting(told))
+            data = prepared_data(question, making)
+        trials = plan_sweep(question, data)
+        watch.planned(trials, executor=question.executor, database=database)
+        with trial_progress(watch.tally) as show:
+            yield trials, watch.following(kept.noting(show))
 
 
-@sweep.command("list")
-@sweep_options
-@_output_option
-def list_(output: str, **answers: Any) -> None:
+@sweep.command("list", cls=SectionedCommand)
+@question_options(SweepGrid)
+@output_option
+def list_(question: SweepGrid, output: str) -> None:
     """List the trials of a sweep, or of the whole store, with state and rate."""
-    with _known(answers) as (trials, rows):
+    with stored_measurements() as stored:
+        rows: dict[str, Measurement] = {row.trial.trial_id: row for row in stored}
+        trials = [row.trial for row in rows.values()]
+        if not question.is_empty:
+            trials = plan_sweep(question, planned_data(question))
         print_trials(output, "advisor.sweep-list/1", trials, rows)
-
-
-@contextmanager
-def _known(answers: dict[str, Any]) -> Iterator[tuple[list[Trial], dict[str, Measurement]]]:
-    """The trials asked about (by default all that are stored), and the rows of the store."""
-    with stored_measurements() as found:
-        rows = {row.trial.trial_id: row for row in found}
-        if asked_for_nothing(answers):
-            yield [row.trial for row in rows.values()], rows
-            return
-        options = options_from(answers)
-        yield plan_sweep(options, planned_data(options)), rows

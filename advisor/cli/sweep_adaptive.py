@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -20,7 +20,7 @@ from advisor.cli.sweep_view import (
 )
 from advisor.domain import Trial
 from advisor.render.text import table
-from advisor.runs.adaptive.request import adaptive_from
+from advisor.runs.questions import PlannedSweep, SweepRun
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.units import format_counted, format_usd
 from sweeps.planning.plan import USUAL_TRIAL_SECONDS
@@ -30,31 +30,6 @@ if TYPE_CHECKING:
     from advisor.runs.adaptive.planning import AdaptiveSweep, SweepStatus
     from sweeps.driver.runner import Progress
     from sweeps.store import MeasurementStore
-
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_OPTIONS = (
-    click.option(
-        "--adaptive", is_flag=True,
-        help="Choose the most informative trials, and stop when they suffice.",
-    ),
-    click.option(
-        "--budget", metavar="AMOUNT",
-        help="Limit of --adaptive: 30trials, 2h, 90min or 5USD; of --on aws: 5USD.",
-    ),
-    click.option(
-        "--target-throughput", metavar="RATE",
-        help="With --adaptive: find the cheapest spec that reaches this rate (samples/s).",
-    ),
-)  # fmt: skip
-
-
-def adaptive_options(command: Command) -> Command:
-    """Add the options to a command; it receives them under their names."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def forecast(sweep: AdaptiveSweep, standing: SweepStatus) -> dict[str, Any]:
@@ -125,12 +100,13 @@ def _most_text(most: Mapping[str, Any]) -> str:
     return f"At most {format_counted(most['most_trials'], 'trial')}, {minutes}{cost}."
 
 
-def plan_adaptively(trials: Sequence[Trial], asked: dict[str, Any], output: str) -> None:
+def plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str) -> None:
     """Show the trials that come next after what is stored."""
+    from advisor.runs.adaptive.planning import adaptive_from
     from sweeps.driver.runner import current_rows
     from sweeps.store import open_store
 
-    sweep = adaptive_from(trials, asked)
+    sweep = adaptive_from(trials, question)
     with closing(open_store(reading=True)) as store:
         standing = sweep.standing(current_rows(sweep.trials, store))
     planned = [item.trial for item in standing.next]
@@ -155,18 +131,16 @@ class AdaptiveRun(NamedTuple):
 
 def run_adaptively(
     trials: Sequence[Trial],
-    asked: dict[str, Any],
+    question: SweepRun,
     store: MeasurementStore,
-    *,
-    executor: str,
-    ray_address: str | None,
     on_progress: Callable[[Progress], None],
-    since: datetime | None = None,
+    since: datetime | None,
 ) -> AdaptiveRun:
     """Measure what tells most; after each batch tell on stderr how well the answer is known."""
+    from advisor.runs.adaptive.planning import adaptive_from
     from advisor.runs.adaptive.running import run_adaptive
 
-    sweep = adaptive_from(trials, asked)
+    sweep = adaptive_from(trials, question)
     before = {
         name for name, one in store.summaries().items() if not is_stale(one.started_at, since)
     }
@@ -176,8 +150,8 @@ def run_adaptively(
             click.echo(f"{len(standing.done)} done; {doubt_text(sweep, standing)}", err=True)
 
     standing = run_adaptive(
-        sweep, store, executor=executor, ray_address=ray_address, on_progress=on_progress,
-        on_batch=tell, since=since,
+        sweep, store, executor=question.executor, ray_address=question.ray_address,
+        on_progress=on_progress, on_batch=tell, since=since,
     )  # fmt: skip
     return AdaptiveRun(sweep, standing, before)
 

@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.cloud import launch_options
-from advisor.cli.questions import Name, Text
 from advisor.errors import CloudError, one_line
 from advisor.render.text import table
-from advisor.runs.cloud.request import MARKETS, fleet_asked
+from advisor.runs.questions import SweepRun
 from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
     from infra.aws.asking import Aws
-
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_OPTIONS = (
-    click.option("--region", "regions", type=Text("--region"), multiple=True, metavar="REGION",
-                 help="AWS regions, tried in this order.  [default: us-east-1]"),
-    click.option("--market", type=Name("market", tuple(MARKETS)),
-                 help="Market of the rented instance.  [default: any]"),
-    click.option("--database-parameter", type=Text("--database-parameter"),
-                 help="SSM parameter that holds the URL of a shared PostgreSQL."),
-)  # fmt: skip
-
-
-def cloud_options(command: Command) -> Command:
-    """Add the options to a command; it receives them under their names."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return launch_options(command)
 
 
 _COLUMNS = ("offer", "zone", "market", "per hour, at most", "paid for")
@@ -124,14 +104,15 @@ def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
     return [*lines, f"In all {format_usd(fleet['spent_usd'])} at most."]
 
 
-def run_on_aws(output: str, answers: Mapping[str, Any], cloud: Mapping[str, Any]) -> int:
+def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
     """Plan, and unless it is a dry run launch, measure and end; returns the exit code."""
     from advisor.runs.cloud.fleet import plan_fleet
+    from advisor.runs.cloud.launches import launches
     from infra.aws.asking import Aws
 
-    options, aws = fleet_asked(answers, cloud), Aws()
+    options, aws = launches(question, since), Aws()
     plans = plan_fleet(options, aws)
-    if cloud["dry_run"]:
+    if question.dry_run:
         return show_plans(plans, output)
     return _run_one(plans[0], aws, output) if len(plans) == 1 else _run_all(plans, aws, output)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.questions import Name
+from advisor.cli.questions import output_option
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
 from advisor.render.text import table
@@ -50,10 +50,7 @@ if TYPE_CHECKING:
     default="",
     help="Columns that are not part of the configuration.",
 )
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+@output_option
 def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -> None:
     """Replay the search for the cheapest configuration on a table of measured runs.
 
@@ -87,7 +84,7 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -
 def _trials(text: str) -> int:
     from advisor.runs.budget import parse_budget
 
-    trials = parse_budget(text, usd_per_hour=1.0).trials
+    trials = parse_budget(text).trials
     if trials is None:
         raise UsageError(
             "a table has no clock: --budget takes trials here, not '{given}'", given=text

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.live import is_terminal, live_block
-from advisor.cli.questions import Name, Positive
-from advisor.cli.stored import fail_if_damaged, tell_damaged
-from advisor.cli.sweep_options import sweep_options
+from advisor.cli.questions import Name, Positive, SectionedCommand, question_options
+from advisor.cli.stored import fail_if_damaged, print_damaged
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
 from advisor.places import sweep_log_path
 from advisor.quantities import parse_positive
 from advisor.render.text import table
+from advisor.runs.questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data
-from advisor.runs.sweeps.request import asked_for_nothing, options_from
 from advisor.runs.sweeps.status import counts_of, snapshot_document
 from advisor.runs.sweeps.sweeping import plan_sweep
 from advisor.units import format_counted, format_duration
@@ -76,8 +75,8 @@ _QUIET_LOOKS = 2  # between two trials of a driver nothing runs for a moment
 Show = Callable[["Snapshot", str], None]
 
 
-@click.command()
-@sweep_options
+@click.command(cls=SectionedCommand)
+@question_options(SweepGrid)
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C, or until nothing is left.")
 @click.option(
     "--every", metavar="SECONDS", default="2s", show_default=True, help="Time between refreshes."
@@ -86,10 +85,10 @@ Show = Callable[["Snapshot", str], None]
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True, help="json with --watch: one line for each refresh.",
 )  # fmt: skip
-def status(output: str, watch: bool, every: str, **answers: Any) -> None:
+def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
     """Show the progress of a sweep, or of the whole store: what runs where, how trials ended,
     what is left and how long it takes. Changes nothing."""
-    seconds, trial_ids = _seconds(every), _described(answers)
+    seconds, trial_ids = _seconds(every), _described(question)
     if watch:
         with suppress(KeyboardInterrupt), _shown(output) as show:
             _watch(trial_ids, seconds, show)
@@ -104,7 +103,7 @@ def _tell_once(trial_ids: list[str] | None, output: str) -> None:
     with closing(open_store(reading=True)) as store:
         stored = store.read(trial_ids)
         found = look_at(store, trial_ids, {one.trial_id for one in stored.damaged})
-    tell_damaged(stored)
+    print_damaged(stored)
     if output == "json":
         click.echo(json.dumps(snapshot_document(found), indent=1))
     else:
@@ -172,11 +171,10 @@ def _changes() -> Show:
     return show
 
 
-def _described(answers: dict[str, Any]) -> list[str] | None:
-    if asked_for_nothing(answers):
+def _described(question: SweepGrid) -> list[str] | None:
+    if question.is_empty:
         return None
-    options = options_from(answers)
-    return [trial.trial_id for trial in plan_sweep(options, planned_data(options))]
+    return [trial.trial_id for trial in plan_sweep(question, planned_data(question))]
 
 
 def _seconds(text: str) -> float:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
-from advisor.answers.context import load_context
-from advisor.catalog import Catalog
-from advisor.cli.cloud import launch_options
-from advisor.cli.questions import Name, Positive, Text, question_options
+from advisor.answers.context import Context, load_context
+from advisor.cli.questions import SectionedCommand, output_option, question_options
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
@@ -23,123 +19,24 @@ from advisor.messages import Message
 from advisor.questions.models import Sources, Verify
 from advisor.questions.requests import today
 from advisor.render.verification import verification_document, verification_text
-from advisor.runs.cloud.request import dollars, launch_values, refuse_without_aws, split
-from models.performance import PerformanceModel
+from advisor.runs.questions import AWS, VerificationRun, dollars
 from models.zoo.networks import NETWORKS, can_be_run
-
-if TYPE_CHECKING:
-    from advisor.runs.cloud.plan import CloudOptions
-    from advisor.runs.verification.cloud import CloudVerification
-
 
 # Boot, torch with CUDA, a data set, some minutes of measuring.
 _HOURS = 1.0
-# Of `verify`, and meaningless on another machine.
-_NOT_THERE = {
-    "data": "lies on this machine; data of that size are made there",
-    "accelerator": "is the GPU of the instance",
-}
-
-
-def verify_on_aws(
-    request: Request, answers: Mapping[str, Any], cloud: Mapping[str, Any],
-    catalog: Catalog, model: PerformanceModel, output: str,
-) -> Verification:  # fmt: skip
-    """Plan, launch, measure, end, judge; a dry run is the end of the command."""
-    from advisor.runs.cloud.plan import plan_cloud
-    from advisor.runs.cloud.status import run_document
-    from advisor.runs.verification.cloud import (
-        launch_options,
-        plan_elsewhere,
-        verify_elsewhere,
-    )
-    from infra.aws.asking import Aws
-
-    _refuse(answers, request)
-    asked = plan_elsewhere(request, answers["instance"], catalog, model, today())
-    options = launch_options(
-        asked, _cloud_options(asked, answers, cloud), answers["minutes"], answers["samples"],
-        today(),
-    )  # fmt: skip
-    aws = Aws()
-    plan = plan_cloud(options, aws)
-    if cloud["dry_run"]:
-        click.get_current_context().exit(show_plans([plan], output))
-    tell(f"verifying {options.instance}; costs ${plan.most_usd:.2f} at most")
-    with ended_on_aws(f"the verification on {options.instance}"):
-        done, run = verify_elsewhere(asked, plan, aws, tell, catalog, model, today())
-    for line in run_lines(run_document(run))[1:]:  # the verdict tells how it went
-        tell(line)
-    return done
-
-
-def _refuse(answers: Mapping[str, Any], request: Request) -> None:
-    for name, why in _NOT_THERE.items():
-        if answers[name]:
-            raise UsageError(
-                "--on aws: --{name} {why}", name=name, why=why, field="on", hint="leave it out"
-            )
-    if request.dataset.name != "imagenet":
-        raise UsageError(
-            "--on aws: --dataset lies on this machine", field="on", hint="leave it out"
-        )
-
-
-def _cloud_options(
-    asked: CloudVerification, answers: Mapping[str, Any], cloud: Mapping[str, Any]
-) -> CloudOptions:
-    """Whose and how; what is launched comes with the question."""
-    from advisor.runs.cloud.plan import CloudOptions
-
-    return CloudOptions(
-        instance=asked.named.instance.name,
-        budget_usd=dollars(answers["budget"]),
-        arguments=(),
-        disks=(),
-        needs_vcpus=0.0,
-        needs_mib=0.0,
-        region=asked.request.region or "us-east-1",
-        **launch_values(cloud, _HOURS),
-    )
-
-
-_MOST_MINUTES = 60.0
-_LEAST_SAMPLES = 100
 _TELL_EVERY_SECONDS = 10.0
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @question_options(Verify)
 @question_options(Sources, "sources")
-@click.option(
-    "--instance", type=Text("--instance"), default="auto", show_default=True,
-    help="Instance type to verify, as g4dn.xlarge; auto: this machine, with --on aws the "
-         "recommended type.",
-)  # fmt: skip
-@click.option("--accelerator", help="cuda, cpu or emulated:<GPU>.  [default: the GPU that is here]")
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="Your own images.  [default: generated]"
-)
-@click.option(
-    "--samples",
-    type=Positive("--samples", whole=True),
-    help="Number of images to generate.  [default: enough]",
-)
-@click.option(
-    "--minutes", type=Positive("--minutes"), default="2", show_default=True,
-    help="Longest measurement in minutes.",
-)  # fmt: skip
-@click.option("--budget", metavar="PRICE", help="Limit of --on aws: 1USD.")
-@launch_options
+@question_options(VerificationRun, "how")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Also write the measurement to a JSONL file."
 )
-@click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+@output_option
 def verify(
-    question: Verify, sources: Sources, output: str, out: Path | None, **answers: Any
+    question: Verify, sources: Sources, how: VerificationRun, output: str, out: Path | None
 ) -> None:
     """Measure one trial and say whether the instance reaches the target.
 
@@ -156,9 +53,19 @@ def verify(
 
     Exit codes: 0 pass, 3 missed, 1 undecided, 2 wrong usage.
     """
-    answers, cloud = split(answers)
-    _check(answers, out)
-    done = _verified(question, sources, answers, cloud, output)
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise UsageError(
+            "--out takes a file in a folder that exists, not '{out}'", out=out, field="out"
+        )
+    context = load_context(sources)
+    if how.data is not None:
+        question = question.replace(dataset=str(how.data))
+    request = context.request(question)
+    _refuse_unmeasurable(request)
+    if how.on == AWS:
+        done = _verified_on_aws(request, how, context, output)
+    else:
+        done = _verified_here(request, how, context)
     if out is not None:
         _write(out, done)
     text = json.dumps(verification_document(done), indent=2, allow_nan=False)
@@ -166,96 +73,81 @@ def verify(
     _leave(done)
 
 
-def _check(answers: dict[str, Any], out: Path | None) -> None:
-    """Before minutes are spent on what could not be asked, or written."""
-    if answers["minutes"] > _MOST_MINUTES:
-        raise UsageError(
-            "--minutes takes up to {most_minutes:g}, not {minutes:g}",
-            most_minutes=_MOST_MINUTES,
-            minutes=answers["minutes"],
-            field="minutes",
-        )
-    data, samples = answers["data"], answers["samples"]
-    if data is not None and not data.exists():
-        raise UsageError(
-            "there is nothing at '{data}'", data=data, hint="--data takes your own images"
-        )
-    if data is not None and samples is not None:
-        raise UsageError(
-            "--samples is for images that are made",
-            field="samples",
-            hint="leave it out with --data",
-        )
-    if samples is not None and samples < _LEAST_SAMPLES:
-        raise UsageError(
-            "--samples takes {least_samples} or more, not {samples}",
-            least_samples=_LEAST_SAMPLES,
-            samples=samples,
-            field="samples",
-        )
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise UsageError(
-            "--out takes a file in a folder that exists, not '{out}'", out=out, field="out"
-        )
-
-
-def _verified(
-    question: Verify,
-    sources: Sources,
-    answers: dict[str, Any],
-    cloud: dict[str, Any],
-    output: str,
-) -> Verification:
-    context = load_context(sources)
-    catalog, model = context.catalog, context.model
-    if answers["data"] is not None:
-        question = replace(question, dataset=str(answers["data"]))
-    request = context.request(question)
+def _refuse_unmeasurable(request: Request) -> None:
     if not can_be_run(request.network):
         raise UsageError(
-            "trials run {networks}",
-            networks=", ".join(NETWORKS),
+            "trials run {networks}", networks=", ".join(NETWORKS), field="model",
             hint=Message(
                 "write {network} into a file, and verify --model file.py:build",
                 network=request.network,
             ),
-        )
+        )  # fmt: skip
     if not request.can_be_measured:
         raise UsageError(
             "a trial runs eager PyTorch as it is by itself, in fp32, amp or bf16, on the network's "
-            "own input: leave out --stack, --memory-format, --tf32 and --input"
-        )
+            "own input", hint="leave out --stack, --memory-format, --tf32 and --input",
+        )  # fmt: skip
     if request.disk_types:
-        raise UsageError("--disk names the disk that is verified, as gp3:158GiB or instance_store")
-    if cloud["on"] == "aws":
-        return verify_on_aws(request, answers, cloud, catalog, model, output)
-    refuse_without_aws({**cloud, "budget": answers["budget"]})
-    return _verified_here(request, answers, catalog, model)
+        raise UsageError(
+            "--disk names the disk that is verified, as gp3:158GiB or instance_store", field="disk"
+        )
 
 
-def _verified_here(
-    request: Request, answers: dict[str, Any], catalog: Catalog, model: PerformanceModel
+def _verified_on_aws(
+    request: Request, how: VerificationRun, context: Context, output: str
 ) -> Verification:
+    """Plan, launch, measure, end, judge; a dry run is the end of the command."""
+    from advisor.runs.cloud.launches import launch_values
+    from advisor.runs.cloud.plan import CloudOptions, plan_cloud
+    from advisor.runs.cloud.status import run_document
+    from advisor.runs.verification.cloud import launch_options, plan_elsewhere, verify_elsewhere
+    from infra.aws.asking import Aws
+
+    if request.dataset.name != "imagenet":
+        raise UsageError(
+            "--dataset lies on this machine, not on AWS", field="dataset", hint="leave it out"
+        )
+    catalog, model, day = context.catalog, context.model, today()
+    planned = plan_elsewhere(request, how.instance, catalog, model, day)
+    # Whose and how; what is launched comes with the question.
+    launch = CloudOptions(
+        instance=planned.named.instance.name,
+        budget_usd=dollars(how.budget),
+        arguments=(),
+        disks=(),
+        needs_vcpus=0.0,
+        needs_mib=0.0,
+        region=planned.request.region or "us-east-1",
+        **launch_values(how, _HOURS),
+    )
+    options = launch_options(planned, launch, how.minutes, how.samples, day)
+    aws = Aws()
+    plan = plan_cloud(options, aws)
+    if how.dry_run:
+        click.get_current_context().exit(show_plans([plan], output))
+    tell(f"verifying {options.instance}; costs ${plan.most_usd:.2f} at most")
+    with ended_on_aws(f"the verification on {options.instance}"):
+        done, run = verify_elsewhere(planned, plan, aws, tell, catalog, model, day)
+    for line in run_lines(run_document(run))[1:]:  # the verdict tells how it went
+        tell(line)
+    return done
+
+
+def _verified_here(request: Request, how: VerificationRun, context: Context) -> Verification:
     from advisor.cli.sweep_view import dataset_progress, trial_name
-    from advisor.runs.verification.verify import VerifyOptions, plan_verification, verify
+    from advisor.runs.verification.verify import plan_verification, verify
     from sweeps.store import open_store
 
-    options = VerifyOptions(
-        instance=answers["instance"].lower(),
-        accelerator=answers["accelerator"],
-        data=answers["data"],
-        minutes=answers["minutes"],
-        samples=answers["samples"],
-    )
+    catalog, model = context.catalog, context.model
     with closing(open_store()) as store:
         with dataset_progress() as making:
-            trying = plan_verification(request, options, catalog, model, making)
-        with _told(f"{trial_name(trying.trial)}, at most {options.minutes:g} min"):
-            return verify(request, trying, store, catalog, model, today())
+            planned = plan_verification(request, how, catalog, model, making)
+        with _progress(f"{trial_name(planned.trial)}, at most {how.minutes:g} min"):
+            return verify(request, planned, store, catalog, model, today())
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _progress(what: str) -> Iterator[None]:
     """Says on stderr what runs, and from time to time for how long."""
     over = threading.Event()
 

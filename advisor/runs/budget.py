@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 
 from advisor.domain import Measurement
 from advisor.errors import UsageError
-from advisor.quantities import parse_positive
+from advisor.messages import FieldName
+from advisor.quantities import parse_number
 from sweeps.planning.plan import USUAL_TRIAL_SECONDS
 
 # Of a trial, before and after its counted window: start-up, page cache, drained batches, stages.
@@ -21,7 +22,7 @@ _WRITTEN = re.compile(r"\s*(?P<dollar>\$?)\s*(?P<number>[^a-zA-Z$\s]+)\s*(?P<uni
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Exactly one of `trials`, `seconds` and `usd`; the last needs a price of the host."""
+    """Exactly one of `trials`, `seconds` and `usd`; the last buys time by the price of the host."""
 
     trials: int | None = None
     seconds: float | None = None
@@ -53,37 +54,31 @@ class Budget:
         if self.trials is not None:
             return "1 trial" if self.trials == 1 else f"{self.trials} trials"
         if self.usd is not None:
-            return f"{self.usd:g} USD"
+            return f"{self.usd:.12g} USD"
         seconds = self.seconds or 0.0
-        return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"
+        return f"{seconds / 60:.12g} min" if seconds >= 60 else f"{seconds:.12g} s"
+
+    def priced(self, usd_per_hour: float | None) -> Budget:
+        """The same on a host of that price."""
+        return replace(self, usd_per_hour=usd_per_hour)
 
 
-def parse_budget(text: str, usd_per_hour: float | None = None) -> Budget:
-    """'30trials', '2h', '90min', '5USD' or '$5'; money needs the host's `usd_per_hour`."""
-    found = _WRITTEN.fullmatch(text)
-    unit = found["unit"].lower() if found else ""
-    dollars = found is not None and (bool(found["dollar"]) or unit == "usd")
-    known = unit in _HOURS or unit in _TRIALS
-    if found is None or not (known or dollars) or (found["dollar"] and unit not in ("", "usd")):
+def parse_budget(text: str) -> Budget:
+    """'30trials', '2h', '90min', '5USD' or '$5'."""
+    match = _WRITTEN.fullmatch(text)
+    unit = match["unit"].lower() if match else ""
+    dollars = match is not None and (bool(match["dollar"]) or unit == "usd")
+    is_unit = unit in _HOURS or unit in _TRIALS
+    if match is None or not (is_unit or dollars) or (match["dollar"] and unit not in ("", "usd")):
         raise UsageError(
-            "'{given}' is no budget", given=text, hint="write it like 30trials, 2h, 90min or 5USD"
-        )
-    number = parse_positive(found["number"], "--budget")
-    if unit in _TRIALS:
-        if number != int(number):
-            raise UsageError(
-                "--budget takes whole trials, not '{given}'", given=text, field="budget"
-            )
-        return Budget(trials=int(number), usd_per_hour=usd_per_hour)
-    if not dollars:
-        return Budget(seconds=3600 * _HOURS[unit] * number, usd_per_hour=usd_per_hour)
-    if usd_per_hour is None:
-        raise UsageError(
-            "a budget of {number:g} USD needs the price of this host",
-            number=number,
-            hint="give --usd-per-hour, or --instance for one of the catalogue",
-        )
-    return Budget(usd=number, usd_per_hour=usd_per_hour)
+            "'{given}' is no budget", given=text, field="budget",
+            hint="write it like 30trials, 2h, 90min or 5USD",
+        )  # fmt: skip
+    whole = unit in _TRIALS
+    number = parse_number(match["number"], FieldName("budget"), whole=whole)
+    if whole:
+        return Budget(trials=int(number))
+    return Budget(usd=number) if dollars else Budget(seconds=3600 * _HOURS[unit] * number)
 
 
 def seconds_of(measurement: Measurement) -> float:

@@ -15,6 +15,7 @@ from cronsim import CronSim, CronSimError
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
+from advisor.questions.fields import wrong
 
 _MACROS = {
     "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
@@ -49,8 +50,8 @@ class CronLine:
         """The next due time; `UsageError` where there is none."""
         due = self.after(now)
         if due is None:
-            raise UsageError("--cron '{line}' never falls due", line=self.text, field="cron",
-                             hint=Message("is there such a day?"))  # fmt: skip
+            raise wrong("cron", "{field} '{line}' never falls due", line=self.text,
+                        hint="is there such a day?")  # fmt: skip
         return due
 
     def _after(self, instant: datetime) -> Iterator[datetime]:
@@ -63,8 +64,8 @@ class CronLine:
         try:
             return CronSim(self._expression, instant.astimezone(self._zone))
         except CronSimError as error:
-            raise UsageError("--cron '{line}': {reason}", line=self.text,
-                             reason=str(error).lower(), field="cron") from error  # fmt: skip
+            raise wrong("cron", "{field} '{line}': {reason}", line=self.text,
+                        reason=str(error).lower()) from error  # fmt: skip
 
 
 def zone_of(name: str) -> tzinfo:
@@ -86,13 +87,13 @@ def zone_of(name: str) -> tzinfo:
 def _expression(text: str) -> str:
     """The five fields of a line, as cronsim takes them."""
     if text.startswith("@") and text.lower() not in _MACROS:
-        raise unknown_name("--cron", text, _MACROS, field="cron")
+        raise unknown_name("cron line", text, _MACROS, field="cron")
     fields = _MACROS.get(text.lower(), text).upper().split()
     if len(fields) != _FIELDS:
-        raise UsageError(
-            "--cron '{line}' has {count} fields, not 5 (minute, hour, day of month, month, day of "
-            "week)", line=text, count=len(fields), field="cron",
-            hint=Message("write it like '0 3 * * 1' for Mondays at 3:00"),
+        raise wrong(
+            "cron", "{field} '{line}' has {count} fields, not 5 (minute, hour, day of month, "
+            "month, day of week)", line=text, count=len(fields),
+            hint="write it like '0 3 * * 1' for Mondays at 3:00",
         )  # fmt: skip
     fields[4] = fields[4].replace("-SUN", "-7")  # a week may end with Sunday: FRI-SUN
     return " ".join(fields)

@@ -244,7 +244,7 @@ class Daemon:
         ended = [number for number, child in self._children.items() if child.poll() is not None]
         for number in ended:
             del self._children[number]
-            run = self._book.runs.one(number)
+            run = self._book.runs.numbered(number)
             if run is None or run.state is RunState.DUE:
                 continue
             self._starts.pop(number, None)

@@ -6,20 +6,20 @@ Its sweep is checked as the command itself would check it, when the schedule is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from advisor.errors import UsageError
-from advisor.messages import Message
-from advisor.quantities import parse_name
-from advisor.runs.adaptive.request import adaptive_from, checked_answers
-from advisor.runs.cloud.request import owner_and_budget, refuse_without_aws, split_cloud
+from advisor.messages import FieldName, Message
+from advisor.questions.fields import wrong
+from advisor.runs.budget import parse_budget
 from advisor.runs.cron import CronLine
-from advisor.runs.host_price import host_usd_per_hour
 from advisor.runs.processes import ADVISOR
+from advisor.runs.questions import ScheduleRequest, SweepRun
 from advisor.runs.store.records import Misfire, NewSchedule, Reporting
+from advisor.runs.sweeps.data import plan_anywhere
+from advisor.runs.sweeps.sweeping import host_usd_per_hour
 
 # What may be scheduled, by its first words; everything else is refused.
 ALLOWED = (("sweep", "run"), ("fit",), ("catalog", "refresh"))
@@ -56,11 +56,10 @@ def started_as(command: Sequence[str], due_at: float) -> list[str]:
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-MISFIRES = tuple(misfire.value for misfire in Misfire)
-_NOT_OF_THE_SWEEP = ("executor", "retry_failed", "fresh_since")
 _HOW_IT_COSTS = Message(
-    "give the sweep --usd-per-hour or --instance, or a --budget of its own in USD"
-)
+    "give the sweep {price} or {instance}, or a {budget} of its own in USD",
+    price=FieldName("usd_per_hour"), instance=FieldName("instance"), budget=FieldName("budget"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +71,12 @@ class Checked:
     run_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """When it is due, what becomes of times at which no daemon ran, and what a month may cost
-    ('20USD'). Without a `name` it is called as its command."""
-
-    cron: str
-    timezone: str = "UTC"
-    name: str | None = None
-    misfire: str = Misfire.RUN_ONCE.value
-    budget_per_month: str | None = None
-
-
 def new_schedule(
-    times: Times, checked: Checked, folder: str, now: float, reporting: Reporting | None = None
+    times: ScheduleRequest,
+    checked: Checked,
+    folder: str,
+    now: float,
+    reporting: Reporting | None = None,
 ) -> tuple[NewSchedule, datetime]:
     """The schedule and its first due time; `UsageError` names what is wrong."""
     line = CronLine(times.cron, times.timezone)
@@ -96,7 +87,7 @@ def new_schedule(
         timezone=times.timezone,
         command=checked.words,
         folder=folder,
-        misfire=Misfire(parse_name(times.misfire, "misfire", MISFIRES)),
+        misfire=Misfire(times.misfire),
         budget_usd=monthly_budget(times.budget_per_month, checked),
         usd_per_hour=checked.usd_per_hour,
         run_usd=checked.run_usd,
@@ -107,9 +98,9 @@ def new_schedule(
 
 def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise UsageError(
-            "--name '{name}' must be up to 64 letters, digits, '.', '_' and '-', not beginning "
-            "with one of the last three", name=name, field="name",
+        raise wrong(
+            "name", "{field} '{name}' must be up to 64 letters, digits, '.', '_' and '-', not "
+            "beginning with one of the last three", name=name,
         )  # fmt: skip
     return name
 
@@ -119,46 +110,32 @@ def monthly_budget(text: str | None, checked: Checked) -> float | None:
     if text is None:
         return None
     try:
-        usd = _usd_of(text)
+        usd = parse_budget(text).usd
     except UsageError:
         usd = None
     if usd is None:
-        raise UsageError("--budget-per-month is money, as 20USD, not '{text}'", text=text,
-                         field="budget_per_month")  # fmt: skip
+        raise wrong("budget_per_month", "{field} is money, as 20USD, not '{text}'", text=text)
     if checked.usd_per_hour is None and checked.run_usd is None:
-        raise UsageError("--budget-per-month needs to know what a run costs", hint=_HOW_IT_COSTS,
-                         field="budget_per_month")  # fmt: skip
+        raise wrong(
+            "budget_per_month", "{field} needs to know what a run costs", hint=_HOW_IT_COSTS,
+        )  # fmt: skip
     return usd
 
 
-def checked_sweep(words: tuple[str, ...], parameters: Mapping[str, Any]) -> Checked:
+def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:
     """As `sweep run` checks its options, before it looks at the machine (the daemon's may be
     another one than this), or asks AWS."""
-    answers, cloud = split_cloud(parameters)
-    answers.pop("output", None)
-    if cloud["on"] == "aws":
-        owner, usd = owner_and_budget(answers, cloud)
+    if sweep.on_aws:
+        from advisor.runs.cloud.launches import launches
+
+        shares = launches(sweep)
         # Of the sweep's id: who goes on with a run elsewhere must find what was launched for it.
-        pinned = () if cloud["owner"] else ("--owner", owner)
-        return Checked((*words, *pinned), None, usd)
-    refuse_without_aws(cloud)
-    return _checked_here(words, answers)
+        pinned = () if sweep.owner else ("--owner", shares[0].owner)
+        return Checked((*words, *pinned), run_usd=sum(share.budget_usd for share in shares))
+    trials = plan_anywhere(sweep)
+    if sweep.adaptive:
+        from advisor.runs.adaptive.planning import adaptive_from  # loads scikit-learn
 
-
-def _checked_here(words: tuple[str, ...], answers: dict[str, Any]) -> Checked:
-    from advisor.runs.sweeps.data import plan_anywhere
-
-    sweep = {name: value for name, value in answers.items() if name not in _NOT_OF_THE_SWEEP}
-    options, _, adaptive = checked_answers(sweep, retry_failed=answers["retry_failed"])
-    trials = plan_anywhere(options)
-    if adaptive["adaptive"]:
-        adaptive_from(trials, adaptive)
-    budget, hourly = answers["budget"], host_usd_per_hour(answers)
-    return Checked(words, hourly, _usd_of(budget) if budget else None)
-
-
-def _usd_of(text: str) -> float | None:
-    """The dollars of a budget; None where it counts trials or time."""
-    from advisor.runs.budget import parse_budget
-
-    return parse_budget(text, usd_per_hour=1.0).usd
+        adaptive_from(trials, sweep)
+    run_usd = sweep.budget.usd if sweep.budget else None
+    return Checked(tuple(words), host_usd_per_hour(sweep), run_usd)

@@ -22,12 +22,14 @@ from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError, UsageError
 from advisor.messages import Message
 from advisor.places import user_folder
+from advisor.questions.reading import from_values
 from advisor.runs.processes import ADVISOR, start_executor
-from advisor.runs.started_fields import Allowed, RequestedSweep, requested_sweep
+from advisor.runs.questions import Allowed, NewSweep, SweepRun, words_of
 from advisor.runs.store.records import Run, RunState
 from advisor.runs.store.schedules import ScheduleBook
+from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
-from advisor.runs.sweeps.sweeping import sweep_runs_here
+from advisor.runs.sweeps.sweeping import host_usd_per_hour, plan_sweep, sweep_runs_here
 from sweeps.trial.ownership import this_process
 from sweeps.watching.shared import look_at
 
@@ -65,6 +67,16 @@ class OtherSweep(UsageError):
     def __init__(self, message: Message, sweep_id: str | None) -> None:
         super().__init__(message)
         self.sweep_id = sweep_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedSweep:
+    """One that can be started: `words` stand behind `advisor`; `trials` are those of this machine's
+    plan (none of a sweep on AWS, which is planned for its instance)."""
+
+    question: SweepRun
+    words: tuple[str, ...]
+    trials: tuple[Trial, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,31 @@ class StartedSweep:
         return SweepState(run.state.value)
 
 
+def requested_sweep(question: SweepRun, allowed: Allowed) -> RequestedSweep:
+    """The sweep that a client asks for. `UsageError` names what is wrong, as the command would;
+    `MeasuringError` what this machine cannot measure."""
+    sweep = allowed.resolved(question)
+    words = sweep_words(sweep)
+    if sweep.on_aws:
+        from advisor.runs.cloud.launches import launches
+
+        since = sweep.fresh_since if isinstance(sweep, NewSweep) else None
+        owner = launches(sweep, since)[0].owner
+        return RequestedSweep(question=sweep, words=(*words, f"--owner={owner}"))
+    trials = plan_sweep(sweep, planned_data(sweep))
+    if sweep.adaptive:
+        from advisor.runs.adaptive.planning import adaptive_from  # loads scikit-learn
+
+        adaptive_from(trials, sweep)
+    host_usd_per_hour(sweep)
+    return RequestedSweep(question=sweep, words=words, trials=tuple(trials))
+
+
+def sweep_words(sweep: SweepRun) -> tuple[str, ...]:
+    """The words behind `advisor` of a command that measures the same."""
+    return ("sweep", "run", *words_of(sweep, without=("dry_run", "max_minutes")))
+
+
 def start_sweep(
     book: ScheduleBook,
     requested: RequestedSweep,
@@ -146,15 +183,14 @@ def start_sweep(
     sweep_id = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
     folder = user_folder() / "service" / "sweeps" / sweep_id
     request = {
-        "on": requested.answers["on"], "words": list(requested.words), "fields": dict(fields),
+        "on": requested.question.on, "words": list(requested.words), "fields": dict(fields),
         "max_minutes": max_minutes, "planned": len(requested.trials) or None,
     }  # fmt: skip
     here = this_process()
 
     def refuse(open_runs: Sequence[Run]) -> None:
-        running = [StartedSweep(run) for run in open_runs]
-        running = [one for one in running if one.state(now) in OPEN]
-        _refuse_beside(requested, [one for one in running if one.run.place == here.place])
+        sweeps = (StartedSweep(run) for run in open_runs if run.place == here.place)
+        _refuse_beside(requested, [sweep for sweep in sweeps if sweep.state(now) in OPEN])
 
     run = book.runs.start(
         sweep_id, request, here, now=now, log=str(folder / "talk.log"), refuse=refuse
@@ -255,13 +291,13 @@ def trials_of(sweep: StartedSweep, allowed: Allowed) -> tuple[Trial, ...] | None
     if sweep.on_aws:
         return None
     try:
-        return requested_sweep(sweep.fields, allowed).trials
+        return requested_sweep(from_values(NewSweep, sweep.fields), allowed).trials
     except AdvisorError:
         return None  # a data set or a network that is allowed no more
 
 
 def _refuse_beside(requested: RequestedSweep, running: Sequence[StartedSweep]) -> None:
-    if requested.on_aws:
+    if requested.question.on_aws:
         there = [sweep for sweep in running if sweep.on_aws]
         if len(there) >= MOST_ON_AWS:
             message = Message("{sweeps} sweeps run on AWS; wait for one to end", sweeps=len(there))

@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.claims.scale import LSTM, SCALE, cloud_disks, lstm_step_seconds
 from benchmarks.claims.trials import INFERENCE, TRAINING
+from benchmarks.claims.words import Verdict
 
 _FACTS = ("date", "size", "trials", "conversions", "read_ahead_kib")
 _ARTICLES = {
@@ -21,14 +22,12 @@ _ARTICLES = {
 
 
 def markdown(document: Mapping[str, Any]) -> str:
-    """The whole of docs/internals/claims.md."""
+    """The whole of docs/internals/claims.md: the verdicts, and why some differ. Curves over vCPUs,
+    formats and the limits of every other answer stand in the JSON document alone."""
     claims = document["claims"]
     parts = [_head(document), _summary(claims)]
     parts += [_article(title, claims, name) for name, title in _ARTICLES.items()]
     parts.append(_differences(claims))
-    parts += [_curves(claim) for claim in claims if claim["id"] in ("A01", "A02")]
-    if document.get("formats"):
-        parts += [_needed(document["vcpus_needed"]), _formats(document["formats"])]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -66,6 +65,8 @@ def _summary(claims: list[dict[str, Any]]) -> str:
         + ", ".join(f"{count} {name}" for name, count in how.most_common())
         + ". Of them "
         + ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
+        + ". Nothing here can tell of "
+        + ", ".join(claim["id"] for claim in claims if claim["verdict"] == Verdict.UNKNOWN)
         + "."
     )
 
@@ -77,7 +78,7 @@ def _article(title: str, claims: list[dict[str, Any]], article: str) -> str:
             claim["verdict"],
         )
         for claim in claims
-        if claim["article"] == article
+        if claim["article"] == article and claim["verdict"] != Verdict.UNKNOWN
     ]  # fmt: skip
     if not rows:
         return ""
@@ -92,64 +93,8 @@ def _value(claim: dict[str, Any]) -> str:
 
 def _differences(claims: list[dict[str, Any]]) -> str:
     lines = [
-        f"- **{claim['id']}** ({claim['verdict']}): {claim['why']}"
+        f"- **{claim['id']}**: {claim['why']}"
         for claim in claims
-        if claim["why"]
+        if claim["why"] and claim["verdict"] == Verdict.DIFFERS
     ]
-    return "## Where we differ, and why; and what limits an answer\n\n" + "\n".join(lines)
-
-
-def _curves(claim: dict[str, Any]) -> str:
-    """Rates by vCPUs of a task, all networks and formats."""
-    curves = claim["numbers"]
-    if not curves:
-        return ""
-    vcpus = sorted({one for c in curves.values() for one in _by_vcpus(c)}, key=float)
-    header = ("network/format", *(f"{one} vCPUs" for one in vcpus), "P100 alone", "knee (3 %)",
-              "vCPUs needed, modelled from the host's rate")  # fmt: skip
-    rows = [
-        (
-            name, *(f"{_by_vcpus(c)[one]:.0f}" if one in _by_vcpus(c) else "" for one in vcpus),
-            f"{c['accelerator_samples_per_second']:.0f}", c["knee_3_percent"],
-            f"{c['vcpus_needed_modelled']:.1f}",
-        )
-        for name, c in curves.items()
-    ]  # fmt: skip
-    task = "Training" if claim["id"] == "A01" else "Inference"
-    return f"## {task}, images/s over vCPUs ({claim['how']})\n\n{table(header, rows)}"
-
-
-def _by_vcpus(curve: dict[str, Any]) -> dict[str, float]:
-    rates: dict[str, float] = curve["samples_per_second_by_vcpus"]
-    return rates
-
-
-def _needed(rows: list[dict[str, Any]]) -> str:
-    names = sorted({name for row in rows for name in row["vcpus"]})
-    cells = [
-        (row["network"], row["task"], *(f"{row['vcpus'][name]:.1f}" for name in names))
-        for row in rows
-    ]
-    return (
-        "## vCPUs that a P100 asks for, by format (modelled from measured host rates)\n\n"
-        "The published rate over the host's cached rate of a vCPU, a core each. JPEG files and "
-        "LMDB by each network's own host rate; tar and RecordIO by their ratio to files in "
-        f"GoogLeNet's trials.\n\n{table(('network', 'task', *names), cells)}"
-    )
-
-
-def _formats(rows: list[dict[str, Any]]) -> str:
-    header = ("format", "vCPUs", "cache", "images/s", "host images/s a vCPU", "bytes read an image")
-    cells = [
-        (
-            str(row["format"]), f"{row['vcpus']:g}", str(row["cache"]),
-            f"{row['samples_per_second']:.0f}", f"{row['host_samples_per_second_and_vcpu']:.0f}",
-            "-" if row["read_bytes_per_sample"] is None else f"{row['read_bytes_per_sample']:,.0f}",
-        )
-        for row in rows
-    ]  # fmt: skip
-    return (
-        f"## Formats, cached against cold\n\nGoogLeNet's inference at 1/{SCALE} scale from this "
-        "machine's own disk (not throttled); rates multiplied by the scale, host rates as "
-        f"measured.\n\n{table(header, cells)}"
-    )
+    return "## Where we differ, and why\n\n" + "\n".join(lines)

@@ -2,133 +2,156 @@
 
 The client shares the cores with the service. Every question differs, and nothing keeps answers:
 what the service keeps of a workload does not know the target (docs/internals/performance.md).
+`--beside FOLDER` measures another source tree of the product too, in turns with this one, so that
+a busy machine slows both alike. CPU milliseconds are of a request: they say what a quiet machine
+could do.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
-import statistics
 import sys
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from benchmarks.served import Served
-from benchmarks.service_load import client
-from benchmarks.service_load.client import Heard
-from benchmarks.service_load.questions import as_requests, predictions, recommendations
+from benchmarks.service_load.client import Answers, at_a_pace, at_full_speed
+from benchmarks.service_load.questions import (
+    as_requests,
+    health_checks,
+    predictions,
+    recommendations,
+    slow_recommendations,
+)
 
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _CONNECTIONS = 8
+_ROUNDS = 6
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="as all benchmarks; always so")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="processes that answer")
     parser.add_argument("--count", type=int, default=6000, help="questions of each measurement")
     parser.add_argument("--warm", type=int, default=4000, help="questions before each one")
-    parser.add_argument("--pace", type=float, default=150.0, help="questions/s of /v1/recommend")
-    parser.add_argument("--wide", action="store_true", help="questions of many workloads, too")
-    parser.add_argument("--endless", type=int, default=0, help="questions that memory is told over")
+    parser.add_argument("--only", nargs="+", choices=_MEASURED, default=list(_MEASURED),
+                        help="what to measure")  # fmt: skip
+    parser.add_argument("--beside", type=Path, help="another source tree, measured in turns")
+    parser.add_argument("--endless", type=int, default=0, help="questions to follow memory over")
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args(arguments)
-    options = ("--workers", str(asked.workers), "--rate-limit", "0", "--log-level", "warning")
-    with Served(*options) as service:
-        told: dict[str, Any] = {"workers": asked.workers, "connections": _CONNECTIONS}
-        told["recommend"] = _told(service, "/v1/recommend", recommendations(asked.seed), asked)
-        told["recommend_at_pace"] = _at_pace(service, recommendations(asked.seed + 3), asked)
-        told["predict"] = _told(service, "/v1/predict", predictions(asked.seed), asked)
-        if asked.wide:
-            wide = recommendations(asked.seed + 1, wide=True)
-            told["recommend_wide"] = _told(service, "/v1/recommend", wide, asked)
-        if asked.endless:
-            told["memory"] = _memory(service, asked)
-    json.dump(told, sys.stdout, indent=2)
+    options = parser.parse_args(arguments)
+    sources = [Path.cwd(), *([options.beside.resolve()] if options.beside else [])]
+    words = ("--workers", str(options.workers), "--rate-limit", "0", "--log-level", "warning")
+    document: dict[str, Any] = {"workers": options.workers, "connections": _CONNECTIONS}
+    with ExitStack() as stack:
+        services = [stack.enter_context(Served(*words, source=source)) for source in sources]
+        for name in options.only:
+            measured = _MEASURED[name](services, options)
+            document[name] = measured[0]
+            if len(measured) > 1:
+                document[f"{name}_beside"] = measured[1]
+        if options.endless:
+            document["memory"] = _memory(services[0], options)
+    json.dump(document, sys.stdout, indent=2)
     sys.stdout.write("\n")
 
 
-def _told(
-    service: Served, path: str, words: Iterator[dict[str, Any]], asked: argparse.Namespace
-) -> dict[str, Any]:
-    """Throughput as fast as it goes, then the waits at half of that."""
-    requests = as_requests(path, words)
-    _say(f"{path}: warming up")
-    first, _ = asyncio.run(_fast(service, requests, asked.warm))
-    _say(f"{path}: as fast as it goes")
-    heard, took = asyncio.run(_fast(service, requests, asked.count))
-    per_second = asked.count / took
-    _say(f"{path}: {per_second:.0f}/s; at half of that")
-    half = _paced(service, requests, asked.count // 2, per_second / 2)
-    return {
-        "per_second": per_second,
-        "bytes_each": heard.received_bytes / asked.count,
-        "warm_up": _waits(first),
-        "as_fast_as_it_goes": _waits(heard),
-        "at_half": {"per_second": per_second / 2, **_waits(half)},
-        "resident_mib": _resident_mib(service),
-    }
+def _recommend(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
+    return _load(services, "/v1/recommend", recommendations(options.seed), options)
 
 
-def _at_pace(
-    service: Served, words: Iterator[dict[str, Any]], asked: argparse.Namespace
-) -> dict[str, Any]:
-    """The waits of /v1/recommend at a pace that is told, whatever it could do."""
-    _say(f"/v1/recommend: at {asked.pace:.0f}/s")
-    heard = _paced(service, as_requests("/v1/recommend", words), asked.count, asked.pace)
-    return {"per_second": asked.pace, **_waits(heard)}
+def _wide(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
+    return _load(services, "/v1/recommend", recommendations(options.seed, wide=True), options)
 
 
-def _paced(service: Served, requests: Iterator[bytes], count: int, per_second: float) -> Heard:
-    heard, _ = asyncio.run(
-        client.at_a_pace(service.port, requests, 4 * _CONNECTIONS, count, per_second)
-    )
-    return heard
+def _predict(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
+    return _load(services, "/v1/predict", predictions(options.seed), options)
 
 
-async def _fast(service: Served, requests: Iterator[bytes], count: int) -> tuple[Heard, float]:
-    return await client.as_fast_as_it_goes(service.port, requests, _CONNECTIONS, count)
+def _load(
+    services: Sequence[Served],
+    path: str,
+    questions: Iterator[dict[str, Any]],
+    options: argparse.Namespace,
+) -> list[dict[str, Any]]:
+    """Throughput at full speed, then the waits at half of that, of each service."""
+    requests = as_requests(path, questions)
+    for service in services:
+        _say(f"{path}: warming {service.source} up")
+        asyncio.run(at_full_speed(service.port, requests, _CONNECTIONS, options.warm))
+    full = [Answers() for _ in services]
+    cpu, own = [0.0 for _ in services], [0.0 for _ in services]
+    for _, (number, service) in itertools.product(range(_ROUNDS), enumerate(services)):
+        before, before_own = service.cpu_seconds, time.process_time()
+        count = options.count // _ROUNDS
+        full[number].add(asyncio.run(at_full_speed(service.port, requests, _CONNECTIONS, count)))
+        cpu[number] += service.cpu_seconds - before
+        own[number] += time.process_time() - before_own
+    measured = []
+    for number, service in enumerate(services):
+        answers, count = full[number], len(full[number].seconds)
+        pace = answers.per_second / 2
+        _say(f"{path} of {service.source}: {answers.per_second:.0f}/s; at half of that")
+        half = at_a_pace(service.port, requests, 4 * _CONNECTIONS, options.count // 2, pace)
+        measured.append(
+            {
+                "per_second": answers.per_second,
+                "cpu_ms_each": 1000 * cpu[number] / count,
+                "client_cpu_ms_each": 1000 * own[number] / count,
+                "bytes_each": answers.received_bytes / count,
+                "at_full_speed": answers.waits(),
+                "at_half": {"per_second": pace, **asyncio.run(half).waits()},
+                "resident_mib": service.resident_mib,
+            }
+        )
+    return measured
 
 
-def _waits(heard: Heard) -> dict[str, Any]:
-    cuts = statistics.quantiles(heard.seconds, n=100, method="inclusive")
-    return {
-        "p50_ms": 1000 * cuts[49],
-        "p99_ms": 1000 * cuts[98],
-        "most_ms": 1000 * max(heard.seconds),
-        "statuses": {str(status): count for status, count in sorted(heard.statuses.items())},
-    }
+def _health(services: Sequence[Served], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """/healthz twenty times a second, alone and while the slowest questions run."""
+    measured = []
+    for service in services:
+        _say(f"/healthz of {service.source}")
+        measured.append(asyncio.run(_beside_slow(service, options.seed)))
+    return measured
 
 
-def _memory(service: Served, asked: argparse.Namespace) -> list[dict[str, float]]:
-    """Memory of all workers after each tenth of the questions."""
-    requests = as_requests("/v1/recommend", recommendations(asked.seed + 2))
-    found = []
-    for tenth in range(1, 11):
-        asyncio.run(_fast(service, requests, asked.endless // 10))
-        asked_so_far = tenth * (asked.endless // 10)
-        found.append({"questions": asked_so_far, "resident_mib": _resident_mib(service)})
-        _say(f"{asked_so_far} questions: {found[-1]['resident_mib']:.0f} MiB")
-    return found
+async def _beside_slow(service: Served, seed: int) -> dict[str, Any]:
+    checks = health_checks()
+    alone = await at_a_pace(service.port, checks, 4, 200, 20.0)
+    requests = as_requests("/v1/recommend", slow_recommendations(seed))
+    slow = asyncio.create_task(at_full_speed(service.port, requests, _CONNECTIONS // 2, 32))
+    beside = Answers()
+    while not slow.done():
+        beside.add(await at_a_pace(service.port, checks, 4, 20, 20.0))
+    return {"alone": alone.waits(), "beside": beside.waits(), "slow": (await slow).waits()}
 
 
-def _resident_mib(service: Served) -> float:
-    """Of the service's process and its workers."""
-    pids = [service.pid, *_children(service.pid)]
-    pages = (int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
-    return sum(pages) * _PAGE_BYTES / 1024**2
-
-
-def _children(pid: int) -> list[int]:
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+def _memory(service: Served, options: argparse.Namespace) -> list[dict[str, float]]:
+    """Memory of all processes after each tenth of the questions."""
+    requests = as_requests("/v1/recommend", recommendations(options.seed + 2))
+    measured, tenth = [], options.endless // 10
+    for number in range(1, 11):
+        asyncio.run(at_full_speed(service.port, requests, _CONNECTIONS, tenth))
+        measured.append({"questions": number * tenth, "resident_mib": service.resident_mib})
+        _say(f"{number * tenth} questions: {service.resident_mib:.0f} MiB")
+    return measured
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    load = os.getloadavg()[0]
+    print(f"{line} (load {load:.1f})", file=sys.stderr, flush=True)
+
+
+_MEASURED = {"recommend": _recommend, "wide": _wide, "predict": _predict, "health": _health}
 
 
 if __name__ == "__main__":

@@ -21,30 +21,30 @@ def recommendations(seed: int, *, wide: bool = False) -> Iterator[dict[str, Any]
     """
     draw = random.Random(seed)
     while True:
-        words: dict[str, Any] = {
+        question: dict[str, Any] = {
             "task": draw.choice(TASKS),
             "model": draw.choice(NETWORKS),
             "target_throughput": round(10 ** draw.uniform(1.0, 3.5), 6),
         }
         if wide:
-            words |= _beside(draw)
-        yield words
+            question |= _beside(draw)
+        yield question
 
 
 def _beside(draw: random.Random) -> dict[str, Any]:
-    """What some ask for besides."""
-    some: dict[str, Any] = {}
+    """Limits and filters that some questions have besides."""
+    more: dict[str, Any] = {}
     if draw.random() < 0.3:
-        some["confidence"] = draw.choice([0.8, 0.9, 0.95])
+        more["confidence"] = draw.choice([0.8, 0.9, 0.95])
     if draw.random() < 0.3:
-        some["precision"] = draw.choice(["fp32", "amp"])
+        more["precision"] = draw.choice(["fp32", "amp"])
     if draw.random() < 0.2:
-        some["max_price"] = round(10 ** draw.uniform(-0.3, 1.3), 6)
+        more["max_price"] = round(10 ** draw.uniform(-0.3, 1.3), 6)
     if draw.random() < 0.2:
-        some["region"] = draw.choice(["us-east-1", "us-west-2", "eu-west-1"])
+        more["region"] = draw.choice(["us-east-1", "us-west-2", "eu-west-1"])
     if draw.random() < 0.2:
-        some["gpu"] = draw.choice(["T4,L4", "A10G", "24GiB.."])
-    return some
+        more["gpu"] = draw.choice(["T4,L4", "A10G", "24GiB.."])
+    return more
 
 
 def predictions(seed: int) -> Iterator[dict[str, Any]]:
@@ -61,10 +61,22 @@ def predictions(seed: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def as_requests(path: str, words: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+def slow_recommendations(seed: int) -> Iterator[dict[str, Any]]:
+    """Those that take longest: the front of price and rate over up to 50 instances."""
+    for question in recommendations(seed):
+        yield {**question, "pareto": True, "max_count": 50}
+
+
+def health_checks() -> Iterator[bytes]:
+    """GET /healthz."""
+    while True:
+        yield b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def as_requests(path: str, questions: Iterator[dict[str, Any]]) -> Iterator[bytes]:
     """Each as an HTTP/1.1 POST."""
-    for one in words:
-        body = json.dumps(one).encode()
+    for question in questions:
+        body = json.dumps(question).encode()
         head = (
             f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"

@@ -154,7 +154,7 @@ class OwnNetwork:
                 hint=advice,
                 reference=self.reference,
                 what=what,
-                said=_one_line(error),
+                said=_message(error),
             ) from error
 
 
@@ -206,7 +206,7 @@ def _load(path: Path, reference: str, fingerprint: str, imports: TheirImports) -
             "{reference} cannot be loaded ({said})",
             hint=_way_out(error),
             reference=reference,
-            said=_one_line(error),
+            said=_message(error),
         ) from error
     return module
 
@@ -244,7 +244,7 @@ def _info(module: ModuleType, reference: str, path: Path) -> NetworkInfo:
         ) from error
 
 
-def _one_line(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """'ValueError: what it said', its first line only."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -43,10 +43,7 @@ def made_whole(folder: Path) -> Iterator[Path]:
     except OSError as error:
         raise DataError(
             "cannot write the data set to '{folder}' ({error})",
-            hint=(
-                "free some space, or name another place; a folder of images of your own goes "
-                "with --data"
-            ),
+            hint="free some space, or name another place",
             folder=folder,
             error=error.strerror or error,
         ) from error

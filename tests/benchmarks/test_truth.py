@@ -252,14 +252,14 @@ def test_the_page_marks_misses_and_tells_what_was_not_scored():
     text = page({"gpu": {"groups": groups}})
     assert "| a GPU, data sheet only | `--refit-without gpu` | **50** / **50** | 14 / 10 |" in text
     assert "| `--refit-without batch` | not scored |" in text
-    assert "- **gpu**: gpu T4 50 % (50, +50, 30)." in text
+    assert "- **gpu** (1): T4 50 %" in text
 
 
 def test_pages_quote_three_figures_between_their_marks():
     documents = {"gpu": {"groups": [{"by": "all", "group": "all", "mape_percent": 20.0,
                                      "median_percent": 10.0}]}}  # fmt: skip
     short = in_short(documents)
-    assert short == "Rates are off by, of a GPU that was left out, mean 20 and median 10 %."
+    assert short == "Error of the rate, mean / median, where this was left out: a GPU 20 / 10 %."
     text = quoted("a\n<!-- scored -->\nold\n<!-- /scored -->\nb", short)
     assert text == f"a\n<!-- scored -->\n{short}\n<!-- /scored -->\nb"
     assert all("<!-- scored -->" in path.read_text() for path in QUOTING)

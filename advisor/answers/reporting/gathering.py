@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
 from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
 from advisor.answers.reporting.evidence import Measured
@@ -58,9 +56,8 @@ def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int,
     preparations, measured = None, Measured()
     for place, one in group:
         with _told_where(one):
-            result = recommended(
-                context, replace(one.question, explain=True), preparations, today=as_of
-            )
+            question = one.question.replace(explain=True, explain_rejected=True)
+            result = recommended(context, question, preparations, today=as_of)
             preparations = result.preparations
             answered = Answered(
                 result.answer,

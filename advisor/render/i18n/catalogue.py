@@ -18,6 +18,7 @@ from advisor.messages import Message, Spell, option_name, render
 from advisor.records import dataclass
 
 FOLDER = Path(__file__).parent
+REPORT_TEXTS = FOLDER / "texts" / "report.json"
 # As `<html lang>` has them, the default first.
 LANGUAGES = ("en", "zh-CN")
 
@@ -74,7 +75,7 @@ def texts_in(language: str, *files: Path) -> Texts:
 
 def report_texts(language: str) -> Texts:
     """What reports say in one of `LANGUAGES`."""
-    return texts_in(language, FOLDER / "texts" / "report.json")
+    return texts_in(language, REPORT_TEXTS)
 
 
 def workbook_texts(language: str) -> Texts:

@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from advisor.errors import UsageError, unknown_name
+from advisor.messages import Message
+from advisor.render.content import INSTALL
 from advisor.render.document import plain
 from advisor.render.i18n.catalogue import LANGUAGES as LANGUAGES
 
 Document = Mapping[str, Any]
+# GitHub takes comments of 65,536 characters: of more workloads, the answers alone are told.
+MOST_CHARACTERS = 60_000
 
 
 class ReportFormat(NamedTuple):
@@ -32,9 +36,9 @@ class ReportFormat(NamedTuple):
         missing = [name for name in self.needs if find_spec(name) is None]
         if missing:
             raise UsageError(
-                f"{self.extension} reports need {', '.join(missing)}: pip install "
-                "'instance-sizing-advisor[report]'"
-            )
+                "{format} reports need {packages}",
+                format=self.extension, packages=missing, hint=INSTALL,
+            )  # fmt: skip
 
     def content(self, document: Document, language: str = LANGUAGES[0]) -> bytes:
         """The file's bytes."""
@@ -46,10 +50,16 @@ def _json(document: Document, _language: str) -> str:
     return json.dumps(plain(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _markdown(document: Document, language: str) -> str:
-    from advisor.render.sizing.markdown import report_markdown
+def report_markdown(document: Document, language: str) -> str:
+    """As Markdown; details stay out where it would be too long to paste."""
+    from advisor.render.markdown import page_markdown
+    from advisor.render.sizing.page import COMMENT, report_page
 
-    return report_markdown(document, language)
+    whole, brief = COMMENT
+    text = page_markdown(report_page(document, language, whole))
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    return page_markdown(report_page(document, language, brief))
 
 
 def _csv(document: Document, _language: str) -> str:
@@ -59,30 +69,34 @@ def _csv(document: Document, _language: str) -> str:
 
 
 def _xlsx(document: Document, language: str) -> bytes:
-    from advisor.render.sizing.workbook.writing import report_workbook
+    from advisor.render.sizing.workbook import report_workbook
 
     return report_workbook(plain(document), language)
 
 
-def _html(document: Document, language: str) -> str:
-    from advisor.render.sizing.html import report_html
+def report_html(document: Document, language: str) -> str:
+    """As one file that needs no other."""
+    from advisor.render.html import page_html
+    from advisor.render.sizing.page import FILE, report_page
 
-    return report_html(document, language)
+    room = next(room for room in FILE if len(document["workloads"]) <= room.workloads)
+    return page_html(report_page(document, language, room), language)
 
 
-def _pdf(document: Document, language: str) -> bytes:
-    from advisor.render.sizing.pdf import report_pdf
+def report_pdf(document: Document, language: str) -> bytes:
+    """As pages, with bookmarks."""
+    from advisor.render.pdf import pdf_of
 
-    return report_pdf(document, language)
+    return pdf_of(report_html(document, language))
 
 
 REPORT_FORMATS: Mapping[str, ReportFormat] = {
     "html": ReportFormat("html", "text/html; charset=utf-8", "one file with charts; prints well",
-                         _html, needs=("jinja2",)),
+                         report_html, needs=("jinja2",)),
     "pdf": ReportFormat("pdf", "application/pdf", "the same in pages, with bookmarks",
-                        _pdf, binary=True, needs=("jinja2", "weasyprint")),
+                        report_pdf, binary=True, needs=("jinja2", "weasyprint")),
     "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request",
-                       _markdown),
+                       report_markdown),
     "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each",
                         _csv),
     "xlsx": ReportFormat(
@@ -105,8 +119,11 @@ def report_format(name: str) -> ReportFormat:
 def format_of_file(name: str) -> str:
     """The format that a file's name ends with: 'Team.HTML' is html."""
     stem, _, extension = name.rpartition(".")
-    found = [key for key, one in REPORT_FORMATS.items() if one.extension == extension.lower()]
-    if stem and found:
-        return found[0]
-    known = ", ".join(f".{one.extension}" for one in REPORT_FORMATS.values())
-    raise UsageError(f"--out {name}: its end names no format; name --format, or end it in {known}")
+    if stem and extension.lower() in REPORT_FORMATS:
+        return extension.lower()
+    raise UsageError(
+        "--out {name}: its end names no format", name=name,
+        hint=Message(
+            "name --format, or end it in {ends}", ends=[f".{end}" for end in REPORT_FORMATS]
+        ),
+    )  # fmt: skip

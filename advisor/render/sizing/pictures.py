@@ -1,260 +1,333 @@
-"""The charts of a section, from the document alone, each with its numbers in words."""
+"""The charts of a report as SVG, from the document alone, each with its numbers in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
+from advisor.render.content import Chart
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent
-from advisor.render.sizing.charts.bars import (
-    CostBar,
-    MemoryPoint,
-    MemoryWords,
-    StageBar,
-    memory_chart,
-    stages_chart,
-    totals_chart,
+from advisor.render.sizing.charts.panel import Panel, scale_of, shortened, within_reach
+from advisor.render.sizing.charts.paper import (
+    BLUE,
+    FAINT,
+    INK,
+    LIGHT_BLUE,
+    VERMILION,
+    WIDTH,
+    Paper,
 )
-from advisor.render.sizing.charts.curves import (
-    CurvePanel,
-    CurvePoint,
-    CurveWords,
-    MeasuredPoint,
-    curves_chart,
-)
-from advisor.render.sizing.charts.price import PriceDot, PriceWords, price_chart
-from advisor.render.sizing.sentences import spec_name
+from advisor.render.sizing.sentences import spec_name, stage_name, unit_name
 from advisor.units import format_mib, format_rate, format_usd
 
-Section = Mapping[str, Any]
+Record = Mapping[str, Any]
 _MIB_A_GIB = 1024.0
-_EMULATED = "emulated:"
 # A picture of more bars is no picture any more.
 MOST_BARS = 30
 # What an address may have as it is; the rest of a picture is escaped.
 _SAFE = " /:=,;()'-._~!*@+?[]{}|^`"
 
 
-class Picture(NamedTuple):
-    """An image that needs no file of its own, and what it shows in words."""
-
-    src: str
-    alt: str
-
-
-def pictures(section: Section, t: Texts) -> dict[str, Picture | None]:
-    """By name; None where there is nothing to draw."""
-    target = section["answer"]["target_throughput"]
-    return {
-        "price": _price(section["price_throughput"], target, t),
-        "stages": _stages(section["bottleneck"], t),
-        "curves": _curves(section, target, t),
-        "memory": _memory(section["gpu_memory"], t),
-    }
+def _chart(paper: Paper, alt: str) -> Chart:
+    """Its own address: escaped, a third shorter than in base 64. It has no quotation mark and no
+    `&`, `<` or `>`: an attribute takes it as it is."""
+    return Chart("data:image/svg+xml," + quote(paper.svg().replace('"', "'"), safe=_SAFE), alt)
 
 
-def totals_picture(sections: Sequence[Section], t: Texts) -> Picture | None:
-    """A bar for each workload that is answered, the first `MOST_BARS` of them."""
-    bars = [
-        CostBar(one["name"], spec["usd_per_month"], format_usd(spec["usd_per_month"]))
-        for one in sections
-        if one["answer"]["status"] == "answered" and (spec := one["answer"]["spec"])
-    ]
-    if len(bars) < 2:
-        return None
-    shown = bars[:MOST_BARS]
-    rest = [t("totals.more", count=len(bars) - MOST_BARS)] if len(bars) > MOST_BARS else []
-    said = [f"{one.name[:80]}: {one.words}" for one in shown]
-    return Picture(_source(totals_chart(shown)), "; ".join([*said, *rest]))
-
-
-def _price(rows: Sequence[Section], target: float | None, t: Texts) -> Picture | None:
-    if not rows:
-        return None
-    dots = [
-        PriceDot(
-            spec_name(one), one["total_usd_per_hour"], one["lower"], one["median"], one["upper"],
-            one["on_front"], one["chosen"],
-        )
-        for one in rows
-    ]  # fmt: skip
-    words = PriceWords(
-        t("price.x"), t("unit.rate"), _target(target, t),
-        t("key.pick"), t("key.front"), t("key.other"),
-    )  # fmt: skip
-    return Picture(_source(price_chart(dots, target, words)), price_alt(rows, target, t))
-
-
-def _stages(block: Section | None, t: Texts) -> Picture | None:
-    if not block or not block["stages"]:
-        return None
-    bars = []
-    for one in block["stages"]:
-        binds = one["stage"] == block["stage"]
-        words = t(
-            "stages.binds" if binds else "stages.bar",
-            used=percent(one["utilization"]), rate=format_rate(one["samples_per_second"]),
-        )  # fmt: skip
-        name = t.known("stage." + one["stage"], one["stage"])
-        bars.append(StageBar(name, one["utilization"], words, binds))
-    return Picture(_source(stages_chart(bars)), stages_alt(block["stages"], t))
-
-
-class _Varied(NamedTuple):
-    """A resource that a curve varies: where its amount stands, and how it is written."""
-
-    curve: str
-    field: str
-    unit: float
-    apart: bool = False
-
-
-_VARIED = (
-    _Varied("vcpus", "vcpus", 1.0),
-    _Varied("memory", "memory_mib", _MIB_A_GIB),
-    _Varied("disk", "disk_read_mib_per_second", 1.0, apart=True),
-)
-
-
-def _curves(section: Section, target: float | None, t: Texts) -> Picture | None:
-    if not section["curves"]:
-        return None
-    panels = [_panel(section, one, t) for one in _VARIED]
-    words = CurveWords(
-        t("unit.rate"), t("key.here"), _target(target, t),
-        {name: t(f"curves.{name}") for name in ("measured", "emulated", "published")},
-    )  # fmt: skip
-    said = " ".join(_panel_alt(one, t) for one in panels if one.points)
-    return Picture(_source(curves_chart(panels, target, words)), said)
-
-
-def _panel(section: Section, varied: _Varied, t: Texts) -> CurvePanel:
-    block, spec = section["curves"][varied.curve], section["answer"]["spec"]
-    name = "read_mib_per_second" if varied.curve == "disk" else varied.field
-    points, here = [], None
-    for one in block["points"]:
-        if one[name] is None:
-            continue
-        point = CurvePoint(one[name] / varied.unit, one["lower"], one["median"], one["upper"])
-        points.append(point)
-        chosen = one["order"] == spec["disk"] if varied.curve == "disk" else one[name] == spec[name]
-        here = point if chosen else here
-    return CurvePanel(
-        t(f"curves.{varied.curve}"), points, _beside(section, varied), here, varied.apart
-    )
-
-
-def _beside(section: Section, varied: _Varied) -> list[MeasuredPoint]:
-    ids = set(section["curves"][varied.curve]["measured"])
-    return [
-        MeasuredPoint(one[varied.field] / varied.unit, one["samples_per_second"], how_known(one))
-        for one in section["measured"]
-        if one["trial_id"] in ids and one[varied.field] is not None
-    ]
-
-
-def how_known(one: Section) -> str:
-    """'measured', 'published', or 'emulated': all of it real but the GPU."""
-    if str(one["accelerator"]).startswith(_EMULATED):
-        return "emulated"
-    return str(one["provenance"])
-
-
-def _panel_alt(panel: CurvePanel, t: Texts) -> str:
-    points = [(f"{one.x:,.4g}", one.median) for one in panel.points]
-    return curve_alt(panel.x_name, points, [one.rate for one in panel.measured], t) + "."
-
-
-def _memory(block: Section | None, t: Texts) -> Picture | None:
-    if not block or not block["batches"]:
-        return None
-    points = [
-        MemoryPoint(one["batch_size"], one["needed_mib"] / _MIB_A_GIB, one["fits"])
-        for one in block["batches"]
-    ]
-    has = t("memory.has", name=block["gpu"], has=format_mib(block["has_mib"]))
-    words = MemoryWords(t("unit.batch"), t("unit.gib"), has)
-    svg = memory_chart(points, block["has_mib"] / _MIB_A_GIB, words)
-    return Picture(_source(svg), f"{has}. {memory_alt(block['batches'], t)}")
-
-
-def _target(target: float | None, t: Texts) -> str:
+def _target_text(target: float | None, t: Texts) -> str:
     return t("key.target", rate=format_rate(target)) if target else ""
 
 
-def _source(svg: str) -> str:
-    """Its own address: escaped, a third shorter than in base 64. It has no quotation mark and no
-    `&`, `<` or `>`: an attribute takes it as it is."""
-    return "data:image/svg+xml," + quote(svg.replace('"', "'"), safe=_SAFE)
+_PRICE_HEIGHT = 250.0
+# Names nearer than this in height would touch.
+_APART = 26.0
+# Shape, face, edge and size of the marks of a spec, by what it is.
+_MARKS = {
+    "pick": ("D", VERMILION, "#000000", 8.0),
+    "front": ("s", BLUE, BLUE, 5.5),
+    "other": ("o", "#ffffff", LIGHT_BLUE, 5.5),
+}
 
 
-Row = Mapping[str, Any]
+def price_picture(section: Record, t: Texts) -> Chart:
+    """Price against throughput: every spec with its interval, the target, the front, the pick."""
+    rows, target = section["price_throughput"], section["answer"]["target_throughput"]
+    paper = Paper(WIDTH, _PRICE_HEIGHT)
+    rates = [rate for row in rows for rate in (row["lower"], row["upper"])]
+    near = within_reach(target, rates)
+    panel = Panel(
+        paper,
+        scale_of([row["total_usd_per_hour"] for row in rows], 44, WIDTH - 70),
+        scale_of([*rates, *([near] if near else [])], 46, _PRICE_HEIGHT - 32),
+    )
+    panel.frame(t("price.x"), unit_name(section, t))
+    front = [row for row in rows if row["on_front"]]
+    _front_steps(panel, front)
+    kinds = {
+        "other": [row for row in rows if not row["on_front"] and not row["chosen"]],
+        "front": [row for row in front if not row["chosen"]],
+        "pick": [row for row in rows if row["chosen"]],
+    }
+    for kind, dots in kinds.items():
+        if kind == "pick" and near:
+            panel.target(near, _target_text(near, t))
+        _dots(panel, dots, kind)
+    _dot_names(panel, rows)
+    _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
+    return _chart(paper, _price_alt(rows, target, t))
 
 
-def price_alt(rows: Sequence[Row], target: float | None, t: Texts) -> str:
+def _front_steps(panel: Panel, front: Sequence[Record]) -> None:
+    """Steps: a price buys the most of what costs no more."""
+    steps: list[tuple[float, float]] = []
+    for row in sorted(front, key=lambda row: (row["total_usd_per_hour"], row["median"])):
+        if steps:
+            steps.append((row["total_usd_per_hour"], steps[-1][1]))
+        steps.append((row["total_usd_per_hour"], row["lower"]))
+    if len(steps) > 1:
+        panel.paper.line(panel.places(steps), colour=BLUE, width=0.9)
+
+
+def _dots(panel: Panel, rows: Sequence[Record], kind: str) -> None:
+    if not rows:
+        return
+    shape, face, edge, size = _MARKS[kind]
+    colour = VERMILION if kind == "pick" else edge
+    usd = [row["total_usd_per_hour"] for row in rows]
+    bars = [(x, row["lower"], row["upper"]) for x, row in zip(usd, rows, strict=True)]
+    panel.intervals(bars, colour)
+    places = panel.places([(x, row["median"]) for x, row in zip(usd, rows, strict=True)])
+    panel.paper.markers(places, shape, colour=edge, face=face, size=size)
+
+
+def _dot_names(panel: Panel, rows: Sequence[Record]) -> None:
+    """The pick, and what of the front has room for its name beside it."""
+    taken: list[float] = []
+    shown = [row for row in rows if row["chosen"] or row["on_front"]]
+    for row in sorted(shown, key=lambda row: (not row["chosen"], row["total_usd_per_hour"])):
+        height = panel.y.at(row["median"])
+        if all(abs(height - other) > _APART for other in taken):
+            taken.append(height)
+            panel.name(row["total_usd_per_hour"], row["median"], shortened(spec_name(row), 22))
+
+
+def _key(paper: Paper, entries: Iterable[tuple[str, str, str, str]], x: float) -> None:
+    """What shapes (with their face and edge) mean, in a row below."""
+    for shape, face, edge, text in entries:
+        paper.markers([(x + 4, 8)], shape, colour=edge, face=face, size=6)
+        paper.text(x + 12, 8, text, colour=FAINT)
+        x += 125
+
+
+def _price_alt(rows: Sequence[Record], target: float | None, t: Texts) -> str:
     """The pick, the cheapest spec and the end of the front; how many there are."""
-    chosen = [t("price.alt_chosen", one=_spec_alt(one, t)) for one in rows if one["chosen"]]
+
+    def spec(row: Record) -> str:
+        return t(
+            "price.alt_one", name=spec_name(row), usd=format_usd(row["total_usd_per_hour"]),
+            lower=lower_rate(row["lower"]), median=format_rate(row["median"]),
+            upper=format_rate(row["upper"]),
+        )  # fmt: skip
+
+    chosen = [t("price.alt_chosen", one=spec(row)) for row in rows if row["chosen"]]
     aims = [t("price.alt_target", rate=format_rate(target))] if target else []
-    front = [one for one in rows if one["on_front"]] or rows
-    told = "".join(f"{one} " for one in (*chosen, *aims))
+    front = [row for row in rows if row["on_front"]] or rows
     return t(
-        "price.alt", count=len(rows), chosen=told,
-        least=_spec_alt(rows[0], t), most=_spec_alt(front[-1], t),
+        "price.alt", count=len(rows), chosen="".join(f"{text} " for text in (*chosen, *aims)),
+        least=spec(rows[0]), most=spec(front[-1]),
     )  # fmt: skip
 
 
-def _spec_alt(one: Row, t: Texts) -> str:
-    return t(
-        "price.alt_one", name=spec_name(one), usd=format_usd(one["total_usd_per_hour"]),
-        lower=lower_rate(one["lower"]), median=format_rate(one["median"]),
-        upper=format_rate(one["upper"]),
-    )  # fmt: skip
+def _box(left: float, middle: float, width: float, half: float) -> list[tuple[float, float]]:
+    right, low, high = left + width, middle - half, middle + half
+    return [(left, low), (right, low), (right, high), (left, high)]
 
 
-def stages_alt(stages: Sequence[Row], t: Texts) -> str:
-    """Every stage with its share and its own rate."""
-    said = (
-        t(
-            "stages.alt", stage=t.known("stage." + one["stage"], one["stage"]),
-            used=percent(one["utilization"]), rate=format_rate(one["samples_per_second"]),
-        )
-        for one in stages
-    )  # fmt: skip
-    return _joined(said)
+_STAGE_ROW, _STAGE_LEFT, _STAGE_RIGHT = 22.0, 120.0, 150.0
 
 
-def curve_alt(
-    name: str, points: Sequence[tuple[str, float]], rates: Sequence[float], t: Texts
+def stages_picture(block: Record, t: Texts) -> Chart:
+    """A bar a stage, full at all of it; the one that binds is darker and told in bold."""
+    height = _STAGE_ROW * len(block["stages"]) + 8
+    paper, room = Paper(WIDTH, height), WIDTH - _STAGE_LEFT - _STAGE_RIGHT
+    alts = []
+    for number, row in enumerate(block["stages"]):
+        binds, y = row["stage"] == block["stage"], height - _STAGE_ROW * (number + 0.5) - 4
+        name, used = stage_name(row["stage"], t), percent(row["utilization"])
+        rate = format_rate(row["samples_per_second"])
+        paper.area(_box(_STAGE_LEFT, y, room, 7), "#ffffff", edge=FAINT)
+        share = min(max(row["utilization"], 0.0), 1.0)
+        paper.area(_box(_STAGE_LEFT, y, room * share, 7), BLUE if binds else LIGHT_BLUE)
+        paper.text(_STAGE_LEFT - 6, y, shortened(name, 20), anchor="right", bold=binds)
+        text = t("stages.binds" if binds else "stages.bar", used=used, rate=rate)
+        paper.text(_STAGE_LEFT + room + 6, y, text, bold=binds)
+        alts.append(t("stages.alt", stage=name, used=used, rate=rate))
+    return _chart(paper, "; ".join(alts))
+
+
+_COST_ROW, _COST_LEFT, _COST_RIGHT = 15.0, 190.0, 80.0
+
+
+def totals_picture(sections: Sequence[Record], t: Texts) -> Chart | None:
+    """A bar for each workload that is answered, the first `MOST_BARS` of them."""
+    if len(sections) < 2:
+        return None
+    shown = [(one["name"], one["answer"]["spec"]["usd_per_month"]) for one in sections[:MOST_BARS]]
+    height = _COST_ROW * len(shown) + 8
+    paper, room = Paper(WIDTH, height), WIDTH - _COST_LEFT - _COST_RIGHT
+    most = max(usd for _, usd in shown) or 1.0
+    for number, (name, usd) in enumerate(shown):
+        y, width = height - _COST_ROW * (number + 0.5) - 4, room * usd / most
+        paper.area(_box(_COST_LEFT, y, width, 5), BLUE)
+        paper.text(_COST_LEFT - 6, y, shortened(name, 32), anchor="right")
+        paper.text(_COST_LEFT + width + 5, y, format_usd(usd))
+    more = len(sections) - len(shown)
+    rest = [t("totals.more", count=more)] if more else []
+    return _chart(
+        paper, "; ".join([*(f"{name[:80]}: {format_usd(usd)}" for name, usd in shown), *rest])
+    )
+
+
+_MEMORY_HEIGHT = 170.0
+
+
+def memory_picture(block: Record, t: Texts) -> Chart:
+    """A dot a batch, a cross where it does not fit; a dashed line is what there is."""
+    paper, has = Paper(WIDTH, _MEMORY_HEIGHT), block["has_mib"] / _MIB_A_GIB
+    batches = sorted(block["batches"], key=lambda batch: batch["batch_size"])
+    places = [(batch["batch_size"], batch["needed_mib"] / _MIB_A_GIB) for batch in batches]
+    panel = Panel(
+        paper,
+        scale_of([x for x, _ in places], 44, WIDTH - 20),
+        scale_of([*(y for _, y in places), has], 34, _MEMORY_HEIGHT - 28, from_zero=True),
+    )
+    panel.frame(t("unit.batch"), t("unit.gib"))
+    paper.line(panel.places(places), colour=BLUE)
+    for fits, shape, colour, size in ((True, "o", BLUE, 5.0), (False, "x", VERMILION, 7.0)):
+        some = [
+            place for place, batch in zip(places, batches, strict=True) if batch["fits"] is fits
+        ]
+        if some:
+            paper.markers(panel.places(some), shape, colour=colour, size=size)
+    line = t("memory.has", name=block["gpu"], has=format_mib(block["has_mib"]))
+    panel.target(has, line)
+    return _chart(paper, f"{line}. {_memory_alt(batches, t)}")
+
+
+def _memory_alt(batches: Sequence[Record], t: Texts) -> str:
+    """Which batches fit, with what each needs."""
+    parts = []
+    for key, fits in (("memory.alt_fits", True), ("memory.alt_beyond", False)):
+        some = [
+            t("memory.alt_one", batch=batch["batch_size"], mib=format_mib(batch["needed_mib"]))
+            for batch in batches
+            if batch["fits"] is fits
+        ]
+        parts += [t(key, list="; ".join(some))] if some else []
+    return " ".join(parts)
+
+
+_CURVES_HEIGHT = 196.0
+_LEFT, _GAP, _BOTTOM, _TOP = 40.0, 16.0, 48.0, 24.0
+# Shape and face of what was measured beside a curve.
+SHAPES = {"measured": ("o", INK), "emulated": ("o", "#ffffff"), "published": ("^", "#ffffff")}
+_EMULATED = "emulated:"
+# Resources that curves vary: where their amount stands in a point and in a measurement, its unit.
+_VARIED = {
+    "vcpus": ("vcpus", "vcpus", 1.0),
+    "memory": ("memory_mib", "memory_mib", _MIB_A_GIB),
+    "disk": ("read_mib_per_second", "disk_read_mib_per_second", 1.0),
+}
+
+
+def how_known(measured: Record) -> str:
+    """'measured', 'published', or 'emulated': all of it real but the GPU."""
+    emulated = str(measured["accelerator"]).startswith(_EMULATED)
+    return "emulated" if emulated else str(measured["provenance"])
+
+
+def curves_picture(section: Record, t: Texts) -> Chart:
+    """Throughput over vCPUs, RAM and disk, side by side on one scale, with what was measured."""
+    paths = {name: _path(section, name) for name in _VARIED}
+    paths = {name: path for name, path in paths.items() if path}
+    beside = {name: _beside(section, name) for name in paths}
+    target = section["answer"]["target_throughput"]
+    near = within_reach(target, [point["upper"] for path in paths.values() for _, point in path])
+    rates = [point["upper"] for path in paths.values() for _, point in path]
+    rates += [rate for some in beside.values() for _, rate, _ in some]
+    y = scale_of(
+        [*rates, *([near] if near else [])], _BOTTOM, _CURVES_HEIGHT - _TOP, from_zero=True
+    )
+    paper, known, alts = Paper(WIDTH, _CURVES_HEIGHT), set(), []
+    wide = (WIDTH - _LEFT - _GAP * len(paths)) / max(len(paths), 1)
+    for number, (name, path) in enumerate(paths.items()):
+        left = _LEFT + number * (wide + _GAP)
+        xs = [x for x, _ in path] + [x for x, _, _ in beside[name]]
+        panel = Panel(paper, scale_of(xs, left, left + wide), y)
+        panel.frame(t(f"curves.{name}"), unit_name(section, t) if number == 0 else "", ticks=4)
+        _draw(panel, name, path, beside[name], section["answer"]["spec"])
+        if near:
+            paper.line([(left, y.at(near)), (left + wide, y.at(near))], dashed=True, width=1.0)
+        known |= {how for _, _, how in beside[name]}
+        alts.append(_curve_alt(t(f"curves.{name}"), path, [rate for _, rate, _ in beside[name]], t))
+    entries = [("D", VERMILION, "#000000", t("key.here"))]
+    entries += [(*SHAPES[how], INK, t(f"curves.{how}")) for how in SHAPES if how in known]
+    _key(paper, entries, _LEFT)
+    if near:
+        paper.line([(WIDTH - 110, 8), (WIDTH - 90, 8)], dashed=True, width=1.0)
+        paper.text(WIDTH - 86, 8, _target_text(near, t), colour=FAINT)
+    return _chart(paper, " ".join(alts))
+
+
+def _path(section: Record, name: str) -> list[tuple[float, Record]]:
+    """The points of a curve by their amount, rising."""
+    field, _, unit = _VARIED[name]
+    points = [point for point in section["curves"][name]["points"] if point[field] is not None]
+    return sorted(((point[field] / unit, point) for point in points), key=lambda place: place[0])
+
+
+def _beside(section: Record, name: str) -> list[tuple[float, float, str]]:
+    """Amount, rate and kind of the measurements that differ in nothing else."""
+    _, field, unit = _VARIED[name]
+    ids = set(section["curves"][name]["measured"])
+    return [
+        (row[field] / unit, row["samples_per_second"], how_known(row))
+        for row in section["measured"]
+        if row["trial_id"] in ids and row[field] is not None
+    ]
+
+
+def _draw(
+    panel: Panel, name: str, path: Sequence[tuple[float, Record]],
+    beside: Sequence[tuple[float, float, str]], spec: Record,
+) -> None:  # fmt: skip
+    """What is sold in a few orders only stands apart: dots with bars, no line."""
+    if name == "disk":
+        panel.intervals([(x, point["lower"], point["upper"]) for x, point in path], LIGHT_BLUE)
+        dots = panel.places([(x, point["median"]) for x, point in path])
+        panel.paper.markers(dots, "_", colour=BLUE)
+    else:
+        panel.band([(x, point["lower"], point["median"], point["upper"]) for x, point in path])
+    for how, (shape, face) in SHAPES.items():
+        values = [(x, rate) for x, rate, each in beside if each == how]
+        if values:
+            panel.paper.markers(panel.places(values), shape, colour=INK, face=face, size=4.5)
+    field, own = ("order", "disk") if name == "disk" else (_VARIED[name][0],) * 2
+    here = [(x, point["median"]) for x, point in path if point[field] == spec[own]]
+    if here:
+        panel.paper.markers(panel.places(here[-1:]), "D", colour="#000000", face=VERMILION, size=7)
+
+
+def _curve_alt(
+    name: str, path: Sequence[tuple[float, Record]], rates: Sequence[float], t: Texts
 ) -> str:
     """A curve's points, at most seven of them with both ends, and the span of what is measured."""
-    step = max(1, -(-len(points) // 6))
-    some = [*points[::step], *points[-1:]]
-    told = [t("curves.alt_point", rate=format_rate(y), x=x) for x, y in dict(some).items()]
+    step = max(1, -(-len(path) // 6))
+    some = {f"{x:,.4g}": point["median"] for x, point in [*path[::step], *path[-1:]]}
+    texts = [t("curves.alt_point", rate=format_rate(rate), x=x) for x, rate in some.items()]
     if rates:
         least, most = format_rate(min(rates)), format_rate(max(rates))
-        told.append(t("curves.alt_measured", count=len(rates), least=least, most=most))
-    return t("curves.alt", name=name, points=_joined(told))
-
-
-def memory_alt(batches: Sequence[Row], t: Texts) -> str:
-    """Which batches fit, with what each needs."""
-
-    def told(fits: bool) -> str:
-        return _joined(
-            t("memory.alt_one", batch=one["batch_size"], mib=format_mib(one["needed_mib"]))
-            for one in batches
-            if one["fits"] is fits
-        )
-
-    fits, beyond = told(True), told(False)
-    return t(
-        "memory.alt",
-        fits=t("memory.alt_fits", list=fits) if fits else "",
-        beyond=t("memory.alt_beyond", list=beyond) if beyond else "",
-    ).strip()
-
-
-def _joined(parts: Any) -> str:
-    return "; ".join(parts)
+        texts.append(t("curves.alt_measured", count=len(rates), least=least, most=most))
+    return t("curves.alt", name=name, points="; ".join(texts)) + "."

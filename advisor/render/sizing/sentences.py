@@ -8,42 +8,78 @@ from typing import Any
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.render.sizing.facts import ANSWERED
+from advisor.render.text import lower_name, upper_name
 from advisor.units import ceil_significant, format_hours, format_mib, format_rate, format_usd
 
-Document = Mapping[str, Any]
+Record = Mapping[str, Any]
+LOCAL_ORDER = "instance_store"
 
 
-def asked_sentence(section: Document, t: Texts) -> str:
+def spec_name(spec: Record) -> str:
+    """'g4dn.xlarge', '2 x g4dn.xlarge': of a spec, a row of one, or an end of a break-even."""
+    count = spec.get("count", 1)
+    name = str(spec["instance_type"])
+    return name if count == 1 else f"{count} x {name}"
+
+
+def disk_name(order: Any, t: Texts) -> str:
+    """'gp3:158GiB', 'local disk'."""
+    return t("disk.local") if order == LOCAL_ORDER else str(order)
+
+
+def gpu_name(spec: Record, t: Texts) -> str:
+    """'1 x T4' of a spec (with a `gpu` of its own) or of a drawn row; 'none' without."""
+    gpu = spec["gpu"]
+    if not gpu:
+        return t("gpu.none")
+    facts = gpu if isinstance(gpu, Mapping) else {"name": gpu, "count": spec["gpu_count"]}
+    return t("gpu.of", count=facts["count"], name=facts["name"])
+
+
+def stage_name(stage: str, t: Texts) -> str:
+    """'GPU', 'decoding on vCPUs'."""
+    return t.known(f"stage.{stage}", stage)
+
+
+def unit_name(section: Record, t: Texts) -> str:
+    """'images/s', 'sequences/s': what the rates of a workload count."""
+    unit = (section["answer"]["spec"] or {}).get("unit", "images/s")
+    return t.known(f"unit.{unit}", unit)
+
+
+def asked_sentence(section: Record, t: Texts) -> str:
     """The question, with all its limits."""
-    said = (_wanted(section["answer"], t), limits_sentence(section, t))
-    return t.joined(filter(None, said))
+    answer = section["answer"]
+    values = {
+        "task": t("task." + answer["task"]), "model": answer["model"],
+        "confidence": plain(100 * answer["confidence"]),
+    }  # fmt: skip
+    if answer["target_throughput"] is None:
+        question = t("answer.asked_cheapest", **values)
+    else:
+        rate = format_rate(answer["target_throughput"])
+        question = t("answer.asked", rate=rate, unit=unit_name(section, t), **values)
+    return t.joined(filter(None, (question, _limits_sentence(section, t))))
 
 
-def _wanted(asked: Document, t: Texts) -> str:
-    known = {"task": t("task." + asked["task"]), "model": asked["model"]}
-    confidence = plain(100 * asked["confidence"])
-    if asked["target_throughput"] is None:
-        return t("answer.asked_cheapest", confidence=confidence, **known)
-    rate = format_rate(asked["target_throughput"])
-    return t("answer.asked", rate=rate, confidence=confidence, **known)
-
-
-def answer_sentences(section: Document, t: Texts, hours: float) -> Iterator[str]:
+def answer_sentences(section: Record, t: Texts, hours: float) -> Iterator[str]:
     """The pick (else the nearest spec), and what its rate and price stand on."""
-    spec = section["answer"]["spec"]
+    answer, spec = section["answer"], section["answer"]["spec"]
     if spec is None:
         yield t("answer.nothing")
         return
     pick = t(
-        "answer.pick" if section["answer"]["status"] == ANSWERED else "answer.none",
+        "answer.pick" if answer["status"] == ANSWERED else "answer.none",
         spec=spec_name(spec), disk=disk_name(spec["disk"], t), region=spec["region"],
         market=t.known("market." + spec["market"], spec["market"]),
         usd=format_usd(spec["usd_per_hour"]), month=format_usd(spec["usd_per_month"]),
-        hours=plain(hours), lower=lower_rate(spec["lower"]), median=format_rate(spec["median"]),
-        stage=stage_name(spec["bottleneck"], t),
+        hours=plain(hours), p10=lower_name(answer["confidence"]),
+        p90=upper_name(answer["confidence"]), lower=lower_rate(spec["lower"]),
+        median=format_rate(spec["median"]), upper=format_rate(spec["upper"]),
+        unit=unit_name(section, t), stage=stage_name(spec["bottleneck"], t),
         million=format_usd(spec["usd_per_million_samples"]),
     )  # fmt: skip
-    yield t.joined((pick, *outcome_sentences(section, t)))
+    yield t.joined((pick, *_outcome_sentences(section, t)))
     yield t(
         "answer.stands",
         provenance=t.known("provenance." + spec["provenance"], spec["provenance"]),
@@ -52,86 +88,71 @@ def answer_sentences(section: Document, t: Texts, hours: float) -> Iterator[str]
     )  # fmt: skip
 
 
-def totals_sentence(totals: Document, t: Texts) -> str:
+def totals_sentence(totals: Record, t: Texts) -> str:
     """What all workloads cost together."""
     if totals["usd_per_hour"] is None:
         return t("totals.none", workloads=totals["workloads"])
-    said = t(
+    cost = t(
         "totals.sum",
         answered=totals["answered"], workloads=totals["workloads"], instances=totals["instances"],
         usd=format_usd(totals["usd_per_hour"]), month=format_usd(totals["usd_per_month"]),
         hours=plain(totals["hours_per_month"]),
     )  # fmt: skip
-    return f"{said}{t('totals.runs', runs=totals['runs'])}" if totals.get("runs") else said
+    return f"{cost}{t('totals.runs', runs=totals['runs'])}" if totals.get("runs") else cost
 
 
-def close_sentence(one: Document, t: Texts) -> str:
+def borderline_sentence(call: Record, target: float | None, t: Texts) -> str:
     """What a trial would settle."""
-    chance = one["probability"]
+    chance, saved = call["probability"], call["saves_usd_per_month"]
+    kind, of_run = "nearest_may_reach" if saved is None else call["kind"], call["saves_usd_per_run"]
+    if kind == "cheaper_may_reach" and of_run is not None:
+        kind = "cheaper_run_may_reach"
     return t(
-        "close." + one["kind"],
-        name=one["instance_type"], usd=format_usd(one["usd_per_hour"]), chance=percent(chance),
-        miss=percent(1 - chance), instead=one["instead_of"] or "",
-        minutes=plain(one["trial"]["minutes"]), trial=format_usd(one["trial"]["usd"]),
+        "close." + kind,
+        name=call["instance_type"], usd=format_usd(call["usd_per_hour"]), chance=percent(chance),
+        miss=percent(1 - chance), instead=call["instead_of"] or "", month=format_usd(saved or 0.0),
+        rate=format_rate(target or 0.0), minutes=plain(call["trial"]["minutes"]),
+        trial=format_usd(call["trial"]["usd"]), run=format_usd(of_run or 0.0),
     )  # fmt: skip
 
 
-def relax_sentence(one: Document, t: Texts) -> str:
+def relax_sentence(relaxation: Record, confidence: float, t: Texts) -> str:
     """What to ask instead, and what that gives."""
-    said = [_change(change, t) for change in one["changes"]]
-    gives = one["gives"]
+    changes = [
+        t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
+        if change["to"] is not None
+        else t("relax.without", option=change["option"], from_=change["from"])
+        for change in relaxation["changes"]
+    ]
+    gives = relaxation["gives"]
     return t(
         "relax.one",
-        changes=", ".join(said), name=gives["instance_type"],
+        changes=", ".join(changes), name=gives["instance_type"], p10=lower_name(confidence),
         usd=format_usd(gives["total_usd_per_hour"]), lower=lower_rate(gives["lower"]),
     )  # fmt: skip
 
 
-def _change(change: Document, t: Texts) -> str:
-    if change["to"] is None:
-        return t("relax.without", option=change["option"], from_=change["from"])
-    return t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
-
-
-def stage_name(stage: str, t: Texts) -> str:
-    """'GPU', 'decoding on vCPUs'."""
-    return t.known(f"stage.{stage}", stage)
-
-
-def days_old(one: Document, t: Texts) -> str:
-    """'1 day', '1,750 days'."""
-    return t("days.one" if one["age_days"] == 1 else "days", days=f"{one['age_days']:,}")
+def _range(limits: Record, write: Callable[[float], str]) -> str:
+    """'8', '4..16', '32 GiB..': as it is asked for."""
+    least, most = ("" if end is None else write(end) for end in (limits["least"], limits["most"]))
+    return least if least == most else f"{least}..{most}"
 
 
 # How each field of a request is told; a field that is left out, or as it is anyway, is not.
 _FIELDS: Mapping[str, Callable[[Any], str]] = {
-    "precision": str,
-    "stack": str,
-    "memory_format": str,
-    "tf32": str,
-    "input": str,
-    "batch_size": plain,
-    "epochs": lambda value: f"{value:,.12g}",
-    "samples": lambda value: f"{value:,.12g}",
-    "max_hours": plain,
-    "max_first_epoch_hours": plain,
-    "max_run_usd": format_usd,
-    "max_usd_per_hour": format_usd,
-    "max_latency_ms": plain,
-    "gpus": ", ".join,
-    "min_gpu_memory_mib": format_mib,
-    "max_gpu_memory_mib": format_mib,
+    **dict.fromkeys(("precision", "stack", "memory_format", "tf32", "input", "disk",
+                     "accelerated_only", "allow_extrapolation"), str),
+    **dict.fromkeys(("batch_size", "max_hours", "max_first_epoch_hours", "max_latency_ms",
+                     "max_gpus", "max_count"), plain),
+    **dict.fromkeys(("epochs", "samples"), "{:,.12g}".format),
+    **dict.fromkeys(("max_run_usd", "max_usd_per_hour"), format_usd),
+    **dict.fromkeys(("min_gpu_memory_mib", "max_gpu_memory_mib"), format_mib),
+    **dict.fromkeys(("gpus", "disk_types"), ", ".join),
     "compute_capability": lambda value: _range(value, plain),
     "vcpus": lambda value: _range(value, plain),
     "memory_mib": lambda value: _range(value, format_mib),
-    "accelerated_only": str,
-    "allow_extrapolation": str,
-    "max_gpus": plain,
-    "max_count": plain,
-    "disk": str,
-    "disk_types": ", ".join,
-    "vcpu_quota": lambda value: ", ".join(f"{one}={plain(most)}" for one, most in value.items()),
-}
+    "vcpu_quota": lambda value: ", ".join(f"{name}={plain(most)}" for name, most in value.items()),
+}  # fmt: skip
 _USUAL = {
     "precision": "fp32",
     "stack": "eager",
@@ -141,7 +162,7 @@ _USUAL = {
 }
 
 
-def limits_sentence(section: Document, t: Texts) -> str:
+def _limits_sentence(section: Record, t: Texts) -> str:
     """'Also: amp; 90 epochs; within 72 hours.'; empty where nothing more was asked."""
     request = section["recommendation"]["request"]
     limits = [
@@ -152,63 +173,27 @@ def limits_sentence(section: Document, t: Texts) -> str:
     return t("limits", limits="; ".join(limits)) if limits else ""
 
 
-def outcome_sentences(section: Document, t: Texts) -> Iterator[str]:
+def _outcome_sentences(section: Record, t: Texts) -> Iterator[str]:
     """What the spec makes of a run, or of a limit of latency, where one was asked for."""
     answer = section["recommendation"]
     spec = answer["recommendation"] or answer["nearest"]
-    if spec is None:
-        return
     run, latency = spec.get("run"), spec.get("latency")
     if run:
-        yield _bounded(("run.time", "run.time_unsure"), run["hours"], format_hours, t)
+        key = "run.time" if run["hours"]["upper"] is not None else "run.time_unsure"
+        yield t(key, **_span_texts(run["hours"], format_hours))
     if run and run["usd"]:
-        yield _bounded(("run.cost", "run.cost_unsure"), run["usd"], _usd, t)
+        key = "run.cost" if run["usd"]["upper"] is not None else "run.cost_unsure"
+        yield t(key, **_span_texts(run["usd"], _usd))
     if latency and answer["request"]["max_latency_ms"]:
-        yield t(
-            "latency.told",
-            median=plain(ceil_significant(latency["p50_ms"])),
-            p99=plain(ceil_significant(latency["p99_ms"])),
-        )
+        median, p99 = (plain(ceil_significant(latency[name])) for name in ("p50_ms", "p99_ms"))
+        yield t("latency.told", median=median, p99=p99)
 
 
-def _bounded(keys: tuple[str, str], span: Document, write: Any, t: Texts) -> str:
-    """The median and the upper bound, which is rounded up; none is known where it is null."""
-    median = write(span["median"])
-    if span["upper"] is None:
-        return t(keys[1], median=median)
-    return t(keys[0], median=median, upper=write(span["upper"], up=True))
+def _span_texts(span: Record, write: Callable[..., str]) -> dict[str, str]:
+    """The median and the upper bound, which is rounded up; '' where none is known."""
+    upper = "" if span["upper"] is None else write(span["upper"], up=True)
+    return {"median": write(span["median"]), "upper": upper}
 
 
 def _usd(usd: float, *, up: bool = False) -> str:
     return format_usd(ceil_significant(usd) if up else usd)
-
-
-def _range(limits: Document, tell: Any) -> str:
-    """'8', '4..16', '32 GiB..': as it is asked for."""
-    least, most = (None if one is None else tell(one) for one in (limits["least"], limits["most"]))
-    return str(least) if least == most else f"{least or ''}..{most or ''}"
-
-
-LOCAL_ORDER = "instance_store"
-
-
-def spec_name(one: Mapping[str, Any]) -> str:
-    """'g4dn.xlarge', '2 x g4dn.xlarge': of a spec, a row of one, or an end of a break-even."""
-    count = one.get("count", 1)
-    name = str(one["instance_type"])
-    return name if count == 1 else f"{count} x {name}"
-
-
-def disk_name(order: Any, t: Texts) -> str:
-    """'gp3:158GiB', 'local disk'."""
-    return t("disk.local") if order == LOCAL_ORDER else str(order)
-
-
-def gpu_name(one: Mapping[str, Any], t: Texts) -> str:
-    """'1 x T4' of a spec (with a `gpu` of its own) or of a drawn row; 'none' without."""
-    gpu = one["gpu"]
-    if not gpu:
-        return t("gpu.none")
-    known = isinstance(gpu, Mapping)
-    count, name = (gpu["count"], gpu["name"]) if known else (one["gpu_count"], gpu)
-    return t("gpu.of", count=count, name=name)

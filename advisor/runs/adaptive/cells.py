@@ -27,7 +27,7 @@ from advisor.errors import NoOfferError, UsageError
 from advisor.runs.fitting import reference_cpu
 from models.performance import load_model, paced_gpu
 from models.performance.fit_pipeline import Trials, modelled_on_cpu
-from models.performance.memory.host import host_memory_mib
+from models.performance.memory.steps import host_memory_mib
 from models.performance.networks import Floats, bundled_networks
 from models.performance.pipeline import PipelineRequest, pipeline_columns
 from models.performance.surface import Question, Surface

@@ -26,6 +26,8 @@ from advisor.runs.adaptive.cells import (
     with_gpu_steps,
 )
 from advisor.runs.budget import Budget, expected_seconds, seconds_of
+from advisor.runs.questions import PlannedSweep
+from advisor.runs.sweeps.sweeping import host_usd_per_hour
 from models.performance.surface import (
     Belief,
     Choice,
@@ -194,6 +196,13 @@ class AdaptiveSweep:
             spent_seconds=sum(seconds),
             stopped="" if waiting else choice.stopped or self.budget.ending,
         )
+
+
+def adaptive_from(trials: Sequence[Trial], sweep: PlannedSweep) -> AdaptiveSweep:
+    """The sweep over these trials, with the budget and the target that it is asked with."""
+    assert sweep.budget is not None
+    budget = sweep.budget.priced(host_usd_per_hour(sweep))
+    return adaptive_sweep(trials, budget, sweep.target_throughput)
 
 
 def adaptive_sweep(

@@ -53,9 +53,8 @@ class Guest:
 def this_instance(folder: Path) -> Guest:
     """The instance on which this runs."""
     from infra.aws.asking import Aws
-    from infra.aws.guest.local_disk import mount_local_disk
     from infra.aws.guest.metadata import Metadata
-    from infra.aws.guest.volumes import mount_volumes, volume_ids
+    from infra.aws.guest.volumes import mount_local_disk, mount_volumes, volume_ids
 
     aws, metadata = Aws(), Metadata()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from advisor.domain import Measurement
-    from infra.aws.clock import Clock
+    from infra.aws.asking import Clock
     from infra.aws.guest.result_bucket import ResultBucket
     from sweeps.store import MeasurementStore
 

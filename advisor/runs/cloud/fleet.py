@@ -24,7 +24,7 @@ from advisor.runs.cloud.plan import (
     type_named,
 )
 from advisor.runs.cloud.sweep import CloudRun, Say, run_cloud
-from infra.aws.clock import LeavingClock
+from infra.aws.asking import LeavingClock
 from infra.aws.ending import NotEndedError
 from infra.aws.findings import refuse_missing
 from infra.aws.launch_options import Machine

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from advisor.runs.cloud.fleet import InstanceRun
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
-    from infra.aws.finding import Managed
+    from infra.aws.managed import Managed
     from infra.aws.reap import Reaped
 
 
@@ -47,7 +47,7 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
         "offers": [_offer(plan, number) for number in range(len(plan.preflight.options))],
         "checks": [
             {"check": one.check, "ok": one.ok, "stops": one.stops and not one.ok,
-             "told": one.told, "mend": one.mend}
+             "told": one.text, "mend": one.mend}
             for one in plan.findings
         ],
     }  # fmt: skip
@@ -170,7 +170,7 @@ def reaped_document(reaped: Reaped, schema: str) -> dict[str, Any]:
         "expired": [_row(one) for one in reaped.expired],
         "kept": [_row(one) for one in reaped.kept],
         "removed": [_row(one) for one in reaped.removed],
-        "remaining": [{**_row(one.found), "reason": one.reason} for one in reaped.remaining],
+        "remaining": [{**_row(one.thing), "reason": one.reason} for one in reaped.remaining],
         "not_told": [
             {"region": one.region, "kind": one.kind, "reason": one.reason}
             for one in reaped.not_listed

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from infra.aws.asking import Aws
     from infra.aws.guest.job import Job
     from infra.aws.guest.result_bucket import ResultBucket
-    from infra.aws.launch_options import LaunchOption, Machine
+    from infra.aws.launch_options import LaunchOption, Machine, UserData
     from infra.aws.provisioning.provisioned import Provisioned
-    from infra.aws.provisioning.slots import UserData
 
 
 class SharedRows:
@@ -154,9 +153,9 @@ def run_cloud(
     `CloudError` names what is missing before anything is launched, or what may be left after.
     """
     from infra.aws.guest.result_bucket import ResultBucket
+    from infra.aws.launch_options import Slot
     from infra.aws.provisioning.fallbacks import Fallbacks
     from infra.aws.provisioning.provisioned import provision
-    from infra.aws.provisioning.slots import Slot
 
     refuse_missing(plan.findings)
     job = job_of(plan)

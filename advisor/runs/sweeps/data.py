@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from advisor.domain import DatasetProfile, Trial
-from advisor.runs.sweeps.sweeping import SweepOptions, plan_sweep
+from advisor.runs.questions import SweepGrid
+from advisor.runs.sweeps.sweeping import DEFAULT_SAMPLES, plan_sweep
 from sweeps.datasets.making import (
     PTB_PARTS,
     default_place,
@@ -21,57 +20,65 @@ from sweeps.datasets.places import copy_to_mount
 from sweeps.datasets.text import TEXT
 from sweeps.planning.networks import StoredData, SweepData, planned_network
 
-if TYPE_CHECKING:
-    from advisor.runs.sweeps.sweeping import SweepOptions
-
-
+Progress = Callable[[int, int], None]
 Make = Callable[[], tuple[Path, DatasetProfile]]
 _NOMINAL_BYTES_PER_SAMPLE = 104_000.0
 _NOMINAL_BYTES_PER_TOKEN = 5.5
 
 
-def planned_data(options: SweepOptions) -> SweepData:
+def planned_data(grid: SweepGrid) -> SweepData:
     """The data as far as they are known without making them: what a plan may be shown with.
 
     Trial ids are final once the data exist.
     """
-    return _data(options, lambda: _planned_photographs(options.samples), _planned_text)
+    return _data(grid.networks, grid.data, bool(grid.preset), _planned_photographs, _planned_text)
 
 
-def prepared_data(options: SweepOptions, on_progress: Callable[[int, int], None]) -> SweepData:
-    """The data, made if they have to be and copied to the mounted disks; `on_progress` is told
+def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
+    """The data, made if they have to be and copied to the mounted disks; `on_progress` gets
     (made, all)."""
-    data = _data(
-        options,
-        lambda: ensure_dataset(options.samples, progress=on_progress),
-        ensure_text,
+    data = data_of_networks(
+        grid.networks, grid.data, on_progress, with_photographs=bool(grid.preset)
     )
     for stored in data.stored:
-        for mount in options.disk_paths.values():
+        for _, mount in grid.disk_path:
             copy_to_mount(Path(stored.path), mount, stored.profile.samples)
     return data
 
 
-def _data(options: SweepOptions, photographs: Make, words: Make) -> SweepData:
-    networks = [planned_network(name) for name in options.networks]
-    reads_images = bool(options.preset) or any(one.photographs for one in networks)
-    reads_text = any(one.text for one in networks)
-    own = options.data and _stored(options.data.resolve(), profile_folder(options.data))
-    if own and own.profile.storage_format == TEXT:
-        return SweepData(text=own)
-    images = own or (_stored(*photographs()) if reads_images else None)
-    return SweepData(images=images, text=_stored(*words()) if reads_text else None)
+def data_of_networks(
+    networks: Sequence[str], own: Path | None, on_progress: Progress, *,
+    samples: int = DEFAULT_SAMPLES, with_photographs: bool = False,
+) -> SweepData:  # fmt: skip
+    """What networks read: one's own data, else what is made, `samples` photographs and a text."""
+    return _data(
+        networks, own, with_photographs,
+        lambda: ensure_dataset(samples, progress=on_progress), ensure_text,
+    )  # fmt: skip
+
+
+def _data(
+    networks: Sequence[str], own: Path | None, with_photographs: bool, photographs: Make, text: Make
+) -> SweepData:
+    planned = [planned_network(name) for name in networks]
+    reads_images = with_photographs or any(network.photographs for network in planned)
+    own_data = own and _stored(own.resolve(), profile_folder(own))
+    if own_data and own_data.profile.storage_format == TEXT:
+        return SweepData(text=own_data)
+    images = own_data or (_stored(*photographs()) if reads_images else None)
+    reads_text = any(network.text for network in planned)
+    return SweepData(images=images, text=_stored(*text()) if reads_text else None)
 
 
 def _stored(path: Path, profile: DatasetProfile) -> StoredData:
     return StoredData(profile, str(path))
 
 
-def _planned_photographs(samples: int) -> tuple[Path, DatasetProfile]:
-    place = default_place(samples)
-    return place, read_profile(place, samples) or DatasetProfile(
+def _planned_photographs() -> tuple[Path, DatasetProfile]:
+    place = default_place(DEFAULT_SAMPLES)
+    return place, read_profile(place, DEFAULT_SAMPLES) or DatasetProfile(
         name="photographs",
-        samples=samples,
+        samples=DEFAULT_SAMPLES,
         bytes_per_sample=_NOMINAL_BYTES_PER_SAMPLE,
         storage_format="jpeg-files",
         width=500,
@@ -91,12 +98,8 @@ def _planned_text() -> tuple[Path, DatasetProfile]:
     )
 
 
-_SOMEWHERE = "somewhere"
-
-
-def plan_anywhere(options: SweepOptions) -> list[Trial]:
+def plan_anywhere(grid: SweepGrid) -> list[Trial]:
     """The trials as a machine would plan them that has whatever they need, on the data as far as
     they are known here; `UsageError` for what every machine would refuse, as a mistyped network.
     """
-    anywhere = replace(options, ray_address=options.ray_address or _SOMEWHERE)
-    return plan_sweep(anywhere, planned_data(anywhere))
+    return plan_sweep(grid, planned_data(grid), anywhere=True)

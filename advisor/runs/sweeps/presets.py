@@ -8,7 +8,6 @@ from advisor.domain import DiskRate, Task
 from sweeps.planning.networks import SweepData
 from sweeps.planning.plan import SweepRequest
 
-PRESETS = ("small",)
 _VCPUS = (0.5, 1.0, 2.0)
 # The first holds the worker and about half of the data set (1 GB), the second all of both. In 800
 # MiB AlexNet on two vCPUs is sometimes killed.
@@ -20,9 +19,7 @@ _TOO_LITTLE_MEMORY_MIB = 160.0
 _MAX_SECONDS = 8.0
 
 
-def requests_of_preset(
-    _name: str, data: SweepData, disk_rate: Callable[[str], DiskRate]
-) -> list[SweepRequest]:
+def requests_of_preset(data: SweepData, disk_rate: Callable[[str], DiskRate]) -> list[SweepRequest]:
     """`small`: what a performance model can be fitted to, in less than ten minutes on 2 cores.
 
     vCPUs and memory on an emulated T4 and on the CPU, with a slow disk where the data set does

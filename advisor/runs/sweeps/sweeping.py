@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,17 +17,20 @@ from advisor.domain import (
     CUDA,
     CacheState,
     DiskRate,
+    Market,
     Measurement,
     Precision,
     Status,
-    Task,
     Trial,
     Workload,
 )
 from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
+from advisor.messages import FieldName, Message
+from advisor.questions.fields import wrong
 from advisor.runs.probing import kept_fingerprint
-from advisor.runs.sweeps.presets import PRESETS, requests_of_preset
-from sweeps.datasets.decoding import PILLOW
+from advisor.runs.questions import EXECUTORS, PlannedSweep, SweepGrid
+from advisor.runs.sweeps.presets import requests_of_preset
+from sweeps.datasets.decoding import decoder
 from sweeps.machine.environment import local_cpu, physical_cores, total_memory_mib
 from sweeps.planning.disks import parse_named_rate
 from sweeps.planning.networks import SweepData, planned_network
@@ -39,67 +42,37 @@ if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
-EXECUTORS = ("ray", "process", "inline")
+_BATCH_SIZE = 32
 _DEFAULT_DISK_GIB = 500.0
 # A cluster's nodes are checked by Ray when a trial is placed, not by this machine's size.
 _ANY_MACHINE = Machine(cpus=4096, physical_cores=4096, memory_mib=2**30, cpu=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepOptions:
-    """What a user asks of a sweep; `preset` fills in everything but the data set.
-
-    `accelerator` None means cuda where there is one, else emulated:T4. `data` None means data
-    sets that are made (photographs, a text), kept in the user's cache folder.
-    """
-
-    networks: tuple[str, ...] = ()
-    tasks: tuple[Task, ...] = ()
-    vcpus: tuple[float, ...] = ()
-    memory_mib: tuple[float, ...] = ()
-    disks: tuple[str, ...] = ()
-    accelerator: str | None = None
-    batch_sizes: tuple[int, ...] = (32,)
-    caches: tuple[CacheState, ...] = (CacheState.WARM,)
-    precision: Precision = Precision.FP32
-    data: Path | None = None
-    samples: int = DEFAULT_SAMPLES
-    preset: str | None = None
-    ray_address: str | None = None
-    rel_error: float = 0.02
-    repeats: int = 1
-    iterations: int | None = None
-    decoder: str = PILLOW
-    disk_paths: Mapping[str, Path] = field(default_factory=dict)
+def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> list[Trial]:
+    """The trials of a described sweep over data sets, in the order of execution; `anywhere`, on a
+    machine that has whatever they need."""
+    grid.require_trials()
+    _refuse_unused_mounts(grid)
+    elsewhere = anywhere or bool(grid.ray_address)
+    requests = (
+        requests_of_preset(data, disk_rate) if grid.preset else _requests(grid, data, elsewhere)
+    )
+    machine = _ANY_MACHINE if elsewhere else local_machine()
+    requests = [_with_statistics(request, grid) for request in requests]
+    return plan_trials(requests, machine, step_seconds, planned_network)
 
 
-def plan_sweep(options: SweepOptions, data: SweepData) -> list[Trial]:
-    """The trials that the options describe over data sets, in the order of execution."""
-    _refuse_unused_mounts(options)
-    if options.preset:
-        if options.preset not in PRESETS:
-            raise unknown_name("preset", options.preset, PRESETS)
-        requests = requests_of_preset(options.preset, data, disk_rate)
-    else:
-        requests = _requests(options, data)
-    machine = _ANY_MACHINE if options.ray_address else local_machine()
-    asked = [_with_statistics(request, options) for request in requests]
-    return plan_trials(asked, machine, step_seconds, planned_network)
-
-
-def _with_statistics(request: SweepRequest, options: SweepOptions) -> SweepRequest:
+def _with_statistics(request: SweepRequest, grid: SweepGrid) -> SweepRequest:
     """How well, how often and on which mounts it is measured: for presets too."""
     types = {disk.type for disk in request.disks}
     return replace(
         request,
-        rel_error=options.rel_error,
-        repeats=options.repeats,
-        iterations=options.iterations,
-        decoder=options.decoder,
+        rel_error=grid.rel_error,
+        repeats=grid.repeats,
+        iterations=grid.iterations,
+        decoder=grid.decoder,
         disk_paths={
-            disk_type: str(mount)
-            for disk_type, mount in options.disk_paths.items()
-            if disk_type in types
+            disk_type: str(mount) for disk_type, mount in grid.disk_path if disk_type in types
         },
     )
 
@@ -216,45 +189,42 @@ def has_cuda() -> bool:
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
-def _refuse_unused_mounts(options: SweepOptions) -> None:
-    asked = {disk_rate(text).type for text in options.disks}
-    for disk_type in options.disk_paths:
-        if not options.preset and disk_type not in asked:
-            raise UsageError(
-                "--disk-path {disk_type}=.. is given, but no --disks {disk_type}",
-                disk_type=disk_type,
-                field="disk_path",
-            )
+def _refuse_unused_mounts(grid: SweepGrid) -> None:
+    types = {disk_rate(text).type for text in grid.disks}
+    for disk_type, _ in grid.disk_path:
+        if not grid.preset and disk_type not in types:
+            raise wrong(
+                "disk_path", "{field} {disk_type}=.. is given, but no {disks} {disk_type}",
+                disk_type=disk_type, disks=FieldName("disks"),
+            )  # fmt: skip
 
 
-def _requests(options: SweepOptions, data: SweepData) -> list[SweepRequest]:
+def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRequest]:
     """A grid for each accelerator; those of a cluster's nodes are measured side by side."""
-    asked = dict.fromkeys(filter(None, map(str.strip, (options.accelerator or "").split(","))))
-    elsewhere = bool(options.ray_address)
-    return [_request(options, data, accelerator_named(one, elsewhere)) for one in asked or [None]]
+    decoder(grid.decoder)  # refuses one that is not installed, before anything is measured
+    return [
+        SweepRequest(
+            networks=tuple(planned_network(name).info.name for name in grid.networks),
+            tasks=grid.tasks,
+            vcpus=grid.vcpus,
+            memory_mib=grid.memory,
+            disks=tuple(disk_rate(text) for text in grid.disks),
+            accelerator=accelerator_named(accelerator, elsewhere),
+            data=data,
+            batch_sizes=grid.batch_sizes or (_BATCH_SIZE,),
+            caches=grid.cache or (CacheState.WARM,),
+            precision=grid.precision or Precision.FP32,
+        )
+        for accelerator in grid.accelerator or (None,)
+    ]
 
 
-def _request(options: SweepOptions, data: SweepData, accelerator: str) -> SweepRequest:
-    return SweepRequest(
-        networks=tuple(planned_network(name).info.name for name in options.networks),
-        tasks=options.tasks,
-        vcpus=options.vcpus,
-        memory_mib=options.memory_mib,
-        disks=tuple(disk_rate(text) for text in options.disks),
-        accelerator=accelerator,
-        data=data,
-        batch_sizes=options.batch_sizes,
-        caches=options.caches,
-        precision=options.precision,
-    )
-
-
-def accelerator_named(asked: str | None, elsewhere: bool) -> str:
+def accelerator_named(text: str | None, elsewhere: bool) -> str:
     """`cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>`; `UsageError` where this machine (unless the
     trials run `elsewhere`) has no GPU. Which one it has, the worker looks when it has the GPU."""
-    if asked is None:
+    if text is None:
         return "cuda" if has_cuda() and not elsewhere else f"{EMULATED}T4"
-    word, colon, gpu = asked.partition(":")
+    word, colon, gpu = text.partition(":")
     kind = word.lower()
     if kind == "emulated" and gpu:
         return EMULATED + gpu
@@ -262,13 +232,18 @@ def accelerator_named(asked: str | None, elsewhere: bool) -> str:
     if kind not in (CUDA, "cpu") or (colon and not named):
         raise UsageError(
             "no accelerator '{value}'",
-            value=asked,
+            value=text,
+            field="accelerator",
             hint="known: cuda, cuda:<GPU>, cpu, emulated:<GPU>",
         )
     if kind == CUDA and not elsewhere and not has_cuda():
         raise UsageError(
             "no NVIDIA GPU here",
-            hint="use --accelerator emulated:T4 or cpu, or name a cluster with --ray-address",
+            field="accelerator",
+            hint=Message(
+                "use {accelerator} emulated:T4 or cpu, or name a cluster with --ray-address",
+                accelerator=FieldName("accelerator"),
+            ),
         )
     return f"{CUDA}:{gpu.upper()}" if named else kind
 
@@ -349,3 +324,23 @@ def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
                 hint="wait for it to end",
             ) from error
         yield
+
+
+def host_usd_per_hour(sweep: PlannedSweep) -> float | None:
+    """The price that is given, or the lowest one of the type on demand in any region; None where
+    neither is given. `UsageError` for a type that is not known, or has no price."""
+    if not sweep.instance:
+        return sweep.usd_per_hour
+    from advisor.catalog import load_catalog
+    from advisor.catalog.matching import OfferQuery
+
+    catalog = load_catalog()
+    instance = catalog.instance(sweep.instance[0])
+    query = OfferQuery(cloud=instance.cloud, market=Market.ON_DEMAND, instances=(instance.name,))
+    prices = [offer.price.usd_per_hour for offer in catalog.offers(query)]
+    if not prices:
+        raise UsageError(
+            "{instance} has no price in the catalogue", instance=instance.name, field="instance",
+            hint=Message("give {price}", price=FieldName("usd_per_hour")),
+        )  # fmt: skip
+    return min(prices)

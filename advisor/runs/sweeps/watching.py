@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError
 from advisor.places import sweep_log_path
+from advisor.runs.questions import Watching
 from sweeps.events import Event, emit, subscribe
 from sweeps.trial.formatting import planned_facts, trial_name
 from sweeps.watching.logfile import LEVELS, logged, print_warning
@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from sweeps.watching.serving import TextFile
 
 LOCAL_HOST = "127.0.0.1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchOptions:
-    """What a user asks of the watching. `log_file` None is the user's own log; `metrics_port`
-    and `metrics_file` None are no metrics; without a price no cost is told."""
-
-    log_file: Path | None = None
-    log_level: str = "info"
-    metrics_port: int | None = None
-    metrics_host: str = LOCAL_HOST
-    metrics_file: Path | None = None
-    usd_per_hour: float | None = None
 
 
 class Watch:
@@ -97,19 +84,21 @@ class Watch:
 
 
 @contextmanager
-def watched(options: WatchOptions, *, where: str = "") -> Iterator[Watch]:
+def watched(
+    options: Watching, *, usd_per_hour: float | None = None, where: str = ""
+) -> Iterator[Watch]:
     """Log and metrics meanwhile; what stops the sweep is logged, and raised as it was.
 
-    `where` is the machine of trials that have not told theirs. Raises before anything is measured
-    where a file or port that was named cannot be had.
+    Without a price no cost is shown; `where` is the machine of trials that do not name theirs.
+    Raises before anything is measured where a file or port that was named cannot be had.
     """
-    watch = Watch(Tally(usd_per_hour=options.usd_per_hour, where=where))
+    watch = Watch(Tally(usd_per_hour=usd_per_hour, where=where))
     with ExitStack() as stack:
         _log(stack, options)
         stack.enter_context(subscribe(watch.note))
         if options.metrics_port is not None:
             watch.address = stack.enter_context(
-                _served(watch, options.metrics_port, options.metrics_host)
+                _served(watch, options.metrics_port, options.metrics_host or LOCAL_HOST)
             )
         if options.metrics_file:
             watch.write_to(options.metrics_file)
@@ -129,7 +118,7 @@ def _served(watch: Watch, port: int, host: str) -> Iterator[str]:
         yield f"http://{host}:{taken}/metrics"
 
 
-def _log(stack: ExitStack, options: WatchOptions) -> None:
+def _log(stack: ExitStack, options: Watching) -> None:
     """A place of the user's own choice must work; without the usual one a sweep goes on."""
     level = LEVELS[options.log_level]
     if options.log_file:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import Disk, InstancePrediction, Measurement, Request, Status, Verification
-from advisor.engine import Preparations, no_offer, predict_instance, recommend
+from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine.single import predict_instance
 from advisor.errors import CloudError, NoOfferError, UsageError
 from advisor.messages import Message
 from advisor.runs.cloud.exchange import rows_sent

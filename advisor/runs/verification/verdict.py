@@ -186,7 +186,7 @@ def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Ver
         return "no offer meets the target; `advisor recommend` tells what to relax"
     spec = ranked[0].spec
     same = before.chosen is not None and before.chosen.spec == spec
-    kept = "recommended as before" if same else "recommended instead"
+    kept = "still recommended" if same else "recommended instead"
     return f"{spec.offer.instance.name} at {format_usd(spec.total_usd_per_hour)}/h is {kept}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.answers.gpu_sheets import sheet_of
@@ -23,11 +22,12 @@ from advisor.domain import (
     Verification,
     Workload,
 )
-from advisor.engine import Preparations, predict_instance, recommend
+from advisor.engine import Preparations, recommend
+from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
-from advisor.runs.sweeps.data import prepared_data
+from advisor.runs.questions import VerificationRun
+from advisor.runs.sweeps.data import data_of_networks
 from advisor.runs.sweeps.sweeping import (
-    SweepOptions,
     disk_rate,
     local_machine,
     measure_once,
@@ -64,18 +64,6 @@ Say = Callable[[str], None]
 Making = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyOptions:
-    """How a target is verified: `instance` is a type or `auto`; `data` None means photographs
-    that are made, `samples` of them (None: enough for the target)."""
-
-    instance: str
-    accelerator: str | None
-    data: Path | None
-    minutes: float
-    samples: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class VerificationTrial:
     """A trial that is ready to run, and what is predicted for it."""
@@ -88,7 +76,7 @@ class VerificationTrial:
 
 def plan_verification(
     request: Request,
-    options: VerifyOptions,
+    options: VerificationRun,
     catalog: Catalog,
     model: PerformanceModel,
     making: Making,
@@ -97,7 +85,7 @@ def plan_verification(
     assert request.target_throughput is not None
     machine, here = local_machine(), instance_type()
     place = place_for(
-        request.task, options.instance, options.accelerator, catalog, machine, here,
+        request.task, options.instance.lower(), options.accelerator, catalog, machine, here,
         gpus_of_this_machine(),
     )  # fmt: skip
     instance = place.instance
@@ -218,7 +206,7 @@ def _refuse_slow_pace(place: VerifiedMachine, workload: Workload, target: float)
         )
 
 
-def _cache(request: Request, options: VerifyOptions, place: VerifiedMachine) -> CacheState:
+def _cache(request: Request, options: VerificationRun, place: VerifiedMachine) -> CacheState:
     """As `recommend` takes it: training reads again, the rest once. Made data are fewer than the
     real ones: where those do not fit in the memory, these must not either."""
     small = request.dataset.total_mib <= place.memory_mib
@@ -228,15 +216,14 @@ def _cache(request: Request, options: VerifyOptions, place: VerifiedMachine) -> 
 
 def _data(
     request: Request,
-    options: VerifyOptions,
+    options: VerificationRun,
     place: VerifiedMachine,
     batch_size: int,
     making: Making,
 ) -> SweepData:
     target = request.target_throughput or 0.0
     samples = options.samples or samples_for(target, batch_size, place.vcpus)
-    wanted = SweepOptions(networks=(request.network,), data=options.data, samples=samples)
-    return prepared_data(wanted, making)
+    return data_of_networks((request.network,), options.data, making, samples=samples)
 
 
 def samples_for(target: float, batch_size: int, vcpus: float) -> int:

@@ -11,7 +11,9 @@ from starlette.responses import Response
 from advisor.answers.comparing import compared
 from advisor.answers.context import Context
 from advisor.questions.models import Compare
+from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
+from advisor.render.sizing.columns import columns_of, rate_columns
 from advisor.service.page.frame import Frame
 from advisor.service.page.predict import target_of
 from advisor.service.page.question import QuestionPage, question_of
@@ -40,9 +42,7 @@ def comparison_view(
         "problem": None,
         "wrong": {},
         "said": t("compare.said", number=len(rows)),
-        "of_gpus": not any("instance_type" in row for row in rows),
         "baseline": document["baseline"],
-        "target": target,
         "title": t("compare.of", task=t("task." + first["task"]), precision=first["precision"]),
         "groups": [_group(name, rows, target, t) for name in networks],
     }
@@ -54,35 +54,55 @@ def _group(
     mine = [row for row in rows if row["network"] == network]
     tops = [row["predicted"]["throughput"]["upper"] for row in mine if row["predicted"]]
     full = max([*tops, target or 0.0], default=_SPARE) or _SPARE
-    return {"network": network, "rows": [_row(row, full, target, t) for row in mine]}
+    return {
+        "network": network,
+        "rows": [_row(row, full, target, t) for row in mine],
+        "table": Table(_columns(mine, t), mine),
+        "notes": list(dict.fromkeys(note for row in mine for note in row["extrapolation"])),
+    }
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], t: Texts) -> list[Column]:
+    """Of instances or GPUs; of one that no batch fits, a dash."""
+    confidences = [row["predicted"]["confidence"] for row in rows if row["predicted"]]
+    of_gpus = not any("instance_type" in row for row in rows)
+
+    def bound(row: Mapping[str, Any]) -> str | None:
+        return stage_text(row["bottleneck"], row, t) if row["predicted"] else None
+
+    def provenance(row: Mapping[str, Any]) -> str | None:
+        return t("provenance." + row["predicted"]["provenance"]) if row["predicted"] else None
+
+    columns = [
+        Column(t("table.gpu" if of_gpus else "table.instance"), _name),
+        Column(t("table.batch"), "batch_size", Look.WHOLE),
+        *rate_columns(t, confidences[0] if confidences else None, "predicted.throughput."),
+    ]
+    if not of_gpus:
+        columns += columns_of(
+            t,
+            ("per_hour", "total_usd_per_hour", Look.USD),
+            ("per_million", "usd_per_million_samples", Look.USD),
+            ("bound", bound),
+        )
+    columns.append(Column(t("table.stands"), provenance))
+    return [column._replace(unknown=NOTHING) for column in columns]
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return str(row.get("instance_type") or row["gpu"]["name"])
 
 
 def _row(row: Mapping[str, Any], full: float, target: float | None, t: Texts) -> dict[str, Any]:
-    gpu = row["gpu"]
-    shared = {
-        "name": row.get("instance_type") or gpu["name"],
-        "gpu": gpu_text(gpu),
-        "relative": row["relative"],
-        "fits": row["predicted"] is not None,
-        "usd_per_hour": row.get("total_usd_per_hour"),
-        "usd_per_million": row.get("usd_per_million_samples"),
-        "notes": row["extrapolation"],
-    }
+    """The bar of an instance or a GPU."""
+    shared = {"name": _name(row), "relative": row["relative"], "fits": row["predicted"] is not None}
     if row["predicted"] is None:
         return shared
-    rates: dict[str, float] = row["predicted"]["throughput"]
-    return (
-        shared
-        | rates
-        | {
-            "batch_size": row["batch_size"],
-            "provenance": row["predicted"]["provenance"],
-            "bar": interval_bar(rates, target, t("chart.target"), full),
-            "bar_label": interval_text(rates, target, t),
-            "has": _has(row, t),
-            "bottleneck": stage_text(row["bottleneck"], row, t) if "bottleneck" in row else NOTHING,
-        }
-    )
+    return shared | {
+        "bar": interval_bar(row["predicted"]["throughput"], target, t("chart.target"), full),
+        "bar_label": interval_text(row["predicted"], target, t),
+        "has": _has(row, t),
+    }
 
 
 def _has(row: Mapping[str, Any], t: Texts) -> str:

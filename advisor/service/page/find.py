@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
-from advisor.domain import CloseCallKind
 from advisor.questions.models import Recommend
+from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate, per_month, percent, plain
+from advisor.render.i18n.filters import lower_rate
+from advisor.render.sizing.columns import (
+    alternative_columns,
+    rate_columns,
+    rejected_columns,
+    settings_columns,
+)
+from advisor.render.sizing.sentences import borderline_sentence, spec_name
+from advisor.render.text import lower_name
 from advisor.service.page.export import export_links
 from advisor.service.page.frame import Frame
 from advisor.service.page.predict import what_if_of
 from advisor.service.page.question import QuestionPage, question_of, workload_words
-from advisor.service.page.specs import disk_order, spec_row, spec_view, spec_words
+from advisor.service.page.specs import (
+    NOTHING,
+    disk_order,
+    percentiles,
+    point_attributes,
+    spec_view,
+    spec_words,
+)
 from advisor.units import format_rate, format_usd
 
 # Instances that are compared side by side: more columns nobody reads.
@@ -37,6 +51,7 @@ def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
         "warnings": document["warnings"],
         "rejected": _rejected(document, frame),
         "model": document["performance_model"],
+        "percentiles": percentiles(request["confidence"]),
     }
     if pick is None:
         return shared | _without_offer(document, frame)
@@ -44,11 +59,12 @@ def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
     return shared | {
         "pick": view,
         "headline": _headline(request, t),
-        "said": _summary(view, t),
-        "close": _close_call(document["close_calls"], request, t),
+        "said": _summary(view, request["confidence"], t),
+        "close": _borderline(document, t),
         "exports": export_links(frame),
-        "points": chart_points(document, t),
-        "alternatives": [_alternative(spec, frame) for spec in document["alternatives"]],
+        "points": _points_table(document, t),
+        "alternatives": _alternatives(document, frame),
+        "settings": Table(settings_columns(t), document["other_settings"]),
         "compare_href": _compare_href(document, frame),
     }
 
@@ -58,16 +74,20 @@ def _headline(request: Mapping[str, Any], t: Texts) -> str:
     if request["target_throughput"] is None:
         return t("answer.cheapest", model=request["model"], task=task)
     rate = format_rate(request["target_throughput"])
-    return t("answer.reaches", model=request["model"], task=task, rate=rate)
+    unit = f"{request['dataset']['sample']}s/s"
+    unit = t.known(f"unit.{unit}", unit)
+    return t("answer.reaches", model=request["model"], task=task, rate=rate, unit=unit)
 
 
-def _summary(view: Mapping[str, Any], t: Texts) -> str:
+def _summary(view: Mapping[str, Any], confidence: float, t: Texts) -> str:
     """What a screen reader is told when the answer changes."""
     return t(
         "answer.said",
         name=view["name"],
         usd=format_usd(view["usd_per_hour"]),
         lower=lower_rate(view["lower"]),
+        p10=lower_name(confidence),
+        unit=view["unit"],
     )
 
 
@@ -82,31 +102,13 @@ def _without_offer(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
     }
 
 
-def _close_call(
-    calls: Sequence[Mapping[str, Any]], request: Mapping[str, Any], t: Texts
-) -> dict[str, str] | None:
-    """The close call that matters most, and the trial that settles it."""
-    if not calls:
+def _borderline(document: Mapping[str, Any], t: Texts) -> dict[str, str] | None:
+    """The borderline candidate that matters most, and the trial that settles it."""
+    if not document["close_calls"]:
         return None
-    first, trial = calls[0], calls[0]["trial"]
-    saved, saved_run = first["saves_usd_per_hour"], first["saves_usd_per_run"]
-    kind = first["kind"]
-    if kind == CloseCallKind.CHEAPER_MAY_REACH and saved_run is not None:
-        kind = "cheaper_run_may_reach"
-    text = t(
-        "close." + kind,
-        name=first["instance_type"],
-        usd=format_usd(first["usd_per_hour"]),
-        rate=format_rate(request["target_throughput"] or 0.0),
-        chance=percent(first["probability"]),
-        miss=percent(1 - first["probability"]),
-        instead=first["instead_of"] or "",
-        month=per_month(saved or 0.0),
-        run=format_usd(saved_run or 0.0),
-        trial=format_usd(trial["usd"]),
-        minutes=plain(trial["minutes"]),
-    )
-    return {"text": text, "command": trial["command"]}
+    first = document["close_calls"][0]
+    text = borderline_sentence(first, document["request"]["target_throughput"], t)
+    return {"text": text, "command": first["trial"]["command"]}
 
 
 def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
@@ -119,14 +121,22 @@ def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | Non
         "title": t("why.title" if pick else "why.none_title", number=f"{number:,}"),
         "of": document["catalog"]["offers_considered"],
         "counts": list(document["catalog"]["rejected_by_reason"].items()),
-        "shown": shown,
+        "table": Table(rejected_columns(t), shown),
         "number": number,
         "more_href": frame.same("/", rejected="all") if len(shown) < number else None,
     }
 
 
-def _alternative(spec: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
-    return spec_row(spec, frame.words) | {"what_if": what_if_href(spec, frame)}
+def _alternatives(document: Mapping[str, Any], frame: Frame) -> Table | None:
+    t, specs = frame.words, document["alternatives"]
+    if not specs:
+        return None
+    home, confidence = document["recommendation"]["region"], document["request"]["confidence"]
+    action = Column(
+        "", lambda _spec: t("nav.predict"), link=lambda spec: what_if_href(spec, frame),
+        label=lambda spec: t("others.what_if", name=spec_name(spec)),
+    )  # fmt: skip
+    return Table([*alternative_columns(t, home, confidence), action], specs)
 
 
 def what_if_href(spec: Mapping[str, Any], frame: Frame) -> str:
@@ -153,7 +163,7 @@ def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
 def chart_points(document: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
     """One point a spec, cheapest first: the pick, the other answers, and the Pareto front.
 
-    A spec of the front that is no answer (it misses the target) has no likely rate in the document.
+    A spec of the front that is no answer (it misses the target) has no median in the document.
     """
     specs = [(document["recommendation"], "pick")]
     specs += [(spec, "other") for spec in document["alternatives"]]
@@ -161,7 +171,7 @@ def chart_points(document: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
     for spec in document["pareto"]:
         point = points.setdefault(_key(spec, spec["disk"]), _of_front(spec, t))
         point["front"] = True
-    return sorted((_labelled(point, t) for point in points.values()), key=lambda point: point["x"])
+    return sorted(points.values(), key=lambda point: point["x"])
 
 
 def _key(spec: Mapping[str, Any], disk: str) -> tuple[object, ...]:
@@ -169,10 +179,14 @@ def _key(spec: Mapping[str, Any], disk: str) -> tuple[object, ...]:
 
 
 def _of_spec(spec: Mapping[str, Any], kind: str, t: Texts) -> dict[str, Any]:
-    row = spec_row(spec, t)
-    rates = {bound: row[bound] for bound in ("lower", "median", "upper")}
-    named = {"name": row["name"], "disk": row["disk_order"], "kind": kind, "front": False}
-    return named | {"x": row["usd_per_hour"]} | rates
+    return {
+        "name": spec_name(spec),
+        "disk": disk_order(spec["disk"], t),
+        "kind": kind,
+        "front": False,
+        "x": spec["price"]["total_usd_per_hour"],
+        **spec["predicted"]["throughput"],
+    }
 
 
 def _of_front(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
@@ -184,20 +198,31 @@ def _of_front(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
         "front": True,
         "x": spec["total_usd_per_hour"],
         "lower": spec["lower"],
-        "median": "",
-        "upper": "",
+        "median": None,
+        "upper": None,
     }
 
 
-def _labelled(point: dict[str, Any], t: Texts) -> dict[str, Any]:
-    label = t(
-        "chart.said",
-        name=point["name"],
-        kind=t("chart." + point["kind"]),
-        usd=format_usd(point["x"]),
-        lower=lower_rate(point["lower"]),
-    )
-    return point | {"said": label}
+def _points_table(document: Mapping[str, Any], t: Texts) -> Table:
+    """The points of the chart, which its script reads from the rows."""
+    confidence = document["request"]["confidence"]
+    columns = [
+        Column(t("table.instance"), "name"),
+        Column(t("table.disk"), "disk"),
+        Column(t("table.per_hour"), "x", Look.USD),
+        *(column._replace(unknown=NOTHING) for column in rate_columns(t, confidence)),
+        Column(t("chart.kind"), lambda point: t("chart." + point["kind"])),
+    ]
+
+    def attributes(point: Mapping[str, Any]) -> dict[str, Any]:
+        label = t(
+            "chart.said", name=point["name"], kind=t("chart." + point["kind"]),
+            usd=format_usd(point["x"]), lower=lower_rate(point["lower"]),
+            p10=lower_name(confidence),
+        )  # fmt: skip
+        return point_attributes(point, label) | ({"data-front": ""} if point["front"] else {})
+
+    return Table(columns, chart_points(document, t), attributes=attributes)
 
 
 MOST = 6
@@ -205,10 +230,11 @@ MOST = 6
 
 def ways_out(document: Mapping[str, Any], frame: Frame) -> list[dict[str, str]]:
     """The document's `relax`: the changed question as a link, and what it gives."""
-    return [_way(relaxation, frame) for relaxation in document["relax"][:MOST]]
+    confidence = document["request"]["confidence"]
+    return [_way(relaxation, confidence, frame) for relaxation in document["relax"][:MOST]]
 
 
-def _way(relaxation: Mapping[str, Any], frame: Frame) -> dict[str, str]:
+def _way(relaxation: Mapping[str, Any], confidence: float, frame: Frame) -> dict[str, str]:
     t, gives = frame.words, relaxation["gives"]
     changed = {parameter_of(change["option"]): _value(change) for change in relaxation["changes"]}
     return {
@@ -219,6 +245,7 @@ def _way(relaxation: Mapping[str, Any], frame: Frame) -> dict[str, str]:
             name=gives["instance_type"],
             usd=format_usd(gives["total_usd_per_hour"]),
             lower=lower_rate(gives["lower"]),
+            p10=lower_name(confidence),
         ),
     }
 
@@ -248,7 +275,7 @@ router = APIRouter(include_in_schema=False)
 
 def _find(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     every = asked.get("rejected") == "all"
-    question = replace(question_of(Recommend, asked), pareto=True, explain_rejected=every)
+    question = question_of(Recommend, asked).replace(pareto=True, explain_rejected=every)
     document = recommended(context, question).message_document()
     values = answer_view(document, frame)
     if values["pick"]:

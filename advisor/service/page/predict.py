@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from advisor.answers.context import Context
@@ -15,22 +14,27 @@ from advisor.errors import AdvisorError, UsageError
 from advisor.quantities import parse_number
 from advisor.questions.models import Predict
 from advisor.questions.values import Curve
+from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
+from advisor.render.sizing.columns import rate_columns
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import QuestionPage, question_of, workload_words
 from advisor.service.page.specs import (
     LOCAL,
+    bounds_text,
     disk_text,
     interval_bar,
     interval_text,
     machine_text,
+    percentiles,
+    point_attributes,
     price_text,
+    rate_unit,
     spec_row,
     spec_words,
     stage_text,
     stage_views,
-    sure_text,
 )
 from advisor.service.problems import Problem
 from advisor.units import format_mib
@@ -99,13 +103,13 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
     """Values of `what_if_answer.html` and of its sliders."""
     t, target = frame.words, target_of(asked)
     question = question_of(Predict, asked)
-    base = predicted(context, replace(question, vcpus=None, memory=None)).document()
+    base = predicted(context, question.replace(vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
     curve = Curve(
         tuple(int(str(step.point)) for step in steps["vcpus"]),
         tuple(float(str(step.point)) for step in steps["memory"]),
     )
-    document = predicted(context, replace(question, curve=curve)).document()
+    document = predicted(context, question.replace(curve=curve)).document()
     return {
         "problem": None,
         "wrong": {},
@@ -165,12 +169,13 @@ def prediction_view(
         "has": machine_text(document, t),
         "price_told": price_text(price, t) if price else t("what_if.no_price"),
         "bar": interval_bar(rates, target, t("chart.target"), full),
-        "bar_label": interval_text(rates, target, t),
+        "bar_label": interval_text(document["predicted"], target, t),
         "was_bar": interval_bar(was, target, t("chart.target"), full),
-        "was_label": interval_text(was, target, t),
+        "was_label": interval_text(base["predicted"], target, t),
         "was_median": was["median"],
         "delta": rates["median"] / was["median"] - 1,
-        "sure": sure_text(document["predicted"], t),
+        "bounds": bounds_text(document["predicted"], t),
+        "unit": rate_unit(document["predicted"], t),
         "provenance": document["predicted"]["provenance"],
         "risk": document["risk"],
         "bottleneck": stage_text(document["bottleneck"], document, t),
@@ -190,6 +195,8 @@ def _summary(document: Mapping[str, Any], t: Texts) -> str:
         name=document["instance_type"],
         median=lower_rate(rates["median"]),
         lower=lower_rate(rates["lower"]),
+        unit=rate_unit(document["predicted"], t),
+        **percentiles(document["predicted"]["confidence"]),
         stage=stage_text(document["bottleneck"], document, t),
     )
 
@@ -214,10 +221,15 @@ def _curves(
             "name": name,
             "x": t("what_if.x." + name),
             "title": t("what_if.curve." + name),
-            "rows": [
-                _point(at, scale[name], here[name] == _place(at), t)
-                for at in document["curve"][name]
-            ],
+            "table": _curve_table(
+                [
+                    _point(at, scale[name], here[name] == _place(at))
+                    for at in document["curve"][name]
+                ],
+                t("what_if.x." + name),
+                document["predicted"],
+                t,
+            ),
         }
         for name in ("vcpus", "memory")
         if len(steps[name]) > 1
@@ -228,13 +240,26 @@ def _place(at: Mapping[str, Any]) -> float:
     return float(at.get("vcpus") or at["memory_mib"])
 
 
-def _point(at: Mapping[str, Any], scale: float, is_here: bool, t: Texts) -> dict[str, Any]:
-    rates: dict[str, Any] = at["throughput"]
+def _point(at: Mapping[str, Any], scale: float, is_here: bool) -> dict[str, Any]:
     x = plain(_place(at) / scale)
-    label = t(
-        "what_if.point", x=x, lower=lower_rate(rates["lower"]), median=lower_rate(rates["median"])
-    )
-    return rates | {"x": x, "kind": "now" if is_here else "step", "said": label}
+    return {**at["throughput"], "x": x, "kind": "now" if is_here else "step"}
+
+
+def _curve_table(
+    points: Sequence[Mapping[str, Any]], name: str, predicted: Mapping[str, Any], t: Texts
+) -> Table:
+    """The points of a curve, which its script reads from the rows."""
+
+    def attributes(point: Mapping[str, Any]) -> dict[str, Any]:
+        label = t(
+            "what_if.point", x=point["x"], lower=lower_rate(point["lower"]),
+            median=lower_rate(point["median"]), unit=rate_unit(predicted, t),
+            **percentiles(predicted["confidence"]),
+        )  # fmt: skip
+        return point_attributes(point, label)
+
+    columns = [Column(name, "x", Look.NUMBER), *rate_columns(t, predicted["confidence"])]
+    return Table(columns, points, attributes=attributes)
 
 
 EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}

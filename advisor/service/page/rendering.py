@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2 import Environment, pass_context
 from jinja2.runtime import Context
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from advisor.messages import Message
-from advisor.messages import render as render_message
+from advisor.render.content import told
+from advisor.render.html import environment as shared_environment
+from advisor.render.html import shown
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import FILTERS
 
 FOLDER = Path(__file__).with_name("static")
 _TYPES = {
@@ -66,7 +67,6 @@ def static_file(_version: str, name: str) -> Response:
     return Response(files()[name], media_type=kind, headers={"Cache-Control": _FOR_A_YEAR})
 
 
-_ENGLISH = Markup('<span lang="en">{}</span>')
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -78,15 +78,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 @cache
 def environment() -> Environment:
     """One for the process: templates are compiled once."""
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        auto_reload=False,
-    )
-    made.filters |= FILTERS
+    made = shared_environment(TEMPLATES)
     made.globals |= {"static": static_path, "tell": _tell}
     return made
 
@@ -101,8 +93,4 @@ def _tell(context: Context, text: object) -> Markup:
         label = texts.known(f"field.{field}", "")
         return texts("field.named", field=label) if label else field
 
-    sentence = text if isinstance(text, Message) else str(text)
-    shown = texts.render(sentence, spell)
-    # A text of parameters alone is its own translation; they may be translated all the same.
-    is_translated = texts.speaks(sentence) or shown != render_message(sentence, str, spell)
-    return escape(shown) if is_translated else _ENGLISH.format(shown)
+    return shown(told(text if isinstance(text, Message) else str(text), texts, spell))

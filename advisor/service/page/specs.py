@@ -9,6 +9,7 @@ from advisor.domain import HOURS_PER_MONTH, Stage
 from advisor.records import dataclass
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
+from advisor.render.text import lower_name, upper_name
 from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_usd
 
 # The widest thing on the bar ends here, so that its label has room.
@@ -19,7 +20,7 @@ _LEFT, _RIGHT = 15.0, 85.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalBar:
-    """An interval of rates with its likely rate and a target; None where there is no target."""
+    """An interval of rates with its median and a target; None where there is no target."""
 
     lower: float
     width: float
@@ -68,8 +69,9 @@ def spec_view(spec: Mapping[str, Any], target: float | None, t: Texts) -> dict[s
         "place": place_text(spec, t),
         "price_told": price_text(spec["price"], t),
         "bar": interval_bar(rates, target, t("chart.target")),
-        "bar_label": interval_text(rates, target, t),
-        "sure": sure_text(spec["predicted"], t),
+        "bar_label": interval_text(spec["predicted"], target, t),
+        "bounds": bounds_text(spec["predicted"], t),
+        "unit": rate_unit(spec["predicted"], t),
         "provenance": spec["predicted"]["provenance"],
         "risk": spec["risk"],
         "stages": stage_views(spec, t),
@@ -84,10 +86,7 @@ def spec_row(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
     return {
         "name": name if count == 1 else f"{count} x {name}",
         "instance_type": name,
-        "gpu": gpu_text(spec["gpu"]),
-        "disk_order": disk_order(spec["disk"], t),
         "usd_per_hour": spec["price"]["total_usd_per_hour"] if spec["price"] else None,
-        "usd_per_million": (spec.get("cost") or {}).get("usd_per_million_samples"),
         "bottleneck": stage_text(spec["bottleneck"], spec, t),
         **{bound: rates[bound] for bound in ("lower", "median", "upper")},
     }
@@ -136,26 +135,34 @@ def price_text(price: Mapping[str, Any], t: Texts) -> str:
     return t("answer.price_of", kind=kind, date=price["as_of"])
 
 
-def interval_text(rates: Mapping[str, float], target: float | None, t: Texts) -> str:
+def interval_text(predicted: Mapping[str, Any], target: float | None, t: Texts) -> str:
     """The bar in words, for those who do not see it."""
+    rates = predicted["throughput"]
     text = t(
-        "answer.interval",
-        lower=lower_rate(rates["lower"]),
-        median=format_rate(rates["median"]),
+        "answer.interval", **percentiles(predicted["confidence"]), unit=rate_unit(predicted, t),
+        lower=lower_rate(rates["lower"]), median=format_rate(rates["median"]),
         upper=format_rate(rates["upper"]),
-    )
+    )  # fmt: skip
     return text if target is None else f"{text}; {t('chart.target')} {format_rate(target)}"
 
 
-def sure_text(predicted: Mapping[str, Any], t: Texts) -> str:
-    """'Lower bound 720, upper bound 1,110 (90 % confidence).'."""
-    rates = predicted["throughput"]
+def percentiles(confidence: float) -> dict[str, str]:
+    """What the bounds are called: {'p10': 'p10', 'p90': 'p90'} at confidence 0.9."""
+    return {"p10": lower_name(confidence), "p90": upper_name(confidence)}
+
+
+def rate_unit(predicted: Mapping[str, Any], t: Texts) -> str:
+    """'images/s', 'sequences/s'."""
+    return t.known("unit." + predicted["unit"], predicted["unit"])
+
+
+def bounds_text(predicted: Mapping[str, Any], t: Texts) -> str:
+    """'p10 720, p90 1,110 (confidence 0.9)'."""
+    rates, confidence = predicted["throughput"], predicted["confidence"]
     return t(
-        "answer.sure",
-        confidence=plain(round(100 * predicted["confidence"], 4)),
-        lower=lower_rate(rates["lower"]),
-        upper=format_rate(rates["upper"]),
-    )
+        "answer.bounds", **percentiles(confidence), confidence=f"{confidence:g}",
+        lower=lower_rate(rates["lower"]), upper=format_rate(rates["upper"]),
+    )  # fmt: skip
 
 
 def stage_text(stage: str, spec: Mapping[str, Any], t: Texts) -> str:
@@ -199,10 +206,10 @@ def _details(spec: Mapping[str, Any], t: Texts) -> list[tuple[str, str]]:
 
 def _latency_text(latency: Mapping[str, float | None], t: Texts) -> str:
     p50, p99 = latency["p50_ms"], latency["p99_ms"]
-    likely = f"{format_rate(p50 or 0.0)} ms"
+    median = f"{format_rate(p50 or 0.0)} ms"
     if p99 is None:
-        return likely
-    return t("detail.latency_value", p50=likely, p99=f"{ceil_ms(p99 / 1000):,g} ms")
+        return median
+    return t("detail.latency_value", p50=median, p99=f"{ceil_ms(p99 / 1000):,g} ms")
 
 
 def _gpus_text(predicted: Mapping[str, Any]) -> str:
@@ -210,7 +217,7 @@ def _gpus_text(predicted: Mapping[str, Any]) -> str:
 
 
 def _run_details(run: Mapping[str, Any] | None, t: Texts) -> list[tuple[str, str]]:
-    """How long the whole run takes and what it costs: likely, and surely at most."""
+    """How long the whole run takes and what it costs: median and upper bound."""
     if not run:
         return []
     hours = _span(run["hours"], lambda value, up: format_hours(value, up=up), t)
@@ -223,10 +230,17 @@ def _run_details(run: Mapping[str, Any] | None, t: Texts) -> list[tuple[str, str
 
 
 def _span(span: Mapping[str, float | None], write: Any, t: Texts) -> str:
-    likely, most = write(span["median"], False), span["upper"]
+    median, most = write(span["median"], False), span["upper"]
     if most is None:
-        return str(likely)
-    return t("detail.span", likely=likely, most=write(most, True))
+        return str(median)
+    return t("detail.span", median=median, most=write(most, True))
+
+
+def point_attributes(point: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """What a chart's script reads from the row of a point; '' where a rate is not known."""
+    numbers = {f"data-{name}": point[name] for name in ("kind", "x", "lower", "median", "upper")}
+    blank = {name: "" if value is None else value for name, value in numbers.items()}
+    return blank | {"data-said": label}
 
 
 def spec_words(spec: Mapping[str, Any]) -> dict[str, object]:

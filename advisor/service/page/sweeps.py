@@ -177,20 +177,20 @@ def _stop(request: Request, job_id: str) -> None:
 
 
 def _started(request: Request, asked: Mapping[str, str]) -> str:
-    from advisor.quantities import parse_number
-    from advisor.runs.started import start_sweep
-    from advisor.runs.started_fields import requested_sweep
+    from advisor.questions.reading import from_values
+    from advisor.runs.questions import NewSweep
+    from advisor.runs.started import requested_sweep, start_sweep
 
     settings: Settings = request.app.state.settings
     fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
-    minutes = (
-        parse_number(asked["max_minutes"], "--max-minutes") if "max_minutes" in asked else None
-    )
-    requested = requested_sweep(fields, allowed_by(request))
+    minutes = {name: asked[name] for name in ("max_minutes",) if name in asked}
+    question = from_values(NewSweep, fields | minutes)
+    requested = requested_sweep(question, allowed_by(request))
     with scheduled(settings, reading=False) as book:
         return start_sweep(
-            book, requested, fields, max_minutes=minutes, database_url=settings.database_url
-        ).id
+            book, requested, fields, max_minutes=question.max_minutes if minutes else None,
+            database_url=settings.database_url,
+        ).id  # fmt: skip
 
 
 def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:

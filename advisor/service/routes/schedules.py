@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import UsageError
 from advisor.places import user_folder
+from advisor.questions.reading import parameters_of
+from advisor.runs.questions import ScheduleRequest, words_of
+from advisor.runs.stored.questions import ScheduleDetails
 from advisor.service.access import Scope, needs, require_spender, visit_of
 from advisor.service.answers import json_answer
-from advisor.service.bodies import Text, record_in_body, record_in_query
-from advisor.service.openapi import described, problem, record_body, record_parameters, refusals
+from advisor.service.bodies import question_in_body, question_in_link
+from advisor.service.openapi import described, problem, question_body, refusals
 from advisor.service.problems import Problem, without_folders
-from advisor.service.routes.sweeps import SweepFields, allowed_by
+from advisor.service.routes.sweeps import allowed_by
 from advisor.service.stores import scheduled
 
 if TYPE_CHECKING:
@@ -32,45 +34,6 @@ _ADDED = {
     201: described("Schedule")[200],
     409: problem("Another schedule has that name."),
 }
-
-
-class RefreshFields(msgspec.Struct, forbid_unknown_fields=True):
-    """Which prices of AWS are fetched, as `advisor catalog refresh` calls them."""
-
-    region: Annotated[str, msgspec.Meta(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$")] = "us-east-1"
-    market: Literal["any", "on-demand", "spot"] = "any"
-    gpu: Text | None = None
-
-    def options(self) -> tuple[str, ...]:
-        """Those of the command that are not as they would be anyway."""
-        usual = RefreshFields()
-        given = {name: getattr(self, name) for name in self.__struct_fields__}
-        return tuple(
-            f"--{name}={value}" for name, value in given.items() if value != getattr(usual, name)
-        )
-
-
-class FitFields(msgspec.Struct, forbid_unknown_fields=True):
-    """A fit of the performance model on all that the store holds; it takes no fields."""
-
-
-class NewSchedule(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """When, and what: exactly one of `sweep`, `fit` and `catalog_refresh`."""
-
-    cron: Text
-    timezone: Text = "UTC"
-    name: Text | None = None
-    misfire: Text = "run-once"
-    budget_per_month: Text | None = None
-    sweep: SweepFields | None = None
-    fit: FitFields | None = None
-    catalog_refresh: RefreshFields | None = None
-
-
-class Shown(msgspec.Struct, forbid_unknown_fields=True):
-    """How many of its latest runs are shown."""
-
-    runs: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
 
 
 EXAMPLE = {
@@ -93,21 +56,21 @@ def list_schedules(request: Request) -> Response:
 
 @router.post(
     "", status_code=201, dependencies=[needs(Scope.MEASURE)], responses=_ADDED,
-    openapi_extra=record_body(NewSchedule, EXAMPLE),
+    openapi_extra=question_body(ScheduleRequest, EXAMPLE),
 )  # fmt: skip
 async def add(request: Request) -> Response:
     """Keep a schedule. The same one again is there already (200); another one of its name is a
     409. A sweep on AWS needs a `budget` and a key of scope admin."""
-    return await run_in_threadpool(_add, await record_in_body(request, NewSchedule), request)
+    return await run_in_threadpool(_add, await question_in_body(request, ScheduleRequest), request)
 
 
 @router.get(
     "/{name}", dependencies=[needs(Scope.READ)], responses=_ONE,
-    openapi_extra=record_parameters(Shown),
+    openapi_extra={"parameters": parameters_of(ScheduleDetails)},
 )  # fmt: skip
 def show(name: str, request: Request) -> Response:
     """What `advisor schedule show -o json` tells: its runs, the fit after each, what drifted."""
-    runs = record_in_query(request, Shown).runs
+    runs = question_in_link(request, ScheduleDetails).runs
     with scheduled(request.app.state.settings, reading=True) as book:
         _require(book, name)
         return json_answer(_document(book, name, runs))
@@ -125,44 +88,37 @@ def remove(name: str, request: Request) -> Response:
         return json_answer({"removed": removed.name, "run_goes_on": book.running(removed.number)})
 
 
-def _add(fields: NewSchedule, request: Request) -> Response:
-    from advisor.runs.schedules import Times, new_schedule
+def _add(asked: ScheduleRequest, request: Request) -> Response:
+    from advisor.runs.schedules import new_schedule
 
-    command = _checked_command(fields, request)
-    times = Times(
-        cron=fields.cron, timezone=fields.timezone, name=fields.name, misfire=fields.misfire,
-        budget_per_month=fields.budget_per_month,
-    )  # fmt: skip
     now = time.time()
-    new, _ = new_schedule(times, command, _folder(), now)
+    new, _ = new_schedule(asked, _checked_command(asked, request), _folder(), now)
     with scheduled(request.app.state.settings, reading=False) as book:
-        known = any(schedule.name == new.name for schedule in book.all())
+        is_there = any(schedule.name == new.name for schedule in book.all())
         try:
             kept = book.add(new, now=now)
         except UsageError as error:
             raise _taken(new.name, error) from error
         visit_of(request).subject = kept.name
         headers = {"Location": f"{router.prefix}/{kept.name}"}
-        return json_answer(_document(book, kept.name, 10), 200 if known else 201, headers)
+        return json_answer(_document(book, kept.name, 10), 200 if is_there else 201, headers)
 
 
-def _checked_command(fields: NewSchedule, request: Request) -> Checked:
-    from advisor.questions.values import parse_gpus
-    from advisor.runs.schedules import Checked
-    from advisor.runs.started_fields import scheduled_sweep
+def _checked_command(asked: ScheduleRequest, request: Request) -> Checked:
+    from advisor.runs.schedules import Checked, checked_sweep
+    from advisor.runs.started import sweep_words
 
-    given = [fields.sweep, fields.fit, fields.catalog_refresh]
-    if sum(part is not None for part in given) != 1:
+    parts = [asked.sweep, asked.fit, asked.catalog_refresh]
+    if sum(part is not None for part in parts) != 1:
         raise Problem(422, "invalid", "give exactly one of sweep, fit and catalog_refresh")
-    if fields.sweep is not None:
-        if fields.sweep.on_aws:
+    if asked.sweep is not None:
+        if asked.sweep.on_aws:
             require_spender(request)
-        return scheduled_sweep(fields.sweep.given(), allowed_by(request))
-    if fields.catalog_refresh is None:
-        return Checked(("fit",))
-    if fields.catalog_refresh.gpu is not None:
-        parse_gpus(fields.catalog_refresh.gpu)
-    return Checked(("catalog", "refresh", *fields.catalog_refresh.options()))
+        sweep = allowed_by(request).resolved(asked.sweep)
+        return checked_sweep(sweep_words(sweep), sweep)
+    if asked.catalog_refresh is not None:
+        return Checked(("catalog", "refresh", *words_of(asked.catalog_refresh)))
+    return Checked(("fit",))
 
 
 def _folder() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -13,94 +12,22 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import MeasuringError, UsageError
+from advisor.runs.questions import Allowed, NewSweep
 from advisor.runs.started import StartedSweep, sweep_of
 from advisor.service.access import Scope, needs, require_spender, visit_of
 from advisor.service.answers import json_answer
-from advisor.service.bodies import record_in_body
+from advisor.service.bodies import question_in_body
 from advisor.service.live_events import followed, taken_seat
-from advisor.service.openapi import described, problem, record_body, refusals
+from advisor.service.openapi import described, problem, question_body, refusals
 from advisor.service.problems import Problem, without_folders
 from advisor.service.stores import scheduled, stored
 
 if TYPE_CHECKING:
-    from advisor.runs.started import OtherSweep
-    from advisor.runs.started_fields import Allowed, RequestedSweep
+    from advisor.runs.started import OtherSweep, RequestedSweep
 
 # What plans and starts sweeps is loaded by the first request for one, not at the start.
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
 PLAN = "advisor.sweep-plan/1"
-_MOST_MINUTES = 10_080
-
-_Text = Annotated[str, msgspec.Meta(max_length=400, pattern=r"^[^\x00-\x1f\x7f]*$")]
-_Int = Annotated[int, msgspec.Meta(gt=0)]
-_Float = Annotated[float, msgspec.Meta(gt=0)]
-_Item = _Text | _Int | _Float
-# A text as on the command line ("0.5,1,2"), or a list ([0.5, 1, 2]).
-_Items = _Text | _Int | _Float | Annotated[list[_Item], msgspec.Meta(min_length=1, max_length=100)]
-_Data = Annotated[_Text, msgspec.Meta(description="A name of `advisor serve --allow-data`.")]
-_On = Annotated[_Text, msgspec.Meta(description="here, or aws: that spends money.")]
-
-
-class SweepFields(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What is to be measured, as `advisor sweep run` calls it: `networks`, `tasks`, `vcpus`,
-    `memory` and `disks`, or a `preset`."""
-
-    networks: _Items | None = None
-    tasks: _Items | None = None
-    vcpus: _Items | None = None
-    memory: _Items | None = None
-    disks: _Items | None = None
-    preset: _Text | None = None
-    accelerator: _Items | None = None
-    batch_sizes: _Items | None = None
-    cache: _Items | None = None
-    precision: _Text | None = None
-    data: _Data | None = None
-    decoder: _Text | None = None
-    rel_error: _Item | None = None
-    repeats: _Item | None = None
-    iterations: _Item | None = None
-    executor: _Text | None = None
-    retry_failed: bool | None = None
-    adaptive: bool | None = None
-    budget: _Text | None = None
-    target_throughput: _Item | None = None
-    usd_per_hour: _Item | None = None
-    instance: _Text | None = None
-    on: _On | None = None
-    region: _Items | None = None
-    market: _Text | None = None
-    hours: _Item | None = None
-    queue: _Item | None = None
-
-    @property
-    def on_aws(self) -> bool:
-        """Whether it spends money at a cloud."""
-        return (self.on or "").strip().lower() == "aws"
-
-    def given(self) -> dict[str, Any]:
-        """What was given, as the checks of the command read it."""
-        values = {name: getattr(self, name) for name in SweepFields.__struct_fields__}
-        given = {name: value for name, value in values.items() if value is not None}
-        regions = given.pop("region", None)
-        if isinstance(regions, str):
-            regions = regions.split(",")
-        return given | ({"regions": regions} if regions is not None else {})
-
-
-class NewSweep(SweepFields, kw_only=True):
-    """And how it is started: `dry_run` shows the plan; after `max_minutes` it is ended."""
-
-    dry_run: bool = False
-    max_minutes: Annotated[float, msgspec.Meta(gt=0, le=_MOST_MINUTES)] = 1440
-    fresh_since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-
-    def given(self) -> dict[str, Any]:
-        """With the time before which everything is measured again."""
-        since = {"fresh_since": self.fresh_since} if self.fresh_since else {}
-        return super().given() | since
-
-
 EXAMPLE = {
     "networks": ["googlenet"], "tasks": "inference", "vcpus": [0.5, 1, 2], "memory": "2GiB",
     "disks": "gp3", "accelerator": "emulated:T4",
@@ -130,14 +57,16 @@ def started_sweep(sweep_id: str, request: Request) -> StartedSweep:
 
 @router.post(
     "", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_STARTED,
-    openapi_extra=record_body(NewSweep, EXAMPLE),
+    openapi_extra=question_body(NewSweep, EXAMPLE),
 )  # fmt: skip
 async def start(request: Request) -> Response:
     """Start a sweep; it goes on whatever becomes of the service. `dry_run` shows its plan.
 
     One measures on this machine at a time: another one is a 409 that names it. On AWS (`on`) it
     needs a `budget` and a key of scope admin."""
-    return await run_in_threadpool(_start, await record_in_body(request, NewSweep), request)
+    question = await question_in_body(request, NewSweep)
+    fields = msgspec.json.decode(await request.body())
+    return await run_in_threadpool(_start, question, fields, request)
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("SweepJobs"))
@@ -209,32 +138,34 @@ async def events(
 
 def allowed_by(request: Request) -> Allowed:
     """What `advisor serve` lets clients name."""
-    from advisor.runs.started_fields import Allowed
-
     settings = request.app.state.settings
     return Allowed(data=settings.allowed_data, code=settings.allowed_code)
 
 
-def _start(fields: NewSweep, request: Request) -> Response:
-    from advisor.runs.cloud.request import dry_run, why_not
-    from advisor.runs.started import OtherSweep, start_sweep
-    from advisor.runs.started_fields import requested_sweep
+def _start(question: NewSweep, fields: Mapping[str, Any], request: Request) -> Response:
+    from advisor.runs.cloud.launches import dry_run, why_not
+    from advisor.runs.started import OtherSweep, requested_sweep, start_sweep
 
-    if fields.on_aws:
+    if question.on_aws:
         require_spender(request)
     try:
-        sweep = requested_sweep(fields.given(), allowed_by(request))
+        sweep = requested_sweep(question, allowed_by(request))
     except MeasuringError as error:
         raise Problem(422, "unmeasurable", error.message, hint=error.hint) from error
-    if fields.dry_run:
+    if question.dry_run:
         return json_answer(without_folders(_plan(sweep)))
-    if sweep.on_aws and (reason := why_not(dry_run(sweep.words))):
+    if question.on_aws and (reason := why_not(dry_run(sweep.words))):
         raise Problem(422, "cannot-launch", reason)
     settings = request.app.state.settings
+    # What describes the sweep; how it was started stands in other places.
+    described = {
+        name: value for name, value in fields.items()
+        if value is not None and name not in ("dry_run", "max_minutes")
+    }  # fmt: skip
     try:
         with scheduled(settings, reading=False) as book:
             started = start_sweep(
-                book, sweep, fields.given(), max_minutes=fields.max_minutes,
+                book, sweep, described, max_minutes=question.max_minutes,
                 database_url=settings.database_url,
             )  # fmt: skip
     except OtherSweep as error:
@@ -244,10 +175,10 @@ def _start(fields: NewSweep, request: Request) -> Response:
 
 
 def _plan(sweep: RequestedSweep) -> Mapping[str, Any]:
-    from advisor.runs.cloud.request import dry_run
+    from advisor.runs.cloud.launches import dry_run
     from advisor.runs.sweeps.status import trial_document
 
-    if sweep.on_aws:
+    if sweep.question.on_aws:
         return dry_run(sweep.words)
     return {"schema": PLAN, "trials": [trial_document(trial) for trial in sweep.trials]}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from advisor.cli.main import run
+from advisor.cli.questions import question_from
 from advisor.cli.sweep import run as sweep_run
+from advisor.runs.cloud.launches import launches
 from advisor.runs.cloud.plan import sweep_id
-from advisor.runs.cloud.request import cloud_options_from, split_cloud
-from advisor.runs.sweeps.request import options_from
+from advisor.runs.questions import SweepRun
 
 ON_AWS = (
     "--networks", "resnet50", "--tasks", "training", "--vcpus", "1", "--memory", "4GiB", "--disks",
@@ -22,10 +23,9 @@ def named(monkeypatch, due, *more):
     """The id of the sweep that a container starts which was due then."""
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", due)
     context = sweep_run.make_context("advisor sweep run", [*ON_AWS, *more])
-    answers, cloud = split_cloud(context.params)
-    elsewhere = {**answers, "accelerator": "cuda"}
-    (asked,) = cloud_options_from(answers, cloud, options_from(elsewhere))
-    return sweep_id(asked)
+    since = context.params["fresh_since"]
+    (launch,) = launches(question_from(SweepRun, context.params), since)
+    return sweep_id(launch)
 
 
 @pytest.mark.parametrize("more", [(), ("--sweep-id", "weekly")])

@@ -59,7 +59,7 @@ def document(ask, *arguments):
 def test_a_question_gives_a_report_on_stdout(ask):
     code, out, err = ask("report", *QUESTION, *DAY)
     assert (code, err) == (0, "")
-    assert out.startswith("# Instance sizing report: googlenet inference")
+    assert out.startswith("# googlenet inference")
     assert ask("report", *QUESTION, *DAY)[1] == out
 
 
@@ -108,7 +108,7 @@ def test_a_saved_answer_and_a_saved_report_can_be_told_again(ask, tmp_path):
     report.write_text(json.dumps(found))
     code, out, _ = ask("report", "--from", str(report), "--format", "json")
     assert (code, json.loads(out)) == (0, found)
-    assert ask("report", "--from", str(report), "--language", "ZH-cn")[1].startswith("# 实例")
+    assert "*实例选型报告" in ask("report", "--from", str(report), "--language", "ZH-cn")[1]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_missing_package_is_told_before_the_work(ask, monkeypatch, tmp_path, n
     )
     code, _, err = ask("report", *QUESTION, "--out", str(tmp_path / f"a.{name}"))
     assert code == 2
-    assert f"need {package}: pip install 'instance-sizing-advisor[report]'" in err
+    assert f"need {package}; pip install 'instance-sizing-advisor[report]'" in err
 
 
 def test_an_old_report_stays_where_the_new_one_fails(ask, tmp_path, monkeypatch):

@@ -113,13 +113,13 @@ def test_the_small_preset_covers_what_a_model_needs():
 
 
 def test_a_disk_path_where_nothing_is_mounted_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr("advisor.runs.sweeps.request._is_on_root_disk", lambda _folder: True)
+    monkeypatch.setattr("advisor.runs.fields._is_on_root_disk", lambda _folder: True)
     with pytest.raises(UsageError, match=r"nothing is mounted there; .*unlimited=/ where"):
         ask("plan", *GRID, "--disk-path", f"unlimited={tmp_path}")
 
 
 def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(monkeypatch, tmp_path):
-    monkeypatch.setattr("advisor.runs.sweeps.request._is_on_root_disk", lambda _folder: False)
+    monkeypatch.setattr("advisor.runs.fields._is_on_root_disk", lambda _folder: False)
     asked = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
     command = ("plan", *GRID, "--disk-path", f"unlimited={tmp_path}", "-o", "json", *asked)
     plain, special = (
@@ -197,14 +197,14 @@ def test_failed_trials_are_stored_told_and_measured_again_when_asked(images, mea
         (("plan", *GRID, "--disks", "gp33"), "did you mean gp3.*slow=20MiB/s"),
         (("plan", *GRID, "--accelerator", "tpu"), "known: cuda, .*cpu, emulated"),
         (("plan", *GRID, "--tasks", "inference", "--accelerator", "emulated:T44"), "unknown GPU"),
-        (("plan", *GRID, "--batch-sizes", "1.5"), "whole numbers"),
+        (("plan", *GRID, "--batch-sizes", "1.5"), "a whole number"),
         (("plan", *GRID, "--accelerator", "cpu:T4"), "no accelerator 'cpu:T4'"),
         (("plan", *GRID, "--cache", "hot"), "cache state"),
         (("plan", *GRID, "--data", "/no/such/folder"), "no folder"),
         (("plan", *GRID, "--rel-error", "200%"), "as 2% or 0.02"),
         (("plan", *GRID, "--rel-error", "narrow"), "--rel-error must be a number above 0"),
         (("plan", *GRID, "--repeats", "0"), "--repeats must be a number above 0"),
-        (("plan", *GRID, "--iterations", "1.5"), "--iterations takes whole numbers"),
+        (("plan", *GRID, "--iterations", "1.5"), "--iterations must be a whole number"),
         (("plan", *GRID, "--disk-path", "gp3"), "write it like gp3=/mnt/gp3"),
         (("plan", *GRID, "--disk-path", "gp3=/no/such"), "mount the disk first"),
         (("plan", *GRID, "--disk-path", "gp3=/"), "no --disks gp3"),

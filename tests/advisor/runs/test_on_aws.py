@@ -8,13 +8,15 @@ import boto3
 import pytest
 
 from advisor.cli.main import run as advisor
+from advisor.cli.questions import question_from
 from advisor.cli.schedule import checked_command
 from advisor.cli.sweep import run as sweep_run
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
+from advisor.runs.cloud.launches import launches
 from advisor.runs.cloud.plan import sweep_id
-from advisor.runs.cloud.request import fleet_asked, split_cloud
 from advisor.runs.due import spent_usd
 from advisor.runs.executor import execute
+from advisor.runs.questions import SweepRun
 from advisor.runs.refit import after_sweep
 from advisor.runs.schedules import ADVISOR, started_as
 from advisor.runs.store.records import NewRun, NewSchedule, RunState
@@ -55,8 +57,9 @@ def occurrence(due):
 
 def id_of(due):
     context = sweep_run.make_context("run", occurrence(due)[2:])
-    (asked,) = fleet_asked(*split_cloud(context.params))
-    return sweep_id(asked)
+    since = context.params["fresh_since"]
+    (launch,) = launches(question_from(SweepRun, context.params), since)
+    return sweep_id(launch)
 
 
 def row(began):

@@ -11,19 +11,21 @@ import time
 import pytest
 
 from advisor.errors import UsageError
+from advisor.questions.reading import from_values
 from advisor.runs import executor, started
 from advisor.runs.executor import execute
+from advisor.runs.questions import Allowed, NewSweep
 from advisor.runs.started import (
     OtherSweep,
     SweepState,
     command_of,
+    requested_sweep,
     start_sweep,
     started_sweeps,
     stop_sweep,
     sweep_document,
     sweep_of,
 )  # fmt: skip
-from advisor.runs.started_fields import Allowed, requested_sweep
 from advisor.runs.store.records import Ending, RunState
 from advisor.runs.store.schedules import ScheduleBook
 from sweeps.trial.ownership import this_process
@@ -66,7 +68,7 @@ def processes(monkeypatch):
 
 
 def sweep(**changes):
-    return requested_sweep({**GRID, **changes}, Allowed())
+    return requested_sweep(from_values(NewSweep, {**GRID, **changes}), Allowed())
 
 
 def state_of(book, one):

@@ -67,7 +67,8 @@ def started(client, **changes):
 def begun(book, sweep_id):
     """Taken in hand by a process: its number, its owner, and its lock."""
     number, owner = sweep_of(book, sweep_id).run.number, this_process()
-    return number, owner, book.runs.begin(number, owner, log=book.runs.one(number).log, now=1.0)
+    lock = book.runs.begin(number, owner, log=book.runs.numbered(number).log, now=1.0)
+    return number, owner, lock
 
 
 def ended(book, sweep_id):
@@ -94,6 +95,15 @@ def test_a_started_sweep_is_where_its_location_says(client):
     assert shown.json()["state"] == "starting"
     conforms(answer.json(), "sweep-job")
     conforms(shown.json(), "sweep-job")
+
+
+def test_a_sweep_that_measures_anew_is_started_as_it_was_asked(client, book):
+    answer = started(client, fresh_since="2026-11-21T03:00:00+01:00", max_minutes=5)
+    asked = {**GRID, "fresh_since": "2026-11-21T03:00:00+01:00"}
+    assert (answer.json()["asked"], answer.json()["max_minutes"]) == (asked, 5)
+    assert "--fresh-since=2026-11-21T02:00:00+00:00" in sweep_of(book, answer.json()["id"]).words
+    refused = client.post("/v1/sweeps", json={**GRID, "fresh_since": "yesterday"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "fresh_since")
 
 
 def test_its_status_and_trials_are_the_commands(client):
@@ -127,7 +137,7 @@ def test_a_second_sweep_is_a_conflict_that_names_the_first(client, book):
         ({"networks": "x.py:build"}, "allow-code"),
         ({"data": "/etc"}, "allow-data"),
         ({"max_minutes": 0}, "max_minutes"),
-        ({"batch_sizes": "0"}, "batch-sizes"),
+        ({"batch_sizes": "0"}, "batch_sizes must be"),
     ],
 )
 def test_bad_input_is_refused_at_once_by_name(client, changes, said):

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from advisor.render.sizing.markdown import MOST_CHARACTERS, report_markdown
-from advisor.render.sizing.markdown_cells import md_code, md_table, md_text
+from advisor.render.markdown import md_block, md_table, md_text
+from advisor.render.sizing.formats import MOST_CHARACTERS, report_markdown
 from tests.advisor.render.sizing.hostile import HOSTILE, with_name
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report
 from tests.alike import assert_golden_text
@@ -76,11 +76,12 @@ def test_a_text_stays_what_it_is_once_it_is_shown(text):
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
-def test_code_ends_where_it_began(text):
-    shown = md_code(text)
+def test_a_command_ends_where_it_began(text):
+    shown = md_block(text)
     fence = re.match(r"`*", shown).group()
-    assert not text.strip() or (fence and shown.endswith(fence))
-    assert text.strip("` ") == "" or fence not in shown[len(fence) : -len(fence)]
+    assert shown.startswith(f"{fence}\n")
+    assert shown.endswith(f"\n{fence}")
+    assert fence not in shown[len(fence) : -len(fence)]
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4))

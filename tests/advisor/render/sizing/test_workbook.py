@@ -11,7 +11,7 @@ import openpyxl
 import pytest
 
 from advisor.render.i18n.catalogue import workbook_texts
-from advisor.render.sizing.workbook.writing import report_workbook, sheets_of
+from advisor.render.sizing.workbook import report_workbook, sheets_of
 from tests.advisor.render.sizing.reports import golden_report
 
 HOSTILE = (

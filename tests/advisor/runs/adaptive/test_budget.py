@@ -24,7 +24,7 @@ def test_trials_and_times_are_understood(text, expected):
 
 @pytest.mark.parametrize("text", ["5USD", "$5", "5 usd"])
 def test_money_buys_hours_of_the_host(text):
-    budget = parse_budget(text, usd_per_hour=0.5)
+    budget = parse_budget(text).priced(0.5)
     assert budget.seconds_left(3600) == pytest.approx(9 * 3600)
 
 
@@ -33,7 +33,7 @@ def test_money_buys_hours_of_the_host(text):
 )
 def test_what_is_no_budget_is_refused_with_the_way_to_write_one(text):
     with pytest.raises(UsageError):
-        parse_budget(text, usd_per_hour=1.0)
+        parse_budget(text)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,10 @@ def test_what_ended_it_is_told_as_it_is_written(budget, said):
     assert budget.ending == f"the budget of {said}"
 
 
-def test_money_needs_a_price():
-    with pytest.raises(UsageError, match="--usd-per-hour"):
-        parse_budget("5USD")
+@pytest.mark.parametrize("text", ["30trials", "5.1234567USD", "90min", "7s", "0.1h"])
+def test_a_budget_is_written_as_it_is_read(text):
+    budget = parse_budget(text)
+    assert parse_budget(budget.text) == budget
 
 
 @given(st.integers(0, 50), st.floats(0, 1e5), st.floats(0.1, 1e4), st.floats(1, 1e5))

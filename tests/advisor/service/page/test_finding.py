@@ -26,8 +26,16 @@ def test_the_answer_says_what_it_stands_on_and_what_binds(page):
     assert "medium risk (2 of 4)" in text
     assert "Bound by: decoding on vCPUs" in text
     assert "a month (730 h)" in text
-    assert "(90 % confidence)" in text
+    assert "(confidence 0.9)" in text
     assert "list price of 2026-07-20" in text
+
+
+def test_what_other_settings_bring_is_told_as_the_api_tells_it(page, client):
+    settings = client.get("/v1/recommend" + QUESTION[1:]).json()["other_settings"]
+    text = page(QUESTION).text
+    assert settings
+    for setting in settings:
+        assert f"{setting['change']} {setting['gain']:.2f} (" in text
 
 
 def test_each_rejected_type_has_its_reason(page, client):

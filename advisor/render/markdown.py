@@ -1,0 +1,109 @@
+"""Blocks as Markdown that says what a text says, whatever stands in it.
+
+Where it is pasted (GitHub, GitLab), a name may also call people (@team), point at issues (#12), set
+formulas ($x$) or hold HTML: all of that is shown, and none of it done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from advisor.render.content import (
+    Block,
+    Chart,
+    Command,
+    Facts,
+    Items,
+    Leaf,
+    Page,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+)
+
+_MEANS_SOMETHING = re.compile(r"([\\`*_\[\]<>|~$])")
+# A reference, or a character by its number, like &copy;.
+_ENTITY = re.compile(r"&(?=#|\w)")
+# A comment between them is seen by nobody, and keeps them apart: backslashes do not.
+_CALLS = re.compile(r"([@#!])(?=\w)")
+_APART = "<!-- -->"
+
+
+def page_markdown(page: Page) -> str:
+    """The whole text."""
+    head = [f"# {md_text(page.title)}", f"*{md_text(page.kicker)}*"]
+    return "\n\n".join([*head, *_rendered(page.blocks)]) + "\n"
+
+
+def _rendered(blocks: Sequence[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Section):
+            yield f"## {md_text(block.title)}"
+            yield from _rendered(block.blocks)
+        elif isinstance(block, Part):
+            yield from _part(md_text(block.title), list(_rendered(block.blocks)), block.detail)
+        else:
+            yield from filter(None, [_leaf(block)])
+
+
+def _part(title: str, content: Sequence[str], detail: bool) -> Iterator[str]:
+    if content and detail:
+        inside = "\n\n".join(content)
+        yield f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
+    elif content:
+        yield from (f"### {title}", *content)
+
+
+def _leaf(block: Leaf) -> str:
+    match block:
+        case Paragraph(text, kind):
+            return f"**{md_text(text)}**" if kind == "answer" else md_text(text)
+        case Items(texts):
+            return "\n".join(f"- {md_text(text)}" for text in texts)
+        case Facts(pairs):
+            return "\n".join(f"- {md_text(name)}: {md_text(text)}" for name, text in pairs)
+        case Command(text):
+            return md_block(text, "sh")
+        case Chart(table=table):
+            return _table(table) if table else ""
+        case Table():
+            return _table(block)
+
+
+def _table(table: Table) -> str:
+    rows = []
+    for record in table.records:
+        first, *others = [
+            column.text(record) if column.look.is_number else md_text(column.text(record))
+            for column in table.columns
+        ]
+        rows.append([f"**{first}**" if table.chosen(record) else first, *others])
+    if table.total:
+        rows.append([f"**{text}**" if text else "" for text in table.total])
+    right = [at for at, column in enumerate(table.columns) if column.look.is_number]
+    return md_table([column.heading for column in table.columns], rows, right)
+
+
+def md_text(value: object) -> str:
+    """A text as itself, in a paragraph, a heading or a cell of a table."""
+    text = " ".join(str(value).split())
+    text = _MEANS_SOMETHING.sub(r"\\\1", text)
+    text = _ENTITY.sub("&amp;", text)
+    return _CALLS.sub(rf"\1{_APART}", text)
+
+
+def md_block(text: str, language: str = "") -> str:
+    """Lines as they are, to be copied."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def md_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """A table; cells are Markdown already. Columns `right` hold numbers."""
+    numbers = set(right)
+    rule = ["--:" if at in numbers else "---" for at in range(len(head))]
+    lines = ([md_text(name) for name in head], rule, *rows)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -1,1 +1,0 @@
-"""`advisor.report/1` as a workbook with live numbers: XLSX."""

@@ -1,0 +1,254 @@
+"""What sweeps have left on AWS: found by its tags alone, and removed in an order that works.
+
+No file and no database is asked. Spot requests go first (a persistent one would launch again), then
+instances; once those have ended, what they held: volumes, network interfaces, security groups,
+keys, launch templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from advisor.errors import AdvisorError, CloudError
+from infra.aws import tags
+from infra.aws.asking import Aws
+from infra.aws.errors import Refused
+from infra.aws.permissions import reaping_refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Managed:
+    """One thing with our tags. `expires_at` None: the tag is missing, or is no time of ours; such
+    a thing is told, and never removed."""
+
+    kind: str
+    id: str
+    region: str
+    sweep_id: str
+    owner: str
+    expires_at: datetime | None
+    state: str = ""
+    detail: str = ""
+
+    def is_expired(self, now: datetime) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= now
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How EC2 lists one kind of thing: the operation, where its rows are, and their fields.
+
+    Rows in a state of `gone` are only remembered by EC2, and cost nothing.
+    """
+
+    name: str
+    operation: str
+    rows: str
+    id_field: str
+    state_field: str = ""
+    detail_field: str = ""
+    gone: frozenset[str] = frozenset()
+
+
+KINDS = (
+    Kind(
+        "spot-request", "describe_spot_instance_requests", "SpotInstanceRequests",
+        "SpotInstanceRequestId", "State", "Type", frozenset({"cancelled", "closed", "failed"}),
+    ),
+    Kind(
+        "instance", "describe_instances", "Reservations", "InstanceId", "State", "InstanceType",
+        frozenset({"terminated"}),
+    ),
+    Kind(
+        "volume", "describe_volumes", "Volumes", "VolumeId", "State", "VolumeType",
+        frozenset({"deleting", "deleted"}),
+    ),
+    Kind(
+        "network-interface", "describe_network_interfaces", "NetworkInterfaces",
+        "NetworkInterfaceId", "Status", "Description",
+    ),
+    Kind(
+        "security-group", "describe_security_groups", "SecurityGroups", "GroupId", "", "GroupName"
+    ),
+    Kind("key-pair", "describe_key_pairs", "KeyPairs", "KeyName", "", "KeyPairId"),
+    Kind(
+        "launch-template", "describe_launch_templates", "LaunchTemplates", "LaunchTemplateId", "",
+        "LaunchTemplateName",
+    ),
+)  # fmt: skip
+
+
+def managed_of(aws: Aws, kind: Kind, region: str, *, owner: str | None) -> Iterator[Managed]:
+    """The things of one kind that still exist; of one owner, where one is named.
+
+    The filter is EC2's, and each row is looked at again: what is removed hangs on it.
+    """
+    filters = tags.managed_filters(owner=owner)
+    for row in aws.pages(region, kind.operation, kind.rows, Filters=filters):
+        for entry in row["Instances"] if kind.rows == "Reservations" else (row,):
+            result = _managed(kind, entry, region)
+            if result and result.state not in kind.gone and owner in (None, result.owner):
+                yield result
+
+
+def enabled_regions(aws: Aws, home: str) -> list[str]:
+    """The regions that the account may use; `CloudError` where that is refused."""
+    try:
+        answer = aws.ask(home, "describe_regions")
+    except Refused as refused:
+        raise CloudError(
+            "{reason}", hint="or name the regions with --region", reason=reaping_refusal(refused)
+        ) from refused
+    return sorted(entry["RegionName"] for entry in answer["Regions"])
+
+
+def _managed(kind: Kind, row: Mapping[str, Any], region: str) -> Managed | None:
+    # Network interfaces alone have another name for theirs.
+    worn = tags.tags_from(row.get("Tags") or row.get("TagSet"))
+    if worn.get(tags.MANAGED) != "true":
+        return None
+    state = row.get(kind.state_field, "")
+    return Managed(
+        kind=kind.name,
+        id=row[kind.id_field],
+        region=region,
+        sweep_id=worn.get(tags.SWEEP_ID, ""),
+        owner=worn.get(tags.OWNER, ""),
+        expires_at=tags.time_from(worn.get(tags.EXPIRES_AT, "")),
+        state=state["Name"] if isinstance(state, Mapping) else state,
+        detail=row.get(kind.detail_field, ""),
+    )
+
+
+PATIENCE = timedelta(minutes=5)  # a GPU instance takes minutes to end, and its volumes a little
+POLL_SECONDS = 5.0
+_AT_ONCE = 50
+# Kind -> operation, and its parameter: a list of ids, or one id.
+_BY_LISTS = {
+    "spot-request": ("cancel_spot_instance_requests", "SpotInstanceRequestIds"),
+    "instance": ("terminate_instances", "InstanceIds"),
+}
+_SINGLY = {
+    "volume": ("delete_volume", "VolumeId"),
+    "network-interface": ("delete_network_interface", "NetworkInterfaceId"),
+    "security-group": ("delete_security_group", "GroupId"),
+    "key-pair": ("delete_key_pair", "KeyName"),
+    "launch-template": ("delete_launch_template", "LaunchTemplateId"),
+}
+# Held by something that may just be ending ("InvalidParameterValue": an interface in use).
+_HELD = frozenset(
+    {
+        "VolumeInUse", "DependencyViolation", "InvalidParameterValue",
+        "InvalidNetworkInterface.InUse", "InvalidGroup.InUse", "IncorrectState",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """A thing that is still there, and why."""
+
+    thing: Managed
+    reason: str
+
+
+def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
+    """Remove these things of one region; returns those that are still there.
+
+    What one of them is refused for hinders no other one, and raises nothing.
+    """
+    left: list[Remaining] = []
+    for kind in _BY_LISTS:
+        left += _remove_lists(aws, [managed for managed in expired if managed.kind == kind])
+    refused = {remaining.thing.id for remaining in left}
+    ending = [
+        managed for managed in expired if managed.kind == "instance" and managed.id not in refused
+    ]
+    deadline = aws.clock.now() + (PATIENCE if ending else timedelta())
+    left += _wait_for(aws, ending, deadline)
+    for kind in _SINGLY:
+        for managed in expired:
+            if managed.kind == kind:
+                left += _remove_held(aws, managed, deadline)
+    return left
+
+
+def _remove_lists(aws: Aws, things: Sequence[Managed]) -> list[Remaining]:
+    """EC2 takes these by lists, and refuses a whole list for one of it."""
+    left: list[Remaining] = []
+    for start in range(0, len(things), _AT_ONCE):
+        part = things[start : start + _AT_ONCE]
+        if _refusal(aws, part) is None:
+            continue
+        for entry in part:
+            refused = _refusal(aws, [entry])
+            left += [Remaining(entry, reaping_refusal(refused))] if refused else []
+    return left
+
+
+def _refusal(aws: Aws, things: Sequence[Managed]) -> AdvisorError | None:
+    """Send the request; why these were not removed by it. One that is gone is removed."""
+    kind, region = things[0].kind, things[0].region
+    operation, parameter = (_BY_LISTS | _SINGLY)[kind]
+    wanted: Any = [thing.id for thing in things] if kind in _BY_LISTS else things[0].id
+    try:
+        aws.ask(region, operation, **{parameter: wanted})
+    except AdvisorError as error:
+        return None if len(things) == 1 and _is_gone(error) else error
+    return None
+
+
+def _is_gone(error: AdvisorError) -> bool:
+    """`InvalidVolume.NotFound`, `InvalidLaunchTemplateId.NotFoundException`, ..: somebody was
+    faster, or the answer to our own first request got lost."""
+    return isinstance(error, Refused) and ".NotFound" in error.code
+
+
+def _wait_for(aws: Aws, ending: Sequence[Managed], deadline: datetime) -> list[Remaining]:
+    """Until these instances have ended; those that have not are told."""
+    left = {managed.id: managed for managed in ending}
+    while left:
+        states = _states(aws, list(left.values()))
+        left = {name: entry for name, entry in left.items() if states[name] != "terminated"}
+        if not left or aws.clock.now() >= deadline:
+            break
+        aws.clock.sleep(POLL_SECONDS)
+    return [
+        Remaining(entry, f"was told to end, and is {states[name]}; the next pass looks again")
+        for name, entry in left.items()
+    ]
+
+
+def _states(aws: Aws, things: Sequence[Managed]) -> dict[str, str]:
+    """The state of each instance by id; one that EC2 has forgotten has ended."""
+    states: dict[str, str] = {}
+    for start in range(0, len(things), _AT_ONCE):
+        part = things[start : start + _AT_ONCE]
+        names = [entry.id for entry in part]
+        # A filter passes over an id that is gone; `InstanceIds` would refuse the whole list.
+        filters = [{"Name": "instance-id", "Values": names}]
+        try:
+            rows = list(
+                aws.pages(part[0].region, "describe_instances", "Reservations", Filters=filters)
+            )
+        except AdvisorError as error:
+            states |= dict.fromkeys(names, f"in an unknown state ({error})")
+            continue
+        states |= dict.fromkeys(names, "terminated")
+        states |= {entry["InstanceId"]: entry["State"]["Name"] for row in rows
+                   for entry in row["Instances"]}  # fmt: skip
+    return states
+
+
+def _remove_held(aws: Aws, managed: Managed, deadline: datetime) -> list[Remaining]:
+    """Remove it; again as long as what holds it may be ending."""
+    while refused := _refusal(aws, [managed]):
+        is_held = isinstance(refused, Refused) and refused.code in _HELD
+        if not is_held or aws.clock.now() >= deadline:
+            return [Remaining(managed, reaping_refusal(refused))]
+        aws.clock.sleep(POLL_SECONDS)
+    return []
