@@ -104,7 +104,8 @@ def totals_sentence(totals: Record, t: Texts) -> str:
 def borderline_sentence(call: Record, target: float | None, t: Texts) -> str:
     """What a trial would settle."""
     chance, saved = call["probability"], call["saves_usd_per_month"]
-    kind, of_run = "nearest_may_reach" if saved is None else call["kind"], call["saves_usd_per_run"]
+    kind = "nearest_may_reach" if saved is None else call["kind"]
+    of_run = call.get("saves_usd_per_run")  # documents of before have none
     if kind == "cheaper_may_reach" and of_run is not None:
         kind = "cheaper_run_may_reach"
     return t(
