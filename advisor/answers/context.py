@@ -27,7 +27,7 @@ class Context(NamedTuple):
 
     catalog: Catalog
     model: PerformanceModel
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
 
     def request(self, question: WorkloadQuestion) -> Request:
         """The engine's request; `UsageError` names the field that is wrong and a hint."""
@@ -82,8 +82,10 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
 
 
 def _anchored(context: Context, question: WorkloadQuestion, files: tuple[Path, ...]) -> Anchored:
-    from advisor.answers.anchoring import anchored_model
-    from advisor.answers.asked_anchors import Asked  # few have measured
+    from advisor.answers.anchoring import (
+        Asked,  # few have measured
+        anchored_model,
+    )
 
     asked = Asked(network=question.model, task=question.task, precision=question.precision)
     return anchored_model(context.model, context.catalog, asked, files)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.answers.networks import (
+from advisor.answers.listing import (
     Listed,
     families_of,
     gpus_measured,

@@ -10,9 +10,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.answers.context import Context
-from advisor.answers.gpus import gpus_document_of
-from advisor.answers.listing import page_of, query_of, shown_type
-from advisor.answers.networks import listed_networks, networks_document
+from advisor.answers.listing import (
+    gpus_document_of,
+    listed_networks,
+    networks_document,
+    page_of,
+    query_of,
+    shown_type,
+)
 from advisor.errors import UsageError
 from advisor.questions.fields import client_text
 from advisor.questions.models import Gpus, InstanceDetails, Networks, Offers
