@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
 from advisor.files import write_whole
 from advisor.places import own_fingerprint_path
 from sweeps.machine.environment import cpu_model
@@ -66,7 +66,7 @@ def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
             "cannot write to '{folder}' ({strerror})",
             folder=folder,
             strerror=error.strerror,
-            hint="--disk needs a folder for a file that is removed again",
+            hint="--disk takes a folder that can be written: a file is made there for a moment",
         ) from error
     return folder
 
@@ -80,11 +80,19 @@ def nothing_measured(document: Mapping[str, Any]) -> str | None:
 
 
 def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
-    """Keep a whole probe for the trials that will be measured here; whether it was one."""
+    """Keep a whole probe for the trials that will be measured here; whether it was one. `DataError`
+    where it cannot be written."""
     if set(parts) != set(PARTS):
         return False
     place = own_fingerprint_path()
-    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            "cannot make the folder '{folder}': {reason}",
+            folder=place.parent,
+            reason=error.strerror,
+        ) from error
     write_whole(place, json.dumps(fingerprint(document)) + "\n")
     return True
 
