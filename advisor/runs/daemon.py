@@ -150,7 +150,9 @@ class Daemon:
             self._leads_since = self._clock()
             self._say("this daemon serves the schedules")
         elif not self._waits_for_lock:
-            self._say("another daemon serves the schedules; this one waits until it ends")
+            leader = self._book.daemon.current()
+            who = f" on {leader.host} (process {leader.pid})" if leader else ""
+            self._say(f"another daemon{who} serves the schedules; this one waits until it ends")
         self._waits_for_lock = self._lock is None
         return self._lock is not None
 

@@ -83,10 +83,14 @@ def _taken_steps(
     for row in rows:
         if not row.trial.on_gpu:
             continue
-        one = observed(row, "", lambda name: sheet_of(name, sheets))
-        reason = _why_not(one, table) if isinstance(one, Observation) else one.reason
-        if isinstance(one, Observation) and not reason:
-            steps.append(one)
+        observation = observed(row, "", lambda name: sheet_of(name, sheets))
+        reason = (
+            _why_not(observation, table)
+            if isinstance(observation, Observation)
+            else observation.reason
+        )
+        if isinstance(observation, Observation) and not reason:
+            steps.append(observation)
         else:
             left_out[reason] += 1
     kept = [row.environment.get("fingerprint") for row in rows if row.trial.on_gpu]
@@ -94,17 +98,17 @@ def _taken_steps(
     return taken_steps(steps, layers, shipped.step_times, table, left_out)
 
 
-def _why_not(one: Observation, table: NetworkTable) -> str:
+def _why_not(observation: Observation, table: NetworkTable) -> str:
     """Why an observation tells nothing; empty where it does."""
     from models.performance.anchoring.plausible import fastest_seconds
 
-    workload = one.workload
+    workload = observation.workload
     try:
         operations = table.of(workload).kernels[workload.task]
     except (UsageError, KeyError):
         return f"what {workload.network} computes is not known to the model"
-    least = fastest_seconds(operations, workload.precision, one.gpu, workload.batch_size)
-    return "it is faster than its GPU can compute" if one.seconds < least else ""
+    least = fastest_seconds(operations, workload.precision, observation.gpu, workload.batch_size)
+    return "it is faster than its GPU can compute" if observation.seconds < least else ""
 
 
 def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[ProbedLayer]:
@@ -112,14 +116,14 @@ def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[
     from models.performance.gpu_observations import layers_of
 
     probes = {
-        (one.get("probed_at"), names[0]): one
-        for one in fingerprints
-        if isinstance(one, dict) and isinstance(names := one.get("gpus"), list) and names
+        (probe.get("probed_at"), names[0]): probe
+        for probe in fingerprints
+        if isinstance(probe, dict) and isinstance(names := probe.get("gpus"), list) and names
         if isinstance(names[0], str)
     }
-    for (_, name), one in sorted(probes.items(), key=str):
+    for (_, name), probe in sorted(probes.items(), key=str):
         with suppress(UsageError):
-            yield from layers_of(one, sheet_of(name, sheets))
+            yield from layers_of(probe, sheet_of(name, sheets))
 
 
 def _measurement(path: Path, number: int, line: str) -> Measurement:

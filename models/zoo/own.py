@@ -168,14 +168,17 @@ def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
     place, _, name = reference.partition(".py:")
     place = place if place.endswith(".py") else f"{place}.py"
     path = Path(place).expanduser().resolve()
-    if not path.is_file():
+    try:
+        content = path.read_bytes()
+    except OSError as error:
         raise UsageError(
-            "there is no file {place}",
+            "there is no file {place} that can be read",
+            field="model",
             hint="name one as --model path/to/file.py:build",
             place=place,
-        )
+        ) from error
     imports = TheirImports.of((path.parent, (root or Path.cwd()).resolve()))
-    fingerprint = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    fingerprint = hashlib.sha256(content).hexdigest()[:12]
     module = _load(path, reference, fingerprint, imports)
     function = getattr(module, name or "build", None)
     if not callable(function):

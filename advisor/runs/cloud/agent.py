@@ -198,11 +198,11 @@ class Sending:
 def _signature(database: str) -> object:
     """What changes with every row of a SQLite file (its log grows, or is folded into it)."""
     main = Path(database.removeprefix("sqlite:///"))
-    found = []
+    states = []
     for path in (main, main.with_name(f"{main.name}-wal")):
         try:
             state = path.stat()
         except OSError:
             continue
-        found.append((state.st_mtime_ns, state.st_size))
-    return tuple(found)
+        states.append((state.st_mtime_ns, state.st_size))
+    return tuple(states)

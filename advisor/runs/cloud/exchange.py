@@ -112,10 +112,10 @@ def guest_states(result_bucket: ResultBucket) -> list[GuestState]:
 
 def _state(content: bytes) -> GuestState | None:
     try:
-        told = json.loads(content)
+        state = json.loads(content)
         return GuestState(
-            instance_id=str(told["instance_id"]), phase=Phase(told["phase"]), at=str(told["at"]),
-            end=End(told["end"]), exit_code=told["exit_code"], said=str(told["said"]),
+            instance_id=str(state["instance_id"]), phase=Phase(state["phase"]), at=str(state["at"]),
+            end=End(state["end"]), exit_code=state["exit_code"], said=str(state["said"]),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError):
         return None

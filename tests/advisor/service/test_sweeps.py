@@ -106,6 +106,12 @@ def test_a_sweep_that_measures_anew_is_started_as_it_was_asked(client, book):
     assert (refused.status_code, refused.json()["field"]) == (422, "fresh_since")
 
 
+@pytest.mark.parametrize("field", ["vcpus", "repeats", "usd_per_hour", "disks", "instance"])
+def test_a_number_that_nothing_can_hold_is_refused_by_its_field(client, field):
+    refused = client.post("/v1/sweeps", json={**GRID, field: 10**400})
+    assert (refused.status_code, refused.json()["field"]) == (422, field)
+
+
 def test_its_status_and_trials_are_the_commands(client):
     path = started(client).headers["location"]
     status, commands = client.get(path).json()["status"], told("status", *FLAGS)
