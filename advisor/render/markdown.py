@@ -33,7 +33,7 @@ _APART = "<!-- -->"
 
 def page_markdown(page: Page) -> str:
     """The whole text."""
-    head = [f"# {md_text(page.title)}", f"*{md_text(page.kicker)}*"]
+    head = [f"# {md_text(page.title)}", *([f"*{md_text(page.kicker)}*"] if page.kicker else [])]
     return "\n\n".join([*head, *_rendered(page.blocks)]) + "\n"
 
 
@@ -49,10 +49,10 @@ def _rendered(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def _part(title: str, content: Sequence[str], detail: bool) -> Iterator[str]:
-    if content and detail:
-        inside = "\n\n".join(content)
+    inside = "\n\n".join(content)
+    if inside and detail:
         yield f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
-    elif content:
+    elif inside or not detail:
         yield from (f"### {title}", *content)
 
 

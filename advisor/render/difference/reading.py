@@ -131,10 +131,10 @@ def measured(workload: Workload) -> dict[str, float] | None:
     return {row["trial_id"]: row["samples_per_second"] for row in rows}
 
 
-def names_every_rejected(workload: Workload) -> bool:
-    """Whether the document names all rejected types, not the nearest alone."""
+def not_named(workload: Workload) -> int:
+    """How many rejected types the document does not name: it may name the nearest alone."""
     document = workload.recommendation
-    return len(document["rejected"]) >= int(document["catalog"]["offers_rejected"])
+    return max(0, int(document["catalog"]["offers_rejected"]) - len(document["rejected"]))
 
 
 def rejections(workload: Workload) -> dict[str, Document]:

@@ -15,7 +15,7 @@ from advisor.render.difference.reading import (
     differ,
     key_of,
     measured,
-    names_every_rejected,
+    not_named,
     prices,
     rates,
     rejections,
@@ -102,8 +102,8 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
     before, after = rejections(old), rejections(new)
     came, went = coming_and_going(before, after)
     # A document may name the nearest rejected types alone: what it leaves out may be rejected too.
-    came = came if names_every_rejected(old) else []
-    went = went if names_every_rejected(new) else []
+    came = [] if not_named(old) else came
+    went = [] if not_named(new) else went
     both = [name for name in after if name in before]
     return {
         "came": [{"instance_type": name, "reason": after[name]["reason"]} for name in came],
@@ -113,6 +113,7 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
             for name in both
             if before[name]["reason"] != after[name]["reason"]
         ],
+        "not_named": {"old": not_named(old), "new": not_named(new)},
     }
 
 
@@ -140,7 +141,7 @@ def _is_change(rows: Mapping[str, Any]) -> bool:
     return (
         rows["pick"]["changed"]
         or any(lists)
-        or any(part for group in groups for part in group.values())
+        or any(part for group in groups for name, part in group.items() if name != "not_named")
     )
 
 

@@ -220,9 +220,10 @@ def _details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     notes = {"warnings": t("warnings.title"), "assumptions": t("assumptions.title")}
     for name, title in notes.items():
         texts = [told(sentence, t) for sentence in answer[name]]
-        yield Part(title, [Items(texts)] if texts else [])
-    command = section["command"]
-    yield Part(t("again.ask"), [Command(command)] if command else [])
+        if texts:
+            yield Part(title, [Items(texts)])
+    if section["command"]:
+        yield Part(t("again.ask"), [Command(section["command"])])
 
 
 def _shortened(
