@@ -27,19 +27,10 @@ from advisor.units import format_usd
 
 SCHEMA = "advisor.comparison/1"
 COLUMNS = (
-    "network",
-    "instance_type",
-    "gpu",
-    "batch_size",
-    "throughput_lower",
-    "throughput_median",
-    "throughput_upper",
-    "relative",
-    "total_usd_per_hour",
-    "usd_per_million_samples",
-    "bottleneck",
+    "network", "instance_type", "gpu", "batch_size", "throughput_lower", "throughput_median",
+    "throughput_upper", "relative", "total_usd_per_hour", "usd_per_million_samples", "bottleneck",
     "provenance",
-)
+)  # fmt: skip
 
 
 def comparison_document(

@@ -134,7 +134,8 @@ def _alternatives(document: Mapping[str, Any], frame: Frame) -> Table | None:
         return None
     home, confidence = document["recommendation"]["region"], document["request"]["confidence"]
     action = Column(
-        "", lambda _spec: t("nav.predict"), link=lambda spec: what_if_href(spec, frame),
+        t("table.action"), lambda _spec: t("nav.predict"),
+        link=lambda spec: what_if_href(spec, frame),
         label=lambda spec: t("others.what_if", name=spec_name(spec)),
     )  # fmt: skip
     return Table([*alternative_columns(t, home, confidence), action], specs)
