@@ -49,10 +49,10 @@ def _rendered(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def _part(title: str, content: Sequence[str], detail: bool) -> Iterator[str]:
-    inside = "\n\n".join(content)
-    if inside and detail:
+    if content and detail:
+        inside = "\n\n".join(content)
         yield f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
-    elif inside or not detail:
+    elif content:
         yield from (f"### {title}", *content)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.errors import one_line
-from advisor.render.content import Items, Page, Part
+from advisor.render.content import Items, Page, Paragraph
 from advisor.render.markdown import page_markdown
 from advisor.units import floor_rate, format_counted, format_rate, format_usd
 
@@ -19,15 +19,15 @@ _MOST = 5
 def difference_text(document: Document) -> str:
     """For a terminal and the body of a mail."""
     page = _page(document)
-    paragraphs = [page.title]
+    lines, indent = [page.title], ""
     for block in page.blocks:
-        if isinstance(block, Items):
-            paragraphs.append("\n".join(block.texts))
-        elif isinstance(block, Part):
-            changes = (f"  {text}" for part in block.blocks if isinstance(part, Items)
-                       for text in part.texts)  # fmt: skip
-            paragraphs.append("\n".join([block.title, *changes]))
-    return "\n\n".join(paragraphs) + "\n"
+        if isinstance(block, Paragraph):
+            lines += ["", block.text]
+            indent = "  "
+        elif isinstance(block, Items):
+            lines += [] if indent else [""]
+            lines += [f"{indent}{text}" for text in block.texts]
+    return "\n".join(lines) + "\n"
 
 
 def difference_markdown(document: Document) -> str:
@@ -37,14 +37,14 @@ def difference_markdown(document: Document) -> str:
 
 def _page(document: Document) -> Page:
     notes = [one_line(text) for text in _notes(document)]
-    blocks: list[Items | Part] = [Items(notes)] if notes else []
+    blocks: list[Items | Paragraph] = [Items(notes)] if notes else []
     for workload in document["workloads"]:
         if workload["status"] in ("added", "removed"):
-            blocks.append(Part(one_line(_coming_or_going(workload)), []))
+            blocks.append(Paragraph(one_line(_coming_or_going(workload)), "answer"))
         elif workload["status"] == "changed":
-            changes = [one_line(text) for text in _changes(workload)]
             title = one_line(f"{workload['name']}: {_pick_text(workload)}")
-            blocks.append(Part(title, [Items(changes)] if changes else []))
+            changes = [one_line(text) for text in _changes(workload)]
+            blocks += [Paragraph(title, "answer"), *([Items(changes)] if changes else [])]
     return Page("", headline(document), blocks)
 
 
