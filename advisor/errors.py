@@ -103,7 +103,7 @@ class LiveError(AdvisorError):
 
 
 class CloudError(AdvisorError):
-    """A launch is refused, or what was launched may not be ended; the message says what mends
+    """A launch is refused, or what was launched may not have ended; the message says what mends
     it, and what is left."""
 
 

@@ -23,10 +23,13 @@ def parse_memory_mib(text: str) -> float:
     match = _QUANTITY.match(text)
     unit = match.group(2).lower() if match else ""
     if not match or unit not in _MIB_PER_UNIT:
-        raise UsageError(f"'{text}' is not a size; write it like 512MiB, 4GiB or 1TiB")
+        raise UsageError(
+            "'{text}' is not a size", text=text,
+            hint="write it with its unit, like 512MiB, 4GiB or 1TiB",
+        )  # fmt: skip
     size = float(match.group(1)) * _MIB_PER_UNIT[unit]
     if not (math.isfinite(size) and size > 0):
-        raise UsageError(f"'{text}' is not a size above 0")
+        raise UsageError("'{text}' is not a size above 0", text=text)
     return size
 
 
@@ -34,7 +37,9 @@ def parse_rate_mib_per_second(text: str) -> float:
     """'50MiB/s' -> 50.0."""
     amount, slash, per = text.strip().partition("/")
     if not slash or per.strip().lower() not in ("s", "sec", "second"):
-        raise UsageError(f"'{text}' is not a rate; write it like 50MiB/s or 1GiB/s")
+        raise UsageError(
+            "'{text}' is not a rate", text=text, hint="write it like 50MiB/s or 1GiB/s"
+        )
     return parse_memory_mib(amount)
 
 
@@ -42,11 +47,11 @@ def parse_range(text: str, parse: Callable[[str], float]) -> Range:
     """'4..16', '4..', '..16', or '8' for 8 alone; `parse` reads an end."""
     first, dots, last = (part.strip() for part in text.partition(".."))
     if not (first or last):
-        raise UsageError(f"'{text}' is no range; write it like 4..16, 4.. or ..16")
+        raise UsageError("'{text}' is no range", text=text, hint="write it like 4..16, 4.. or ..16")
     least = parse(first) if first else None
     most = (parse(last) if last else None) if dots else least
     if least is not None and most is not None and least > most:
-        raise UsageError(f"'{text}' is empty: write the lower end first")
+        raise UsageError("'{text}' is empty", text=text, hint="write the lower end first")
     return Range(least, most)
 
 

@@ -20,7 +20,8 @@ import numpy as np
 from advisor.domain import Measurement, Precision, Status
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import DataError
-from advisor.runs.fitting import BUNDLED_MEASUREMENTS, ROOT, measurements_from, reference_cpu
+from advisor.runs.fitting import measurements_from, reference_cpu
+from benchmarks.bundled_model import BUNDLED_MEASUREMENTS, ROOT
 from models.performance.bundled import seal
 from models.performance.cpu_step_time import CpuConditions
 from models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell

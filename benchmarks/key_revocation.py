@@ -32,7 +32,7 @@ def seconds_after_revoking(service: Served, number: int) -> float:
     askers = [Asker(service.port, key) for _ in range(_CONNECTIONS)]
     for asker in askers:
         assert asker.ask(_QUESTION)[0] == 200
-    url = f"sqlite:///{service.folder}/data/instance-sizing-advisor/measurements.sqlite"
+    url = service.database_url
     with closing(ApiKeys(url)) as book:
         book.revoke(f"r{number}", now=time.time())
     revoked = last = time.monotonic()

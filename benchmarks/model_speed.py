@@ -32,7 +32,8 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.runs.fitting import BUNDLED_MEASUREMENTS, fit_user_model, measurements_from
+from advisor.runs.fitting import fit_user_model, measurements_from
+from benchmarks.bundled_model import BUNDLED_MEASUREMENTS
 from models.performance import load_model
 from models.performance.machines import ResourceTable
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Task, Workload
-from advisor.runs.fitting import measured_steps
+from benchmarks.bundled_model import measured_steps
 from models.performance import load_model
 from models.performance.observations import MeasuredStep
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.runs.fitting import PUBLISHED_FOLDER
+from benchmarks.bundled_model import PUBLISHED_FOLDER
 from models.performance.fit_scaling import ScalingRow, fit_scaling, held_out_residuals, read_scaling
 from models.performance.scaling import ScalingModel
 from models.performance.step_times import chip

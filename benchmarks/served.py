@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import signal
 import socket
@@ -9,48 +11,53 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 _READY_SECONDS = 60.0
+_LOOK_EVERY_SECONDS = 0.01
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# An installed product has its .pyc files.
+_LEFT_OUT = ("ADVISOR_", "PYTHONDONTWRITEBYTECODE")
 
 
 class Served:
     """`with Served(..) as service`: a process that answers on `port`; ends with the block.
 
-    `modules` are sources by file name that are found before anything installed (a `torch.py` that
-    fails keeps sweeps from measuring). The service's own words are in `log`.
+    It may be killed and started again, on the same port and store. `modules` are sources by file
+    name that are found before anything installed (a `torch.py` that fails keeps sweeps from
+    measuring). What the service writes is in `log`.
     """
 
     def __init__(
         self,
         *options: str,
+        folder: Path | None = None,
+        database_url: str | None = None,
         modules: dict[str, str] | None = None,
         variables: dict[str, str] | None = None,
         source: Path = Path(__file__).parents[1],
     ) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="advisor-served-"))
-        self.port = _free_port()
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="advisor-served-"))
+        self.port, self.source = _free_port(), source
+        self.database_url = database_url or (
+            f"sqlite:///{self.folder}/data/instance-sizing-advisor/measurements.sqlite"
+        )
         self._options = options
         first = self.folder / "first"
         first.mkdir()
         for name, text in (modules or {}).items():
             (first / name).write_text(text)
-        self.source = source
         paths = [str(first), str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.environment = {
-            **{
-                name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")
-            },
+            **{key: text for key, text in os.environ.items() if not key.startswith(_LEFT_OUT)},
             "HOME": str(self.folder / "home"),
             "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_STATE_HOME": str(self.folder / "state"),
             "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "ADVISOR_DATABASE_URL": self.database_url,
             "PYTHONPATH": os.pathsep.join(paths),
             **(variables or {}),
         }
@@ -85,7 +92,7 @@ class Served:
 
     @property
     def cpu_seconds(self) -> float:
-        """What its processes have computed so far."""
+        """What its processes have computed so far: of a busy machine's time its own part."""
         fields = (_stat(pid, "stat").rpartition(")")[2].split() for pid in self._pids())
         return sum(int(field[11]) + int(field[12]) for field in fields) / _TICKS_PER_SECOND
 
@@ -94,42 +101,87 @@ class Served:
         return [self.pid, *map(int, workers)]
 
     def advisor(self, *words: str) -> str:
-        """A command in the same home; what it says on stdout."""
+        """A command in the same home; what it writes to stdout."""
         done = subprocess.run(
             [sys.executable, "-m", "advisor", *words],
             env=self.environment, capture_output=True, text=True, check=True,
         )  # fmt: skip
         return done.stdout
 
-    def start(self) -> None:
-        """Start it, and wait until it is ready."""
-        command: Sequence[str] = (
+    def ask(
+        self, method: str, path: str, body: Any = None, *, seconds: float = 30.0
+    ) -> tuple[int, Any]:
+        """Status and document; a text goes as JSON lines. `OSError` where nobody answers whole."""
+        is_lines = isinstance(body, str)
+        data = None if body is None else body if is_lines else json.dumps(body)
+        kind = "application/x-ndjson" if is_lines else "application/json"
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+        try:
+            connection.request(method, path, data, {"Content-Type": kind} if data else {})
+            answer = connection.getresponse()
+            content = answer.read()
+            return answer.status, json.loads(content) if content else None
+        except (http.client.HTTPException, ValueError) as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            connection.close()
+
+    def start(self) -> float:
+        """Start it, and wait until it is ready; the seconds that it took."""
+        self.begin()
+        return self.wait_ready()
+
+    def begin(self) -> None:
+        """Start it."""
+        command = (
             sys.executable, "-m", "advisor", "serve", "--port", str(self.port), *self._options,
         )  # fmt: skip
+        self._begun = time.monotonic()
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, env=self.environment, stdout=log, stderr=log, cwd=self.folder,
-                start_new_session=True, preexec_fn=_hear_ctrl_c,
+                command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd=self.folder, start_new_session=True, preexec_fn=_restore_interrupt,
             )  # fmt: skip
-        until = time.monotonic() + _READY_SECONDS
-        while not _is_ready(self.port):
-            if self._process.poll() is not None or time.monotonic() > until:
-                raise SystemExit(f"the service does not start:\n{self.log}")
-            time.sleep(0.05)
+
+    def wait_ready(self) -> float:
+        """Wait until it is ready; the seconds since it was begun."""
+        while not self._is_ready():
+            seconds = time.monotonic() - self._begun
+            if self._process.poll() is not None or seconds > _READY_SECONDS:
+                raise RuntimeError(f"the service does not start:\n{self.log[-2000:]}")
+            time.sleep(_LOOK_EVERY_SECONDS)
+        return time.monotonic() - self._begun
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.ask("GET", "/readyz", seconds=5.0)[0] == 200
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """kill -9, and wait for what its workers still answer: they end when it is gone."""
+        self._process.kill()
+        self._process.wait()
+        while self._is_open():
+            time.sleep(_LOOK_EVERY_SECONDS)
+
+    def _is_open(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def stop(self) -> None:
-        """End the process and what it started, its own session."""
+        """End it, politely first; what it started ends with its session."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(10)
+                self._process.wait(20)
             except subprocess.TimeoutExpired:
                 os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
 
 
-def _hear_ctrl_c() -> None:
-    """What a shell starts in the background is deaf to Ctrl-C, and so would be what it starts."""
+def _restore_interrupt() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would what it starts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -140,13 +192,4 @@ def _stat(pid: int, name: str) -> str:
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _is_ready(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (OSError, urllib.error.URLError):
-        return False
+        return int(probe.getsockname()[1])

@@ -25,8 +25,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.served import Served
 from benchmarks.service_kills import made_photographs
-from benchmarks.service_processes import Server
 
 _A_SECOND = 20
 _PHOTOGRAPHS, _COPIES = 300, 20  # 640 MB, and the trials have less
@@ -39,7 +39,7 @@ _SETTLING_SECONDS = 4.0
 class Prober(threading.Thread):
     """One connection that asks at a steady pace, and notes how long each answer took."""
 
-    def __init__(self, server: Server, path: str, bodies: list[str | None]) -> None:
+    def __init__(self, server: Served, path: str, bodies: list[str | None]) -> None:
         super().__init__()
         self._server, self._path, self._bodies = server, path, itertools.cycle(bodies)
         self.over = threading.Event()
@@ -77,7 +77,7 @@ class Prober(threading.Thread):
             raise http.client.HTTPException(str(answer.status))
 
 
-def probed(server: Server, seconds: float) -> dict[str, Prober]:
+def probed(server: Served, seconds: float) -> dict[str, Prober]:
     """What both paths told in so many seconds."""
     questions: list[str | None] = [
         json.dumps({"task": task, "model": network, "instance": instance})
@@ -96,7 +96,7 @@ def probed(server: Server, seconds: float) -> dict[str, Prober]:
     return both
 
 
-def started_sweep(server: Server) -> str:
+def started_sweep(server: Served) -> str:
     """The path of a sweep whose first trial is in its timed steps."""
     body = {
         "networks": "googlenet,alexnet,resnet50", "tasks": "training,inference",
@@ -112,7 +112,7 @@ def started_sweep(server: Server) -> str:
     return path
 
 
-def _wait_for(server: Server, path: str, event: str, job_id: str) -> None:
+def _wait_for(server: Served, path: str, event: str, job_id: str) -> None:
     log = (
         Path(server.environment["XDG_DATA_HOME"])
         / "instance-sizing-advisor/service/sweeps" / job_id / "events.jsonl"
@@ -124,7 +124,7 @@ def _wait_for(server: Server, path: str, event: str, job_id: str) -> None:
         time.sleep(0.2)
 
 
-def ended_sweep(server: Server, path: str) -> None:
+def ended_sweep(server: Served, path: str) -> None:
     """Ask it to end, and wait for that."""
     server.ask("DELETE", path)
     while server.ask("GET", path)[1]["runs"]:
@@ -142,7 +142,7 @@ def told(probers: list[Prober]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def measured(server: Server, rounds: int, seconds: float) -> dict[str, Any]:
+def measured(server: Served, rounds: int, seconds: float) -> dict[str, Any]:
     """Both phases, round after round."""
     phases: dict[str, list[dict[str, Prober]]] = {"without": [], "beside": []}
     probed(server, 2.0)  # what is loaded late is loaded now
@@ -179,12 +179,14 @@ def main() -> int:
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="service-beside-") as name:
         folder = Path(name)
-        server = Server(folder, arguments=[f"--allow-data=photos={photographs(folder)}"])
+        server = Served(
+            "--rate-limit=0", f"--allow-data=photos={photographs(folder)}", folder=folder
+        )
         try:
-            server.wait_ready(server.start())
+            server.start()
             found = measured(server, options.rounds, options.seconds)
         finally:
-            server.close()
+            server.stop()
     failed = sum(phase["failed"] for one in found.values() for phase in one.values())
     head = {"benchmark": "service_beside_sweep", "rounds": options.rounds, "load_before": load}
     print(json.dumps({**head, "held": not failed, "latency": found}))

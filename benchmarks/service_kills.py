@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.runs.store.schedules import open_schedules
-from benchmarks.service_processes import Server
+from benchmarks.served import Served
 from sweeps.formats.exporting import to_jsonl
 from sweeps.store import open_store
 from tests.postgresql import PostgreSQL
@@ -46,7 +46,7 @@ _QUESTION = {"task": "inference", "model": "googlenet", "instance": "g4dn.xlarge
 class Clients:
     """Three that ask without pause; what each was told is kept."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Served) -> None:
         self._server, self._over = server, threading.Event()
         self.trials: list[str] = []
         self.schedules: list[str] = []
@@ -105,7 +105,7 @@ class Clients:
 class Series:
     """A server that is killed again and again, under clients."""
 
-    def __init__(self, server: Server, seed: int, *, sweep: bool) -> None:
+    def __init__(self, server: Served, seed: int, *, sweep: bool) -> None:
         self._server, self._random, self._sweep = server, random.Random(seed), sweep
         self._clients = Clients(server)
         self._job: dict[str, Any] = {}
@@ -117,7 +117,7 @@ class Series:
     def run(self, kills: int) -> dict[str, Any]:
         """All of it; `faults` is empty where everything holds."""
         begun = time.monotonic()
-        self._server.wait_ready(self._server.start())
+        self._server.start()
         if self._sweep:
             self._job = self._started_sweep()
         self._clients.start()
@@ -127,19 +127,19 @@ class Series:
         finally:
             self._clients.end()
             self._end_sweep()
-            self._server.close()
+            self._server.stop()
         self._check()
         return self._document(kills, time.monotonic() - begun)
 
     def _kill_and_start(self) -> None:
         time.sleep(self._random.uniform(0.0, _LONGEST_GAP_SECONDS))
         self._server.kill()
-        started = self._server.start()
+        self._server.begin()
         if self._random.random() < _WHILE_STARTING:
             time.sleep(self._random.uniform(0.0, 1.0))
             self._server.kill()
-            started = self._server.start()
-        self.ready.append(self._server.wait_ready(started))
+            self._server.begin()
+        self.ready.append(self._server.wait_ready())
         self.computed.append(self._server.cpu_seconds)
         if self._job:
             self._look_for_sweep()
@@ -181,7 +181,7 @@ class Series:
             self.faults.append(f"the sweep ended as {job}")
 
     def _check(self) -> None:
-        url = self._server.environment["ADVISOR_DATABASE_URL"]
+        url = self._server.database_url
         store, book = open_store(url), open_schedules(url)
         try:
             rows = Counter(row.trial.trial_id for row in store.all())
@@ -195,8 +195,8 @@ class Series:
         ):
             self.faults += [f"lost {what} {one}" for one in told if not there[one]]
             self.faults += [f"twice {what} {one}" for one, count in there.items() if count > 1]
-        if "Traceback" in self._server.said:
-            self.faults.append(self._server.said[-1000:])
+        if "Traceback" in self._server.log:
+            self.faults.append(self._server.log[-1000:])
 
     def _document(self, kills: int, seconds: float) -> dict[str, Any]:
         clients = self._clients
@@ -241,11 +241,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="service-kills-") as name:
         database = PostgreSQL() if options.postgresql else None
         try:
-            arguments = [f"--workers={options.workers}"]
+            arguments = ["--rate-limit=0", f"--workers={options.workers}"]
             if options.sweep:
                 arguments.append(f"--allow-data=photos={made_photographs(Path(name))}")
             url = database.new_database() if database else None
-            server = Server(Path(name), url, arguments=arguments)
+            server = Served(*arguments, folder=Path(name), database_url=url)
             outcome = Series(server, options.seed, sweep=options.sweep).run(options.kills)
         finally:
             if database:

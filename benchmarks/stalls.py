@@ -27,7 +27,7 @@ from advisor.domain import Task
 from infra.performance_sources.stalls import stalled_rows
 from models.performance import load_model
 from models.performance.fit_pipeline import Trials, fit_pipeline, joined_rates
-from models.performance.join import smooth_minimum
+from models.performance.intervals import smooth_minimum
 from models.performance.networks import Floats
 from models.performance.pipeline import ReferenceCpu, host_rate
 from models.performance.stalls import (

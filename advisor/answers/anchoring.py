@@ -1,18 +1,18 @@
-"""Joins files that users measured with the performance model: one question's own model."""
+"""Users' measurements joined with the performance model: one question's own model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from advisor.answers.asked_anchors import Asked, anchors_of
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import Catalog
-from advisor.domain import Observation, Task, Workload
+from advisor.catalog.gpu_names import sheet_of
+from advisor.domain import Observation, Precision, Task, Workload
 from advisor.domain.workload import is_own
 from advisor.errors import AdvisorError, UsageError, one_line
+from advisor.messages import FieldName, Message
 from models.performance import PerformanceModel
 from models.performance.anchoring import (
     STAND_IN,
@@ -22,19 +22,20 @@ from models.performance.anchoring import (
     kernels_from,
     peaks_of,
 )
+from models.performance.anchoring.plausible import fastest_seconds
 from models.performance.memory import has_memory, needed_card_mib
+from models.performance.network_table import Rows
 from models.performance.networks import NetworkFacts
+from models.performance.step_times import is_same_card
 from sweeps.anchors.files import read_anchor
-from sweeps.anchors.records import AnchorFile, RefusedRow
-
-_MOST_NAMED = 3
+from sweeps.anchors.records import AnchorFile
 
 
 class Anchored(NamedTuple):
     """A performance model that knows a user's measurements, and the warnings of its answers."""
 
     model: PerformanceModel
-    warnings: tuple[str, ...]
+    warnings: tuple[Message, ...]
 
 
 def anchored_model(
@@ -58,7 +59,12 @@ def anchored_model(
         read_anchor(path, lambda name: sheet_of(name, catalog.gpus), asked.precision)
         for path in files
     ]
-    warnings = [f"{one.origin} does not count: {one.reason}" for one in _told(read)]
+    warnings = [
+        Message("{origin} does not count: {reason}", origin=row.origin, reason=one_line(row.reason))
+        for file in read
+        for row in file.refused
+        if row.is_notable
+    ]
     known = model.table.knows(asked.network)
     facts = None if known else _own_facts(asked, read, warnings)
     anchors = anchors_of(model, asked, read, facts)
@@ -73,13 +79,18 @@ def _conditioned(
     anchors: Sequence[Observation],
     facts: NetworkFacts | None,
     needed: Callable[[Workload], float] | None,
-    warnings: list[str],
+    warnings: list[Message],
 ) -> PerformanceModel:
     """The model that knows the anchors, too; warns of those that contradict what else is known."""
     table = OwnTable(model.table, facts) if facts else model.table
     warnings += [
-        f"{one.origin} (batch {one.workload.batch_size} on {one.gpu.name}) contradicts the other "
-        "anchors, or the model; was the GPU shared, throttled, or waiting for its host?"
+        Message(
+            "{origin} (batch {batch} on {gpu}) contradicts the other anchors, or the model; was "
+            "the GPU shared, throttled, or waiting for its host?",
+            origin=one.origin,
+            batch=one.workload.batch_size,
+            gpu=one.gpu.name,
+        )
         for one in model.step_times.contradicting(anchors, table)
     ]
     step_times = model.step_times.condition(anchors, table)
@@ -102,19 +113,17 @@ def _without_anchors(model: PerformanceModel, asked: Asked) -> Anchored:
     own = captured_facts(checked_reference(asked.network), asked.task)
     needed = traced_memory(asked.network, asked.task, asked.precision)
     unmeasured = replace(model, table=OwnTable(model.table, own), card_mib_of=needed)
-    note = f"{own.name} was never measured: advisor measure and --anchor make its rates surer"
+    note = Message(
+        "{network} was never measured: `advisor measure` and {anchor} narrow its intervals",
+        network=own.name, anchor=FieldName("anchor"),
+    )  # fmt: skip
     return Anchored(unmeasured, (note,))
 
 
-def _told(files: Sequence[AnchorFile]) -> Iterator[RefusedRow]:
-    return (row for file in files for row in file.refused if row.is_notable)
-
-
-def _own_facts(asked: Asked, files: Sequence[AnchorFile], warnings: list[str]) -> NetworkFacts:
+def _own_facts(asked: Asked, files: Sequence[AnchorFile], warnings: list[Message]) -> NetworkFacts:
     """Facts of a network that the model has none of: the anchor's, else captured here."""
     name = asked.network
-    told = [file.input_shape for file in files if file.input_shape]
-    shape = next(iter(told), None)
+    shape = next((file.input_shape for file in files if file.input_shape), None)
     for file in files:
         kernels = kernels_from(file.captured, str(file.path))
         if asked.task in kernels:
@@ -125,18 +134,24 @@ def _own_facts(asked: Asked, files: Sequence[AnchorFile], warnings: list[str]) -
         try:
             return captured_facts(name, asked.task)
         except UsageError as error:
-            warnings.append(f"{error}; its anchor alone answers")
+            warnings.append(Message("{error}; its anchor alone answers", error=error.message))
     warnings.append(
-        f"what {name} computes is not known: GPUs are told apart as {STAND_IN} would tell them, so "
-        "intervals are wide"
-    )
+        Message(
+            "what {network} computes is not known: GPUs compare as they do for {other}, so "
+            "intervals are wide",
+            network=name, other=STAND_IN,
+        )
+    )  # fmt: skip
     if shape is None:
-        warnings.append(f"the input of {name} is not known: images of 224 pixels are assumed")
+        warnings.append(
+            Message("the input of {network} is not known: images of 224 pixels are assumed",
+                    network=name)
+        )  # fmt: skip
     return facts_of_own(name, OwnSizes(input_shape=shape), {})
 
 
 def _memory(
-    asked: Asked, anchors: Sequence[Observation], warnings: list[str]
+    asked: Asked, anchors: Sequence[Observation], warnings: list[Message]
 ) -> Callable[[Workload], float]:
     """GPU memory of a network without rates: traced for the zoo's, else as its anchor saw it,
     else traced now, else unknown."""
@@ -149,16 +164,142 @@ def _memory(
         try:
             return traced_memory(asked.network, asked.task, asked.precision)
         except AdvisorError as error:
-            warnings.append(str(error))
+            warnings.append(Message("{error}", error=error.message))
     if not seen.peaks:
         warnings.append(
-            f"the GPU memory of {asked.network} is not known: nothing is rejected for it"
-        )
+            Message("the GPU memory of {network} is not known: nothing is rejected for it",
+                    network=asked.network)
+        )  # fmt: skip
     return seen.needed_card_mib
 
 
-def _few(warnings: Sequence[str]) -> list[str]:
-    distinct = list(dict.fromkeys(map(one_line, warnings)))
+def _few(warnings: Sequence[Message]) -> list[Message]:
+    distinct = list(dict.fromkeys(warnings))
     more = len(distinct) - 2 * _MOST_NAMED
     kept = distinct[: 2 * _MOST_NAMED]
-    return [*kept, f"and {more} more of the kind"] if more > 0 else kept
+    return [*kept, Message("and {count} more of the kind", count=more)] if more > 0 else kept
+
+
+_MOST_NAMED = 3
+# Two measurements of the very same step that differ by more are not of the same thing.
+_SAME_STEP_FACTOR = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the anchors must be of. `network` is a name, or `path/file.py:build`."""
+
+    network: str
+    task: Task
+    precision: Precision
+
+
+def anchors_of(
+    model: PerformanceModel,
+    asked: Asked,
+    files: Sequence[AnchorFile],
+    facts: NetworkFacts | None,
+) -> list[Observation]:
+    """The rows of the files that answer the question, one or more, under its network's name.
+
+    `facts` are those of a network that the model has none of. Raises `UsageError` where no row
+    answers, for a step faster than its GPU, and two of one step that cannot both be true.
+    """
+    rows = [row for file in files for row in _of_network(file, asked, model)]
+    fitting = [row for row in rows if _is_asked(row, asked)]
+    if not fitting:
+        raise _no_anchor(asked, files, rows)
+    anchors = [_named(row, asked.network, is_own=facts is not None) for row in fitting]
+    for one in anchors:
+        known = facts or model.table.of(one.workload)
+        refuse_impossible(one, known.kernels.get(asked.task))
+    _refuse_contradictions(anchors)
+    return anchors
+
+
+def refuse_impossible(one: Observation, operations: Rows | None) -> None:
+    """Raises `UsageError` for a step that nothing can compute so fast; unknown operations refuse
+    nothing."""
+    if operations is None:
+        return
+    workload = one.workload
+    least = fastest_seconds(operations, workload.precision, one.gpu, workload.batch_size)
+    if one.seconds < least:
+        raise UsageError(
+            "{origin}: {seconds:.3g} s for batch {batch} of {network} is faster than {gpu} can "
+            "compute ({least:.3g} s)",
+            origin=one.origin, seconds=one.seconds, batch=workload.batch_size,
+            network=workload.network, gpu=one.gpu.name, least=least, field="anchor",
+            hint="time steps with torch.cuda.synchronize() after each, as advisor measure does",
+        )  # fmt: skip
+
+
+def _named(row: Observation, network: str, *, is_own: bool) -> Observation:
+    """The row under the question's name; an own network has one input."""
+    at = None if is_own else row.workload.input
+    return replace(row, workload=replace(row.workload, network=network, input=at))
+
+
+def _of_network(file: AnchorFile, asked: Asked, model: PerformanceModel) -> Iterator[Observation]:
+    """Rows of the network: by name, or, where it is the user's own, of the one own network that
+    the file has."""
+    names = {row.workload.network for row in file.observations} - {""}
+    own = {name for name in names if not model.table.knows(name)}
+    is_builtin = model.table.knows(asked.network)
+    for row in file.observations:
+        name = row.workload.network
+        named = name.casefold() in ("", asked.network.casefold())
+        if named or (not is_builtin and own == {name}):
+            yield row
+
+
+def _is_asked(row: Observation, asked: Asked) -> bool:
+    return row.workload.task is asked.task and row.workload.precision is asked.precision
+
+
+def _no_anchor(
+    asked: Asked, files: Sequence[AnchorFile], rows: Sequence[Observation]
+) -> UsageError:
+    """What the files have instead, and which option would meet it."""
+    names = tuple(str(file.path) for file in files)
+    if rows:
+        has = sorted({(str(row.workload.task), str(row.workload.precision)) for row in rows})
+        options = [
+            Message("{task} {has_task} {precision} {has_precision}", task=FieldName("task"),
+                    has_task=task, precision=FieldName("precision"), has_precision=precision)
+            for task, precision in has
+        ]  # fmt: skip
+        return UsageError(
+            "no anchor in {files} is of {task} in {precision}", files=names, task=asked.task,
+            precision=asked.precision, field="anchor",
+            hint=Message("ask for what they are of: {options}", options=options),
+        )  # fmt: skip
+    others = sorted({row.workload.network for file in files for row in file.observations})
+    if others:
+        return UsageError(
+            "no anchor in {files} is of {network}, but of {others}", files=names,
+            network=asked.network, others=others, field="anchor",
+            hint=Message("name that with {model}", model=FieldName("model")),
+        )  # fmt: skip
+    reasons = list(dict.fromkeys(row.reason for file in files for row in file.refused))
+    return UsageError(
+        "nothing in {files} can be an anchor: {why}", files=names, field="anchor",
+        why="; ".join(reasons[:_MOST_NAMED]) or Message("nothing was measured in it"),
+    )  # fmt: skip
+
+
+def _refuse_contradictions(anchors: Sequence[Observation]) -> None:
+    """The same step on the same card cannot take 1 and 1.5 times as long."""
+    for i, one in enumerate(anchors):
+        for other in anchors[:i]:
+            if one.workload != other.workload or not is_same_card(one.gpu, other.gpu):
+                continue
+            fast, slow = sorted((one, other), key=lambda anchor: anchor.seconds)
+            if slow.seconds > _SAME_STEP_FACTOR * fast.seconds:
+                raise UsageError(
+                    "anchors contradict each other: batch {batch} on {gpu} takes {fast:.3g} s in "
+                    "{fast_origin} and {slow:.3g} s in {slow_origin}",
+                    batch=one.workload.batch_size, gpu=one.gpu.name, fast=fast.seconds,
+                    fast_origin=fast.origin, slow=slow.seconds, slow_origin=slow.origin,
+                    field="anchor", hint="leave the wrong one out",
+                )  # fmt: skip

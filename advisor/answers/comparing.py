@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
 from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_name, sheet_names
 from advisor.domain import Gpu, InstancePrediction, OnGpu, Request
-from advisor.engine import compare_instances, on_gpu, stack_assumption
+from advisor.engine import stack_assumption
+from advisor.engine.single import compare_instances, on_gpu
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
@@ -96,7 +95,7 @@ def compared(context: Context, question: Compare) -> Compared:
 
 def _requests(context: Context, question: Compare) -> list[Request]:
     names = [name.strip() for name in question.model.split(",") if name.strip()]
-    return [context.request(replace(question, model=name)) for name in dict.fromkeys(names) or [""]]
+    return [context.request(question.replace(model=name)) for name in dict.fromkeys(names) or [""]]
 
 
 def _instances(context: Context, requests: Sequence[Request], question: Compare) -> Compared:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from msgspec.structs import replace
-
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Request
 from advisor.domain.workload import is_own
@@ -29,7 +27,7 @@ class Context(NamedTuple):
 
     catalog: Catalog
     model: PerformanceModel
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
 
     def request(self, question: WorkloadQuestion) -> Request:
         """The engine's request; `UsageError` names the field that is wrong and a hint."""
@@ -75,7 +73,7 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
     the network's name as the model then knows it."""
     name, table = question.model, context.model.table
     own = name if is_own(name) else name.lower()
-    question = replace(question, model=table.find(name).name if table.knows(name) else own)
+    question = question.replace(model=table.find(name).name if table.knows(name) else own)
     files = question.anchor if isinstance(question, RunQuestion) else ()
     if not files and not is_own(name):
         return context, question
@@ -84,8 +82,10 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
 
 
 def _anchored(context: Context, question: WorkloadQuestion, files: tuple[Path, ...]) -> Anchored:
-    from advisor.answers.anchoring import anchored_model
-    from advisor.answers.asked_anchors import Asked  # few have measured
+    from advisor.answers.anchoring import (
+        Asked,  # few have measured
+        anchored_model,
+    )
 
     asked = Asked(network=question.model, task=question.task, precision=question.precision)
     return anchored_model(context.model, context.catalog, asked, files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -29,9 +30,9 @@ def checked_reference(reference: str) -> str:
     if not is_own(reference):
         return network_info(reference).name
     place = Path(f"{reference.partition('.py')[0]}.py").expanduser()
-    if not place.is_file():
+    if not os.access(place, os.R_OK):
         raise UsageError(
-            "there is no file {file}", file=place, field="model",
+            "there is no file {file} that can be read", file=place, field="model",
             hint=Message("name one as {field} path/to/file.py:build", field=FieldName("model")),
         )  # fmt: skip
     return reference

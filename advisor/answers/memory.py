@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from advisor.answers.memory_capture import answer_memory, gpus_named
+from advisor.answers.measuring import checked_reference
 from advisor.catalog import Catalog
+from advisor.catalog.gpu_names import sheet_names
+from advisor.domain import Gpu, Precision, Task
+from advisor.domain.workload import is_own
+from advisor.errors import MeasuringError, UsageError
 from advisor.questions.fields import wrong
 from advisor.questions.models import MemoryQuestion
 from advisor.questions.values import GpuFilter
-from models.performance.memory import Conditions, MemoryAnswer, Optimizer, Question
+from advisor.records import replace
+from models.performance.memory import (
+    Conditions,
+    MemoryAnswer,
+    MemoryProfile,
+    OnGpu,
+    Optimizer,
+    Question,
+    WhatIf,
+    bundled_profile,
+    gpu_peak,
+    largest_batch,
+    profile_from,
+)
+from sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")
 DEFAULT_OPTIMIZER = "momentum"
@@ -58,3 +80,119 @@ def memory_document_of(catalog: Catalog, question: MemoryQuestion) -> dict[str, 
     from advisor.render.memory import memory_document
 
     return memory_document(memory_answered(catalog, question))
+
+
+COMMAND = (sys.executable, "-P", "-m", "models.zoo.memory_worker")
+_PATIENCE_SECONDS = 900.0
+
+
+def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> MemoryAnswer:
+    """The answer for GPUs of (name, MiB). A network of the table at a size in it needs no torch.
+
+    Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing.
+    """
+    changes = list(_changes(question.conditions))
+    steps = list(dict.fromkeys([question.conditions.step, *(one.step for _, one in changes)]))
+    profile = _profile(question, steps)
+    peak = gpu_peak(profile, question.conditions, question.confidence)
+    what_ifs = [
+        WhatIf(
+            change=words,
+            peak=gpu_peak(profile, changed, question.confidence),
+            largest_batches=_largest(profile, changed, question, gpus),
+        )
+        for words, changed in changes
+        if changed.step in profile.steps
+    ]
+    largest = _largest(profile, question.conditions, question, gpus)
+    on_gpus = (
+        OnGpu(
+            name=name,
+            memory_mib=mib,
+            verdict=peak.verdict(mib),
+            probability=peak.probability_fits(mib),
+            largest_batch=batch,
+        )
+        for (name, mib), batch in zip(gpus, largest, strict=True)
+    )
+    return MemoryAnswer(
+        question=question,
+        traced=profile.traced,
+        peak=peak,
+        gpus=tuple(on_gpus),
+        what_ifs=tuple(what_ifs),
+    )
+
+
+def gpus_named(
+    catalog: Catalog, names: Sequence[str], allows: Callable[[Gpu], bool] = lambda _card: True
+) -> list[tuple[str, float]]:
+    """(name, MiB) of the named GPUs, smallest first; of those that are for rent without names.
+    Only those that `allows` lets pass by their data sheet.
+
+    Memory is what instances show of the card where any has it, else the data sheet's.
+    """
+    known = {name: card.memory_mib for name, card in catalog.cards.items()}
+    whole = (catalog.gpu_of(one) for one in catalog.instances() if one.gpu_fraction >= 1)
+    rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}
+    chosen = [one for name in names for one in sheet_names(name, known)] or list(rented)
+    fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
+    if not fitting:
+        raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")
+    return sorted(set(fitting), key=lambda one: (one[1], one[0]))
+
+
+def _changes(conditions: Conditions) -> Iterator[tuple[str, Conditions]]:
+    """One thing at a time: checkpointing, another precision, without (or with) no_grad."""
+    if conditions.task is Task.TRAINING:
+        words = "without checkpointing" if conditions.checkpointing else "with --checkpointing"
+        yield words, replace(conditions, checkpointing=not conditions.checkpointing)
+    else:
+        words = "under no_grad" if conditions.keeps_graph else "without torch.no_grad()"
+        yield words, replace(conditions, keeps_graph=not conditions.keeps_graph)
+    other = Precision.AMP if conditions.precision is Precision.FP32 else Precision.FP32
+    yield f"with --precision {other}", replace(conditions, precision=other)
+
+
+def _largest(
+    profile: MemoryProfile,
+    conditions: Conditions,
+    question: Question,
+    gpus: Sequence[tuple[str, float]],
+) -> tuple[int | None, ...]:
+    return tuple(largest_batch(profile, conditions, mib, question.confidence) for _, mib in gpus)
+
+
+def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
+    """From the table, but for a network of the user's own, which is traced here with torch."""
+    reference, pixels = question.reference, question.pixels
+    if not is_own(reference):
+        return bundled_profile(reference, f"3x{pixels}x{pixels}" if pixels else None)
+    checked_reference(reference)
+    return _traced(question, steps)
+
+
+def _traced(question: Question, steps: Sequence[str]) -> MemoryProfile:
+    return traced_profile(question.reference, steps, question.pixels)
+
+
+def traced_profile(
+    reference: str, steps: Sequence[str], pixels: int | None = None
+) -> MemoryProfile:
+    """From a process of its own, which is gone on leaving; steps as in `Conditions.step`."""
+    job = {"reference": reference, "pixels": pixels, "steps": steps}
+    with started_worker([*COMMAND, json.dumps(job)]) as worker:
+        try:
+            while True:
+                message = worker.receive(time.monotonic() + _PATIENCE_SECONDS)
+                if isinstance(message, dict) and "profile" in message:
+                    return profile_from(reference, message["profile"])
+                if isinstance(message, dict) and "error" in message:
+                    raise (UsageError if message.get("usage") else MeasuringError)(message["error"])
+        except WorkerLate as error:
+            raise MeasuringError(
+                f"tracing took more than {_PATIENCE_SECONDS / 60:g} minutes; ask for a smaller "
+                "--input-size"
+            ) from error
+        except WorkerEnded as error:
+            raise MeasuringError(f"tracing failed: {worker.last_output()}") from error

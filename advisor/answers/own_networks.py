@@ -1,13 +1,18 @@
-"""Facts of a user's own network for the performance model, found by torch without computing."""
+"""A user's own network as torch sees it, traced without computing.
+
+What its code prints goes to stderr: stdout belongs to the answer, which may be JSON.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.answers.their_output import their_output_aside
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
 from models.performance.anchoring import OwnSizes, facts_of_own
@@ -18,6 +23,44 @@ from models.performance.networks import NetworkFacts
 
 if TYPE_CHECKING:
     from models.zoo.opening import Runnable
+
+
+_STDOUT, _STDERR = 1, 2
+
+
+@contextmanager
+def their_output_aside() -> Iterator[None]:
+    """Inside, what Python, C code and child processes write to stdout goes to stderr.
+
+    Where either of the two is closed, only Python's own words are turned away.
+    """
+    with _descriptor_aside(), redirect_stdout(sys.stderr):
+        yield
+
+
+@contextmanager
+def _descriptor_aside() -> Iterator[None]:
+    _flush()
+    try:
+        kept = os.dup(_STDOUT)
+    except OSError:
+        yield
+        return
+    try:
+        with suppress(OSError):
+            os.dup2(_STDERR, _STDOUT)
+        yield
+    finally:
+        _flush()
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
 
 # Batch normalisation of single values needs two.
 _FEWEST_ROWS = 2
@@ -88,7 +131,7 @@ def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[
 
     Raises what `advisor memory` raises.
     """
-    from advisor.answers.memory_capture import traced_profile
+    from advisor.answers.memory import traced_profile
 
     # In 16 bits too: answers tell what that would bring.
     steps = {

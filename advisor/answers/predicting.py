@@ -1,23 +1,73 @@
-"""The throughput of one named instance, as it is or as if it had another host."""
+"""The throughput of one instance, as it is or with another host, or of a GPU by itself."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.answers.context import Context, with_anchors
-from advisor.answers.what_if import WhatIf, asked_of
-from advisor.domain import InstancePrediction, Request
-from advisor.engine import predict_instance
-from advisor.engine.other_settings import settings_of_instance
+from advisor.catalog.gpu_names import usual_sheet_name
+from advisor.catalog.what_if import WhatIfCatalog, with_host
+from advisor.domain import InstancePrediction, InstanceType, OnGpu, Request
+from advisor.engine import stack_assumption
+from advisor.engine.other_settings import settings_of_instance, with_settings
+from advisor.engine.single import on_gpu, predict_instance
+from advisor.messages import Message
 from advisor.questions.models import Predict
 from advisor.questions.requests import instance_named, today
 from advisor.questions.values import Curve
 from advisor.records import replace
 from advisor.render.document import Sources, plain_document
-from advisor.render.predictions import prediction_document, prediction_text
+from advisor.render.predictions import (
+    gpu_prediction_document,
+    gpu_prediction_text,
+    prediction_document,
+    prediction_text,
+)
 
 if TYPE_CHECKING:
     from advisor.answers.explaining import Explained
+
+
+_FACTS = ("vcpus", "physical_cores", "memory_mib")
+
+
+class WhatIf(NamedTuple):
+    """A type as it is, and as it is asked about."""
+
+    real: InstanceType
+    asked: InstanceType
+
+    def document(self) -> dict[str, Any]:
+        """Each fact that is not as it is, with both values."""
+        return {
+            name: {"real": getattr(self.real, name), "asked": getattr(self.asked, name)}
+            for name in _FACTS
+            if getattr(self.real, name) != getattr(self.asked, name)
+        }
+
+    @property
+    def assumption(self) -> Message:
+        """What the answer takes for granted."""
+        changed = self.asked
+        return Message(
+            "{type} as if it had {vcpus} vCPUs ({cores} cores) and {memory:mib} RAM, GPUs, disks "
+            "and links as they are: nobody sells that, so it has no price",
+            type=changed.name, vcpus=changed.vcpus, cores=changed.physical_cores,
+            memory=changed.memory_mib,
+        )  # fmt: skip
+
+
+def asked_of(context: Context, name: str, question: Predict) -> tuple[Context, WhatIf | None]:
+    """The context on which the type `name` is as the question wants it (`vcpus`, `memory`);
+    None, and the context itself, where that is as it is."""
+    vcpus, memory_mib = question.vcpus, question.memory
+    if vcpus is None and memory_mib is None:
+        return context, None
+    real = context.catalog.instance(name)
+    asked = with_host(real, vcpus, memory_mib)
+    if asked == real:
+        return context, None
+    return context._replace(catalog=WhatIfCatalog(context.catalog, asked)), WhatIf(real, asked)
 
 
 class Predicted(NamedTuple):
@@ -67,7 +117,7 @@ def predicted(context: Context, question: Predict) -> Predicted:
     request = context.request(question)
     one = predict_instance(request, catalog, model, name, today=today())
     if what_if:
-        one = replace(one, assumptions=(what_if.told(), *one.assumptions))
+        one = replace(one, assumptions=(what_if.assumption, *one.assumptions))
     one = replace(one, other_settings=settings_of_instance(one, catalog, model))
     found = Predicted(request, one, context, what_if)
     if question.explain:
@@ -82,3 +132,34 @@ def _with_curve(found: Predicted, curve: Curve) -> Predicted:
 
     curves = curves_of(found.context, found.request, found.one, curve)
     return found._replace(curve=curves_document(curves))
+
+
+class PredictedOnGpu(NamedTuple):
+    """A prediction for a card alone, with what it stands on."""
+
+    request: Request
+    one: OnGpu
+    context: Context
+
+    def document(self) -> dict[str, Any]:
+        """`advisor.gpu-prediction/1`, numbers unrounded."""
+        return plain_document(gpu_prediction_document(*self._told()))
+
+    def text(self) -> str:
+        """For a terminal."""
+        return gpu_prediction_text(*self._told())
+
+    def _told(self) -> tuple[Request, OnGpu, Sources, tuple[Message | str, ...]]:
+        assumed = (stack_assumption(self.request), "samples on the device")
+        return self.request, self.one, self.context.sources(), assumed
+
+
+def predicted_on_gpu(context: Context, question: Predict) -> PredictedOnGpu:
+    """What the card that `question.gpu` names (any name of a data sheet) reaches with its samples
+    on the device. `UsageError` for an unknown card, with near names."""
+    cards = context.catalog.cards
+    card = cards[usual_sheet_name(str(question.gpu), cards)]
+    context, question = with_anchors(context, question)
+    request = context.request(question)
+    one = with_settings(on_gpu(request, context.model, card), context.model)
+    return PredictedOnGpu(request, one, context)

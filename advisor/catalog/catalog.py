@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
+from heapq import nsmallest
 from typing import NamedTuple
 
-from advisor.catalog.clouds import Cheapest, Cloud, CpuOnly, best_places, cpu_only
+from advisor.catalog.clouds import Cloud, CpuOnly, Place, by_price, cpu_only, unbeaten
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import BuiltLate, GpuSheet, PartialType, read_origins, read_sheets
 from advisor.catalog.matching import OfferQuery, is_gpu
-from advisor.catalog.prices import Currency, PriceRow, PriceTable
+from advisor.catalog.prices import Currency
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message
@@ -210,28 +211,18 @@ class Catalog:
         by name (`support.check`). `UsageError` for names nobody knows, `NoOfferError` for a
         region without prices.
         """
-        return [
-            offer
-            for cloud in self._asked(query)
-            for table, row, priced in cloud.matching(query)
-            for offer in _offers(cloud, table, row, priced.columns)
-        ]
+        return [place.offer() for place in self._places(query)]
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
         """The `count` cheapest of `offers`, and how many there are in all; only those are built."""
-        best = Cheapest(count)
-        for cloud in self._asked(query):
-            for table, row, priced in cloud.matching(query):
-                best.add(cloud, table, row, priced)
-        return [_offers(c, table, row, [at])[0] for c, table, row, at in best.places], best.seen
+        found = list(self._places(query))
+        return [place.offer() for place in nsmallest(count, found, key=by_price)], len(found)
 
     def best_places(self, query: OfferQuery) -> list[Offer]:
         """Of `offers`, for each type and market those in the regions where it could be cheapest
         with a disk (its cheapest one, where none sells it), cheapest first.
         """
-        found = [one for cloud in self._asked(query) for one in best_places(cloud, query)]
-        found.sort(key=lambda one: one[:5])
-        return [_offers(c, table, row, [at])[0] for *_, (c, table, row, at) in found]
+        return [place.offer() for place in unbeaten(self._places(query))]
 
     def cpu_only(self, query: OfferQuery) -> list[CpuOnly]:
         """Types without an accelerator where the query asks for them, each once, unbuilt."""
@@ -242,13 +233,12 @@ class Catalog:
         return [
             PartialOffer(
                 type=partial,
-                region=table.region_at(column),
-                market=row.basis.market,
-                price=table.price(row, column),
+                region=place.region,
+                market=Market(place.market),
+                price=place.price,
             )
             for cloud in self._asked(query)
-            for table, row, priced, partial in cloud.lacking(query)
-            for column in priced.columns
+            for place, partial in cloud.lacking(query)
         ]
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:
@@ -256,7 +246,7 @@ class Catalog:
         (or any) offers them, without facts (`facts_missing`), or withdrawn (`not_offered`).
         """
         asked = self._asked(query)
-        lacking = {p.name: p.missing for one in asked for *_, p in one.lacking(query)}
+        lacking = {p.name: p.missing for one in asked for _, p in one.lacking(query)}
         rejected = [
             Rejected(
                 instance_type=name,
@@ -290,6 +280,9 @@ class Catalog:
             for one in asked
             for name in one.unpriced(query)
         ]
+
+    def _places(self, query: OfferQuery) -> Iterator[Place]:
+        return (place for cloud in self._asked(query) for place in cloud.matching(query))
 
     @cached_property
     def _clouds(self) -> dict[str, Cloud]:
@@ -333,23 +326,9 @@ class Catalog:
         if name not in self._clouds:
             raise UsageError(
                 "the catalogue has no data on cloud '{name}'", name=name, field="cloud",
-                hint=Message("it has: {clouds}", clouds=tuple(self._clouds)),
+                hint=Message("it has: {clouds}; any means all of them", clouds=tuple(self._clouds)),
             )  # fmt: skip
         return self._clouds[name]
-
-
-def _offers(cloud: Cloud, table: PriceTable, row: PriceRow, columns: Iterable[int]) -> list[Offer]:
-    instance = cloud.instances.find(row.instance_type)
-    assert instance is not None
-    return [
-        Offer(
-            instance=instance,
-            region=table.region_at(column),
-            market=row.basis.market,
-            price=table.price(row, column),
-        )
-        for column in columns
-    ]
 
 
 def _require_instance(name: str, clouds: Sequence[Cloud]) -> None:

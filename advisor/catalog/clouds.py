@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from advisor.catalog.disks import DiskCatalog
@@ -19,18 +20,47 @@ from advisor.catalog.prices import (
     NOTHING_TOLD,
     Basis,
     Currency,
-    Priced,
-    PriceRow,
     PriceTable,
+    array_path,
+    price_rows,
     read_bases,
     told_prices,
 )
-from advisor.domain import Market, Price
+from advisor.domain import Market, Offer, Price
 from advisor.records import replace
 
-# A line of prices, and the table it stands in.
-Line = tuple[PriceTable, PriceRow, Priced]
-_SCANS_KEPT = 2
+
+class Place(NamedTuple):
+    """Where a price stands. The first five fields order places as no two offers share them."""
+
+    usd_per_hour: float
+    cloud_name: str
+    region: str
+    instance_type: str
+    market: str
+    cloud: Cloud
+    table: PriceTable
+    row: int
+    column: int
+
+    @property
+    def price(self) -> Price:
+        """The price with its source."""
+        return self.table.price(self.row, self.column)
+
+    def offer(self) -> Offer:
+        """The offer, built."""
+        instance = self.cloud.instances.find(self.instance_type)
+        assert instance is not None
+        return Offer(
+            instance=instance,
+            region=self.region,
+            market=self.table.bases[self.row].market,
+            price=self.price,
+        )
+
+
+by_price = itemgetter(0, 1, 2, 3, 4)
 
 
 class Cloud:
@@ -51,8 +81,6 @@ class Cloud:
         self._capability_of = capability_of
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
         self._tables: dict[str, PriceTable] = {}
-        # One question scans for several ends.
-        self._scanned: dict[object, list[Line]] = {}
         self._told = NOTHING_TOLD
         self._dearer: dict[str, frozenset[str]] = {}
 
@@ -104,35 +132,33 @@ class Cloud:
             self._dearer[region] = frozenset(dearer)
         return self._dearer[region]
 
-    def scan(self, query: OfferQuery) -> Iterator[Line]:
-        """Prices in the regions, on the markets and of the types that are asked for."""
-        limit = query.max_usd_per_hour
-        for table, row, priced in self._lines(query):
-            within = _up_to(limit, priced) if limit else priced
-            if within.usd:
-                yield table, row, within
+    def places(self, query: OfferQuery) -> Iterator[Place]:
+        """Prices in the regions, on the markets and of the types that are asked for, and not above
+        the limit, in the bundle's order."""
+        names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
+        for table in self._prices_in(query.region):
+            for row, column, usd in table.cells(names, query.region, query.market):
+                if usd <= limit:
+                    name, market = table.types[row], str(table.bases[row].market)
+                    region = table.regions[column]
+                    yield Place(usd, self.name, region, name, market, self, table, row, column)
 
-    def _lines(self, query: OfferQuery) -> Iterable[Line]:
-        """As `scan`, at whatever price."""
-        names = self.candidates(query)
-        found = (
-            (table, row, priced)
-            for table in self._prices_in(query.region)
-            for row, priced in table.scan(names, query.region, query.market)
-        )
-        if names is None:
-            return found  # everything: too much to be kept
-        key = (names, query.region, query.market)
-        if key not in self._scanned:
-            if len(self._scanned) >= _SCANS_KEPT:
-                self._scanned.clear()
-            self._scanned[key] = list(found)
-        return self._scanned[key]
+    def lowest_prices(self, query: OfferQuery, names: Collection[str]) -> dict[str, float]:
+        """Type -> USD per hour in its cheapest region, of `names` within the price that is asked
+        for; no other types are looked at."""
+        lowest: dict[str, float] = {}
+        for table in self._prices_in(query.region):
+            for name, usd in table.lowest(names, query.region, query.market):
+                lowest[name] = min(usd, lowest.get(name, usd))
+        limit = query.max_usd_per_hour
+        return {name: usd for name, usd in lowest.items() if limit is None or usd <= limit}
 
     def price(self, name: str, region: str, market: Market) -> Price | None:
         """One price; None where it is not known."""
-        found = (table.one(name, region, market) for table in self._prices_in(region))
-        return next((price for price in found if price), None)
+        for table in self._prices_in(region):
+            for row, column, _ in table.cells((name,), region, market):
+                return table.price(row, column)
+        return None
 
     def candidates(self, query: OfferQuery) -> Collection[str] | None:
         """Names worth a look: a cheap, wider choice than the predicate's own; None: all."""
@@ -142,31 +168,29 @@ class Cloud:
             return self.instances.accelerated
         return None
 
-    def matching(self, query: OfferQuery) -> Iterator[Line]:
-        """Of `scan`, the types with known facts that are what the query looks for."""
+    def matching(self, query: OfferQuery) -> Iterator[Place]:
+        """Of `places`, those of types with known facts that are what the query looks for."""
         verdicts = dict.fromkeys(self._lacking, False)
         plain = not query.asks_for_facts
-        for table, row, priced in self.scan(query):
-            name = row.instance_type
+        for place in self.places(query):
+            name = place.instance_type
             if name not in verdicts:
                 verdicts[name] = plain or self._fits(name, query)
             if verdicts[name]:
-                yield table, row, priced
+                yield place
 
-    def lacking(
-        self, query: OfferQuery
-    ) -> Iterator[tuple[PriceTable, PriceRow, Priced, PartialType]]:
-        """Of `scan`, the types that lack facts and may be what the query looks for."""
+    def lacking(self, query: OfferQuery) -> Iterator[tuple[Place, PartialType]]:
+        """Of `places`, those of types that lack facts and may be what the query looks for."""
         partial = {name: self.instances.partial(name) for name in self._lacking}
         asked = {name: one for name, one in partial.items() if self._may_fit(one, query)}
         if asked:
-            for table, row, priced in self.scan(replace(query, instances=tuple(asked))):
-                yield table, row, priced, asked[row.instance_type]
+            for place in self.places(replace(query, instances=tuple(asked))):
+                yield place, asked[place.instance_type]
 
     def unpriced(self, query: OfferQuery) -> list[str]:
         """Types that match, are offered where it is asked, and have no price there."""
         free = replace(query, max_usd_per_hour=None)
-        priced = {row.instance_type for _, row, _ in self.scan(free)}
+        priced = {place.instance_type for place in self.places(free)}
         return [
             name
             for name in self.candidates(query) or self.instances.names
@@ -205,115 +229,30 @@ class Cloud:
         for path, regions in self._facts["prices"].items():
             if region is None or region in regions:
                 if path not in self._tables:
-                    self._tables[path] = PriceTable(self._files.table(path), self._bases)
+                    files, array = self._files, array_path(path)
+                    rows = files.array(array) if files.has(array) else price_rows(files.table(path))
+                    self._tables[path] = PriceTable(path, rows, regions, self._bases)
                 yield self._tables[path]
 
 
-def _up_to(limit: float, priced: Priced) -> Priced:
-    """Only the prices that are not above a limit."""
-    if max(priced.usd) <= limit:
-        return priced
-    within = {
-        column - priced.first
-        for column, usd in zip(priced.columns, priced.usd, strict=True)
-        if usd <= limit
-    }
-    texts = [text if at in within else "" for at, text in enumerate(priced.texts)]
-    return Priced([usd for usd in priced.usd if usd <= limit], texts, priced.first)
-
-
-Place = tuple[Cloud, PriceTable, PriceRow, int]
-# By price, then in an order that no two offers share.
-Ranked = tuple[float, str, str, str, str, Place]
-
-
-def ranked_in_line(
-    cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced
-) -> Iterator[Ranked]:
-    """Every price of a line."""
-    for column, usd in zip(priced.columns, priced.usd, strict=True):
-        yield _ranked(cloud, table, row, column, usd)
-
-
-def _ranked(cloud: Cloud, table: PriceTable, row: PriceRow, column: int, usd: float) -> Ranked:
-    names = (cloud.name, table.region_at(column), row.instance_type, str(row.basis.market))
-    return (usd, *names, (cloud, table, row, column))
-
-
-class Cheapest:
-    """Keeps the `count` cheapest places; ties by cloud, region, type and market."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._kept: list[Ranked] = []
-        self._limit = math.inf
-        self.seen = 0
-
-    def add(self, cloud: Cloud, table: PriceTable, row: PriceRow, priced: Priced) -> None:
-        """Look at the prices of one line."""
-        self.seen += len(priced.usd)
-        if min(priced.usd) > self._limit:
-            return
-        for column, price in zip(priced.columns, priced.usd, strict=True):
-            if price <= self._limit:
-                self._kept.append(_ranked(cloud, table, row, column, price))
-        if len(self._kept) > 4 * self._count:
-            self._cut()
-
-    @property
-    def ranked(self) -> list[Ranked]:
-        """The cheapest, in order."""
-        self._cut()
-        return self._kept
-
-    @property
-    def places(self) -> list[Place]:
-        """Where they stand."""
-        return [place for *_, place in self.ranked]
-
-    def _cut(self) -> None:
-        # Two offers never share price, cloud, region, type and market: places are not compared.
-        self._kept.sort(key=lambda one: one[:5])
-        del self._kept[self._count :]
-        if len(self._kept) == self._count:
-            self._limit = self._kept[-1][0]
-
-
-# Regions whose disks are nowhere cheaper than those of the one that is asked about.
-Beaten = Callable[[str], frozenset[str]]
-
-
-def best_places(cloud: Cloud, query: OfferQuery) -> Iterator[Ranked]:
+def unbeaten(found: Iterable[Place]) -> list[Place]:
     """Of each type and market the regions that no other one beats in both the price of the
     instance and of every disk, cheapest first. Where none sells a priced type any more, its
     cheapest region, so that it can be rejected by name.
     """
-    found: dict[tuple[str, Market], list[Ranked]] = {}
-    for table, row, priced in cloud.matching(query):
-        key = (row.instance_type, row.basis.market)
-        found.setdefault(key, []).extend(ranked_in_line(cloud, table, row, priced))
-    for (name, _), places in found.items():
+    kinds: dict[tuple[str, str, str], list[Place]] = {}
+    for place in found:
+        kinds.setdefault((place.cloud_name, place.instance_type, place.market), []).append(place)
+    kept = []
+    for (_, name, _), alike in kinds.items():
+        cloud, beaten = alike[0].cloud, set[str]()
         offered = cloud.instances.regions_of(name)
-        sold = [one for one in places if _region(one) in offered]
-        yield from _unbeaten(sold or [min(places, key=_order)], cloud.with_dearer_disks)
-
-
-def _unbeaten(places: Iterable[Ranked], beaten: Beaten) -> Iterator[Ranked]:
-    left = sorted(places, key=_order)
-    while left:
-        first, *rest = left
-        gone = beaten(_region(first))
-        left = [one for one in rest if _region(one) not in gone]
-        yield first
-
-
-def _region(one: Ranked) -> str:
-    return one[2]
-
-
-def _order(one: Ranked) -> tuple[float, str, str, str, str]:
-    """No two offers share all of these: places are not compared."""
-    return one[:5]
+        alike.sort(key=by_price)
+        for place in [one for one in alike if one.region in offered] or alike[:1]:
+            if place.region not in beaten:
+                kept.append(place)
+                beaten |= cloud.with_dearer_disks(place.region)
+    return sorted(kept, key=by_price)
 
 
 class CpuOnly(NamedTuple):
@@ -331,21 +270,8 @@ def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
     """Every type without an accelerator that has facts, a price where it is asked for, and the
     vCPUs and RAM that are asked for."""
     for cloud in clouds:
-        sizes, least = _cores(cloud.instances, query), dict[str, float]()
-        for _, row, priced in cloud.scan(query):
-            if row.instance_type in sizes:
-                known = least.get(row.instance_type, priced.usd[0])
-                least[row.instance_type] = min(known, *priced.usd)
-        for name, usd in least.items():
-            model, mark = cloud.instances.cpu_mark(name)
-            yield CpuOnly(name, usd, sizes[name], mark, model)
-
-
-def _cores(instances: InstanceTable, query: OfferQuery) -> dict[str, float]:
-    """Whole cores of the types without an accelerator whose facts are known, by name."""
-    return {
-        name: min(float(vcpus), float(cores))
-        for name, vcpus, cores, memory_mib in instances.without_accelerator
-        if vcpus and cores
-        if int(vcpus) in query.vcpus and int(memory_mib) in query.memory_mib
-    }
+        instances = cloud.instances
+        cores = instances.cores_of_cpu_only(query.vcpus, query.memory_mib)
+        for name, usd in cloud.lowest_prices(query, cores).items():
+            model, mark = instances.cpu_mark(name)
+            yield CpuOnly(name, usd, cores[name], mark, model)

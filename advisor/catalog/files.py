@@ -2,17 +2,22 @@
 
 Format `advisor.catalog-bundle/2`: plain CSV without quoting (no cell holds a comma), one
 header line; `catalog/manifest.json` lists every file with its SHA-256, and holds its own. Prices
-are wide, one column a region, so that many offers stay small. A file is read, and checked, when
+are wide, one column a region, so that many offers stay small; each table of them stands there once
+more as a .npy, which is read in its place (`prices.PRICE_ROW`). A file is read, and checked, when
 it is first asked for: who asks about one cloud never waits for another.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from advisor.errors import DataError
 
@@ -68,6 +73,9 @@ class Files(Protocol):
     def table(self, path: str) -> Table:
         """The table at `path`; `DataError` where it is not whole."""
 
+    def array(self, path: str) -> NDArray[np.void]:
+        """The array at `path`, where `has` says that it is there; `DataError` as for a table."""
+
 
 class BundleFiles:
     """The files of a bundle, each read and checked against the manifest when it is asked for.
@@ -91,15 +99,28 @@ class BundleFiles:
 
     def table(self, path: str) -> Table:
         """The table at `path`, relative to the data folder."""
-        if not self.has(path):
-            raise DataError(f"the catalogue's manifest does not list {path}; {_WAY_OUT}")
-        digest = self.manifest["files"][path]["sha256"]
-        return Table(path, _read_checked(self._folder / path, digest))
+        return Table(path, self._checked(path).decode())
+
+    def array(self, path: str) -> NDArray[np.void]:
+        """The array at `path`, relative to the data folder."""
+        rows: NDArray[np.void] = np.load(io.BytesIO(self._checked(path)), allow_pickle=False)
+        return rows
 
     def verify(self) -> None:
         """Read and check every file now."""
         for path in self.manifest["files"]:
-            self.table(path)
+            self._checked(path)
+
+    def _checked(self, path: str) -> bytes:
+        if not self.has(path):
+            raise DataError(f"the catalogue's manifest does not list {path}; {_WAY_OUT}")
+        content = _read(self._folder / path)
+        if hashlib.sha256(content).hexdigest() != self.manifest["files"][path]["sha256"]:
+            raise DataError(
+                f"the catalogue's {self._folder / path} is not the file its manifest lists "
+                f"(changed or cut short); {_WAY_OUT}"
+            )
+        return content
 
 
 def sealed(manifest: Mapping[str, Any]) -> bytes:
@@ -145,16 +166,6 @@ def _is_complete(manifest: Mapping[str, Any]) -> bool:
         )
     except (KeyError, TypeError, AttributeError):
         return False
-
-
-def _read_checked(path: Path, digest: str) -> str:
-    content = _read(path)
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise DataError(
-            f"the catalogue's {path} is not the file its manifest lists (changed or cut short); "
-            f"{_WAY_OUT}"
-        )
-    return content.decode()
 
 
 def _read(path: Path) -> bytes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from advisor.domain import Gpu
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import UsageError, unknown_name
 
@@ -36,3 +37,17 @@ def usual_sheet_name(asked: str, known: Iterable[str]) -> str:
     H100-SXM5-80GB (`gpus_named` has the rule). `UsageError` with the near names for others.
     """
     return sheet_names(asked, known)[0]
+
+
+def sheet_of(name: str, sheets: Mapping[str, Gpu]) -> Gpu:
+    """The sheet of a card as torch or the catalogue names it; `UsageError` where there is none.
+
+    Only the very card: a laptop's, a slice of a card or a "Super" is another GPU.
+    """
+    found = gpus_named(name, sheets)
+    if found:
+        return sheets[found[0]]
+    raise UsageError(
+        "there is no data sheet of the GPU '{gpu}', so nothing follows from it for others",
+        gpu=name, hint=unknown_name("GPU", name, sheets).hint, code="unknown_name",
+    )  # fmt: skip

@@ -14,6 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from advisor.catalog.files import Table
 from advisor.errors import DataError, UsageError, unknown_name
 
@@ -56,6 +59,10 @@ class ImportedFiles:
         if not self.has(path):
             raise self._damaged()
         return Table(path, self._texts[path])
+
+    def array(self, path: str) -> NDArray[np.void]:
+        """An import has none: its tables are read."""
+        raise KeyError(path)
 
     @cached_property
     def _texts(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from advisor.catalog.files import Files, Table
-from advisor.domain import MIB, Cpu, Gpu, InstanceType
+from advisor.domain import MIB, Cpu, Gpu, InstanceType, Range
 from advisor.domain.machines import gpu_of_row, number_of
 from advisor.records import dataclass
 
@@ -122,22 +122,32 @@ class InstanceTable:
     @cached_property
     def accelerated(self) -> frozenset[str]:
         """Names of the types with a GPU or another accelerator."""
-        gpu, other = self._table.column["gpu_name"], self._table.column["accelerator"]
-        return frozenset(cells[0] for cells in self._table if cells[gpu] or cells[other])
+        return self._kinds[0]
+
+    def cores_of_cpu_only(self, vcpus: Range, memory_mib: Range) -> dict[str, float]:
+        """Whole cores by name, of the types with as many vCPUs and as much RAM that have all
+        needed facts and neither a GPU nor another accelerator."""
+        types = self._kinds[1]
+        if vcpus.limits or memory_mib.limits:
+            types = [one for one in types if int(one[1]) in vcpus and int(one[3]) in memory_mib]
+        return {name: min(float(threads), float(cores)) for name, threads, cores, _ in types}
 
     @cached_property
-    def without_accelerator(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Name, vCPUs, cores and MiB of RAM, as they are written, of the types that have all
-        needed facts and neither a GPU nor another accelerator."""
+    def _kinds(self) -> tuple[frozenset[str], list[tuple[str, str, str, str]]]:
+        """Names of accelerated types; and of types of CPUs alone name, vCPUs, cores and MiB of
+        RAM, as they are written. One pass: cutting the lines is what costs."""
         column = self._table.column
-        needed = [column[name] for name in NEEDED_FACTS]
-        vcpus, cores, memory = (column[k] for k in ("vcpus", "physical_cores", "memory_mib"))
-        other, count = column["accelerator"], column["gpu_count"]
-        return tuple(
-            (cells[0], cells[vcpus], cells[cores], cells[memory])
-            for cells in self._table
-            if cells[count] == "0" and not cells[other] and all(cells[at] for at in needed)
-        )
+        vcpus, cores, memory, count = (column[name] for name in NEEDED_FACTS)
+        gpu, other = column["gpu_name"], column["accelerator"]
+        last = 1 + max(vcpus, cores, memory, count, gpu, other)
+        accelerated, cpu_only = [], []
+        for line in self._table.lines:
+            cells = line.split(",", last)
+            if cells[gpu] or cells[other]:
+                accelerated.append(cells[0])
+            elif cells[count] == "0" and cells[vcpus] and cells[cores] and cells[memory]:
+                cpu_only.append((cells[0], cells[vcpus], cells[cores], cells[memory]))
+        return frozenset(accelerated), cpu_only
 
     def cpu_mark(self, name: str) -> tuple[str, float]:
         """CPU model ("" where it is not known) and single-thread mark (nan) of a type."""

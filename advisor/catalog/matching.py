@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from advisor.catalog.instances import PartialType
 from advisor.domain import ANY, InstanceType, Market, Offer, Range, require_positive
-from advisor.domain.gpu_names import gpus_named
 from advisor.records import dataclass
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them
@@ -132,4 +131,6 @@ def is_gpu(gpu_name: str | None, asked: str) -> bool:
 @lru_cache(maxsize=4096)
 def _is_another_word(gpu_name: str, asked: str) -> bool:
     """Thousands of types have a few cards."""
+    from advisor.domain.gpu_names import gpus_named  # few ask for a GPU by name
+
     return bool(gpus_named(asked, (gpu_name,)))

@@ -13,8 +13,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from advisor.catalog.files import Files, Table
-from advisor.catalog.prices import BASES_FILE, KEYS
+from advisor.catalog.prices import BASES_FILE, KEYS, array_path
 from advisor.catalog.refreshed import Refreshed, plain_cell
 from advisor.domain import Market, Price
 
@@ -40,7 +43,11 @@ class OverlaidFiles:
 
     def has(self, path: str) -> bool:
         """Whether there is this table."""
-        return path == PRICES_FILE or self._bundle.has(path)
+        return path == PRICES_FILE or (self._bundle.has(path) and path not in self._replaced_arrays)
+
+    def array(self, path: str) -> NDArray[np.void]:
+        """The array at `path`: of another cloud's prices, which nothing replaces."""
+        return self._bundle.array(path)
 
     def table(self, path: str) -> Table:
         """The table at `path`, with what was refreshed in it."""
@@ -56,6 +63,10 @@ class OverlaidFiles:
             SETS_FILE: self._with_sets,
         }
         return added[path](table) if path in added else table
+
+    @property
+    def _replaced_arrays(self) -> set[str]:
+        return {array_path(path) for path in self._bundle.manifest["clouds"][CLOUD]["prices"]}
 
     def _manifest(self, refreshed: Refreshed) -> dict[str, Any]:
         whole = dict(self._bundle.manifest)

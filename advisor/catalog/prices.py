@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from advisor.catalog.files import Files, Table
 from advisor.catalog.instances import Origin, read_origins
-from advisor.domain import ESTIMATED, FREE, Market, Price
+from advisor.domain import FREE, Market, Price
 from advisor.errors import DataError
 
 # Columns before the regions.
@@ -35,44 +38,19 @@ class Currency(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """What a line of prices is: the market, how the prices are known, their worth and origin.
-
-    `has_bands`: its cells tell how often instances are taken back, too.
-    """
+    """What a row of prices is: the market, how the prices are known, their worth and origin."""
 
     market: Market
     kind: str
     origin: Origin
     currency: str
     rate: Currency
-    has_bands: bool
 
     @property
     def source(self) -> str:
         """The origin, with the rate at which other currencies were taken."""
         told = f"; {self.currency} at {self.rate}" if self.currency != "USD" else ""
         return self.origin.text + told
-
-
-class PriceRow(NamedTuple):
-    """One line, cut into cells."""
-
-    instance_type: str
-    basis: Basis
-    cells: list[str]
-
-
-class Priced(NamedTuple):
-    """The prices of a line, in US dollars an hour; `texts` are the cells from `first` on."""
-
-    usd: list[float]
-    texts: list[str]
-    first: int
-
-    @property
-    def columns(self) -> list[int]:
-        """Where the prices stand: told apart from them, because few are asked for."""
-        return [at for at, text in enumerate(self.texts, self.first) if text]
 
 
 def read_bases(
@@ -86,118 +64,123 @@ def read_bases(
             origins[row["source"]],
             row["currency"],
             currencies[row["currency"]],
-            has_bands=(row["market"], row["kind"]) == (Market.SPOT, ESTIMATED),
         )
         for row in files.table(BASES_FILE).records()
     }
 
 
+def array_path(path: str) -> str:
+    """Where the array of a table of prices stands."""
+    return path.removesuffix(".csv") + ".npy"
+
+
+def price_rows(table: Table) -> NDArray[np.void]:
+    """A table as an array of its rows: names in ASCII, one `price` (nan: none) and one `band` (an
+    index of `INTERRUPTIONS`, -1: none) a region, in the row's own currency."""
+    if tuple(table.header[: len(KEYS)]) != KEYS:
+        raise DataError(f"{table.path} does not start with the columns {', '.join(KEYS)}")
+    regions = len(table.header) - len(KEYS)
+    rows = [(name, basis, *_numbers(table.path, name, cells)) for name, basis, *cells in table]
+    kinds = [
+        ("instance_type", f"S{max([1, *(len(row[0]) for row in rows)])}"),
+        ("basis", f"S{max([1, *(len(row[1]) for row in rows)])}"),
+        ("price", "<f8", (regions,)),
+        ("band", "i1", (regions,)),
+    ]
+    return np.array(rows, dtype=kinds)
+
+
+def _numbers(path: str, name: str, cells: Sequence[str]) -> tuple[list[float], list[int]]:
+    """The prices of a row, and its bands."""
+    prices, bands = [math.nan] * len(cells), [-1] * len(cells)
+    for at, cell in enumerate(cells):
+        if cell:
+            usd, _, band = cell.partition("~")
+            try:
+                prices[at], bands[at] = float(usd), int(band or -1)
+            except ValueError:
+                prices[at] = math.inf
+            if not 0 <= prices[at] < math.inf:
+                raise DataError(f"{path}: what {name} costs is no price")
+    return prices, bands
+
+
 class PriceTable:
-    """Prices, scanned row by row; an empty cell is a missing price, never 0."""
+    """Prices, a row a type and basis, a column a region; nan is a missing price, never 0."""
 
-    def __init__(self, table: Table, bases: Mapping[str, Basis]) -> None:
-        if tuple(table.header[: len(KEYS)]) != KEYS:
-            raise DataError(f"{table.path} does not start with the columns {', '.join(KEYS)}")
-        self._table = table
-        self._bases = bases
-        self._prices: dict[tuple[str, int], Price] = {}
+    def __init__(
+        self,
+        path: str,
+        rows: NDArray[np.void],
+        regions: Sequence[str],
+        bases: Mapping[str, Basis],
+    ) -> None:
+        self.regions = regions
+        self.types = [name.decode() for name in rows["instance_type"].tolist()]
+        self.bases = [bases[key.decode()] for key in rows["basis"].tolist()]
+        self._bands = rows["band"]
+        # A dollar is one dollar: dividing by it changes no bit.
+        per_usd = [one.rate.per_usd if one.currency != "USD" else 1.0 for one in self.bases]
+        self._usd = rows["price"] / np.array(per_usd)[:, None]
+        self._prices: dict[tuple[float, int, int], Price] = {}
+        for at in np.flatnonzero((self._usd == 0).any(axis=1)).tolist():
+            if self.bases[at].kind != FREE:
+                raise DataError(f"{path}: what {self.types[at]} costs is no price")
 
-    @property
-    def regions(self) -> list[str]:
-        """Regions with a column."""
-        return self._table.header[len(KEYS) :]
-
-    def one(self, name: str, region: str, market: Market) -> Price | None:
-        """One price; None where it is not known."""
-        column = self._table.column.get(region, 0)
-        for line in self._lines.get(name, ()) if column >= len(KEYS) else ():
-            row = self._row(line)
-            if row.basis.market is market and row.cells[column]:
-                return self.price(row, column)
-        return None
-
-    def scan(
+    def cells(
         self, names: Collection[str] | None, region: str | None, market: Market | None
-    ) -> Iterator[tuple[PriceRow, Priced]]:
-        """Lines of the named types (None: all) on one market or all, with what stands in the
-        column of a region, or in all of them.
-        """
-        first, end = len(KEYS), len(self._table.header)
-        if region is not None:
-            first = self._table.column[region]
-            end = first + 1
-        wanted = {key for key, one in self._bases.items() if market in (None, one.market)}
-        for line in self._of(names):
-            # Cutting a line in full is what costs: only those that are asked for.
-            comma = line.index(",")
-            name = line[:comma]
-            if names is not None and name not in names:
-                continue
-            basis = line[comma + 1 : line.index(",", comma + 1)]
-            if basis not in wanted:
-                continue
-            row = PriceRow(name, self._bases[basis], line.split(","))
-            priced = self._usd(row, first, end)
-            if priced.usd:
-                yield row, priced
+    ) -> Iterator[tuple[int, int, float]]:
+        """Row, column and USD per hour of every price of the named types (None: all) on one market
+        or all, in a region or in all."""
+        rows, columns = self._rows(names, market), self._columns(region)
+        usd = self._usd[rows][:, columns]
+        at, column = np.nonzero(~np.isnan(usd))
+        return zip(rows[at].tolist(), columns[column].tolist(), usd[at, column].tolist(),
+                   strict=True)  # fmt: skip
 
-    def region_at(self, column: int) -> str:
-        """The region a column is of."""
-        return self._table.header[column]
+    def lowest(
+        self, names: Collection[str], region: str | None, market: Market | None
+    ) -> Iterator[tuple[str, float]]:
+        """Of each row of `cells`: the type, and its lowest price."""
+        rows = self._rows(names, market)
+        lowest = np.fmin.reduce(self._usd[rows][:, self._columns(region)], axis=1)
+        for row, usd in zip(rows.tolist(), lowest.tolist(), strict=True):
+            if not math.isnan(usd):
+                yield self.types[row], usd
 
-    def price(self, row: PriceRow, column: int) -> Price:
+    def price(self, row: int, column: int) -> Price:
         """What stands in a cell, with its date and source; equal ones are one record."""
-        key = (row.cells[column], id(row.basis))
+        basis = self.bases[row]
+        usd, band = float(self._usd[row, column]), int(self._bands[row, column])
+        key = (usd, band, id(basis))
         if key not in self._prices:
-            self._prices[key] = self._built(row, column)
+            self._prices[key] = Price(
+                usd_per_hour=usd,
+                kind=basis.kind,
+                as_of=basis.origin.as_of,
+                source=basis.source,
+                terms=INTERRUPTIONS[band] if band >= 0 else basis.origin.terms,
+            )
         return self._prices[key]
 
-    def _of(self, names: Collection[str] | None) -> Sequence[str]:
-        """Lines worth a look; where one type is asked for, often many follow one by one."""
-        if names is None or len(names) != 1:
-            return self._table.lines
-        return self._lines.get(next(iter(names)), ())
+    def _rows(self, names: Collection[str] | None, market: Market | None) -> NDArray[np.intp]:
+        wanted: Iterable[int] = range(len(self.types))
+        if names is not None:
+            wanted = sorted(at for name in names for at in self._rows_of.get(name, ()))
+        rows = [at for at in wanted if market in (None, self.bases[at].market)]
+        return np.array(rows, dtype=np.intp)
+
+    def _columns(self, region: str | None) -> NDArray[np.intp]:
+        if region is None:
+            return np.arange(len(self.regions))
+        return np.array([self.regions.index(region)] if region in self.regions else [], np.intp)
 
     @cached_property
-    def _lines(self) -> dict[str, list[str]]:
-        lines: dict[str, list[str]] = {}
-        for line in self._table.lines:
-            lines.setdefault(line[: line.index(",")], []).append(line)
-        return lines
-
-    def _row(self, line: str) -> PriceRow:
-        cells = line.split(",")
-        return PriceRow(cells[0], self._bases[cells[1]], cells)
-
-    def _usd(self, row: PriceRow, first: int, end: int) -> Priced:
-        """The prices of a line; `DataError` for what is none."""
-        texts = row.cells[first:end]
-        known = [text for text in texts if text]
-        if row.basis.has_bands:
-            known = [text[: text.index("~")] for text in known]
-        try:
-            usd = list(map(float, known))
-            if row.basis.currency != "USD":
-                usd = [price / row.basis.rate.per_usd for price in usd]
-            # A sum of what is not a number is not below anything.
-            sound = not usd or (min(usd) > 0 and sum(usd) < math.inf)
-        except ValueError:
-            sound = False
-        if not sound and not (row.basis.kind == FREE and set(known) <= {"0"}):
-            raise DataError(f"{self._table.path}: what {row.instance_type} costs is no price")
-        return Priced(usd, texts, first)
-
-    def _built(self, row: PriceRow, column: int) -> Price:
-        basis = row.basis
-        (usd,) = self._usd(row, column, column + 1).usd
-        band = row.cells[column].partition("~")[2]
-        return Price(
-            usd_per_hour=usd,
-            kind=basis.kind,
-            as_of=basis.origin.as_of,
-            source=basis.source,
-            terms=INTERRUPTIONS[int(band)] if band else basis.origin.terms,
-        )
+    def _rows_of(self) -> dict[str, list[int]]:
+        rows: dict[str, list[int]] = {}
+        for at, name in enumerate(self.types):
+            rows.setdefault(name, []).append(at)
+        return rows
 
 
 # A table of list prices; an import tells currency and kind beside.

@@ -55,11 +55,11 @@ def policy(name: str, bucket: str, account: str, guest_role: str | None, partiti
     from infra.aws.policies import GUEST_ROLE
     from infra.aws.policies import policy as document
 
-    told = document(
+    document_of_policy = document(
         name, account=account, bucket=bucket, guest_role=guest_role or GUEST_ROLE,
         partition=partition,
     )  # fmt: skip
-    click.echo(json.dumps(told, indent=2))
+    click.echo(json.dumps(document_of_policy, indent=2))
 
 
 @click.command()
@@ -114,9 +114,9 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
     """
     from advisor.runs.cloud.status import reap_cloud
 
-    found = reap_cloud(owner=owner, regions=regions, dry_run=True)
-    _print(found, "advisor.cloud-status/1", status_lines(found), output)
-    return 1 if found.not_listed else 0
+    reaped = reap_cloud(owner=owner, regions=regions, dry_run=True)
+    _print(reaped, "advisor.cloud-status/1", status_lines(reaped), output)
+    return 1 if reaped.not_listed else 0
 
 
 @cloud.command()
@@ -138,8 +138,8 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     try:
         reaped = reap_cloud(owner=owner, regions=regions, dry_run=dry_run)
     except KeyboardInterrupt:
-        told = "what was asked to end ends; `advisor cloud reap` again takes the rest"
-        raise Stopped("left" if dry_run else f"left: {told}") from None
+        hint = "what was asked to end ends; `advisor cloud reap` again takes the rest"
+        raise Stopped("left" if dry_run else f"left: {hint}") from None
     _print(reaped, "advisor.cloud-reap/1", reaped_lines(reaped), output)
     return 1 if reaped.remaining or reaped.not_listed else 0
 

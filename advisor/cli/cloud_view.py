@@ -11,25 +11,25 @@ from advisor.render.text import table
 from advisor.units import format_counted
 
 if TYPE_CHECKING:
-    from infra.aws.finding import Managed
+    from infra.aws.managed import Managed
     from infra.aws.reap import Reaped
 
 COLUMNS = ("Kind", "id", "region", "sweep", "owner", "state", "time")
 
 
-def status_lines(found: Reaped) -> list[str]:
+def status_lines(reaped: Reaped) -> list[str]:
     """Everything there is, the expired first."""
-    things = [*found.expired, *found.kept]
+    things = [*reaped.expired, *reaped.kept]
     if not things:
-        none = "Nothing was told of a sweep" if found.not_listed else "Nothing of a sweep is there"
-        return [f"{none}; asked {_regions(found)}.", *_not_told(found)]
+        none = "Nothing was told of a sweep" if reaped.not_listed else "Nothing of a sweep is there"
+        return [f"{none}; asked {_regions(reaped)}.", *_not_told(reaped)]
     lines = [
-        f"{_counted(things)} of sweeps, {len(found.expired)} expired; asked {_regions(found)}.",
+        f"{_counted(things)} of sweeps, {len(reaped.expired)} expired; asked {_regions(reaped)}.",
         "",
-        *_rows(things, found.now),
-        *_not_told(found),
+        *_rows(things, reaped.now),
+        *_not_told(reaped),
     ]
-    if found.expired:
+    if reaped.expired:
         lines += ["", "Remove what is expired: advisor cloud reap"]
     return lines
 
@@ -41,10 +41,10 @@ def reaped_lines(reaped: Reaped) -> list[str]:
     lines = [f"{_counted(done)} {verb}; asked {_regions(reaped)}."]
     if done:
         lines += ["", *_rows(done, reaped.now)]
-    for one in reaped.remaining:
+    for thing in reaped.remaining:
         lines += [
-            f"still there: {one.found.kind} {one.found.id} in {one.found.region}: "
-            f"{one_line(one.reason)}"
+            f"still there: {thing.thing.kind} {thing.thing.id} in {thing.thing.region}: "
+            f"{one_line(thing.reason)}"
         ]
     lines += _undated(reaped.kept)
     return [*lines, *_not_told(reaped)]
@@ -69,11 +69,11 @@ def _span(seconds: float) -> str:
 def _rows(things: Sequence[Managed], now: datetime) -> list[str]:
     cells = [
         (
-            one.kind, one.id, one.region, one_line(one.sweep_id), one_line(one.owner),
-            one_line(" ".join(filter(None, (one.state, one.detail)))),
-            time_left(one.expires_at, now),
+            thing.kind, thing.id, thing.region, one_line(thing.sweep_id), one_line(thing.owner),
+            one_line(" ".join(filter(None, (thing.state, thing.detail)))),
+            time_left(thing.expires_at, now),
         )
-        for one in things
+        for thing in things
     ]  # fmt: skip
     return table(COLUMNS, cells)
 
@@ -81,16 +81,17 @@ def _rows(things: Sequence[Managed], now: datetime) -> list[str]:
 def _undated(kept: Iterable[Managed]) -> list[str]:
     """What nobody will ever reap."""
     return [
-        f"has no readable advisor:expires-at, so it is left alone; remove it by hand: {one.kind} "
-        f"{one.id} in {one.region}"
-        for one in kept
-        if one.expires_at is None
+        f"has no readable advisor:expires-at, so it is left alone; remove it by hand: {thing.kind} "
+        f"{thing.id} in {thing.region}"
+        for thing in kept
+        if thing.expires_at is None
     ]
 
 
 def _not_told(reaped: Reaped) -> list[str]:
     return [
-        f"not told: {one.region} ({one.kind}): {one_line(one.reason)}" for one in reaped.not_listed
+        f"not told: {thing.region} ({thing.kind}): {one_line(thing.reason)}"
+        for thing in reaped.not_listed
     ]
 
 

@@ -78,18 +78,18 @@ def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
         "gpu_steps": {
             "taken": len(gpu.observations.steps),
             "trials": gpu.trials,
-            "gpus": sorted({one.gpu.name for one in gpu.observations.steps}),
+            "gpus": sorted({step.gpu.name for step in gpu.observations.steps}),
             "error_before_percent": percent(median_percent, gpu.residuals),
             "contradicting": [
                 {
-                    "model": one.workload.network,
-                    "task": one.workload.task,
-                    "precision": one.workload.precision,
-                    "batch_size": one.workload.batch_size,
-                    "gpu": one.gpu.name,
-                    "origin": one.origin,
+                    "model": step.workload.network,
+                    "task": step.workload.task,
+                    "precision": step.workload.precision,
+                    "batch_size": step.workload.batch_size,
+                    "gpu": step.gpu.name,
+                    "origin": step.origin,
                 }
-                for one in gpu.contradicting
+                for step in gpu.contradicting
             ],
             "left_out": _counted(gpu.left_out),
         },
@@ -137,11 +137,11 @@ def _gpu_lines(document: Mapping[str, Any]) -> Iterator[str]:
             f"Took {_counted_as(layers['taken'], 'layer')} that `advisor probe` timed on "
             f"{', '.join(layers['gpus'])}"
         )
-    for one in steps["contradicting"][:_MOST_NAMED]:
+    for step in steps["contradicting"][:_MOST_NAMED]:
         yield (
-            f"{one['origin']} ({one['model']} {one['task']} in {one['precision']}, batch "
-            f"{one['batch_size']} on {one['gpu']}) contradicts the other steps, or the model; was "
-            "the GPU shared, throttled, or waiting for its host?"
+            f"{step['origin']} ({step['model']} {step['task']} in {step['precision']}, batch "
+            f"{step['batch_size']} on {step['gpu']}) contradicts the other steps, or the model; "
+            "was the GPU shared, throttled, or waiting for its host?"
         )
     if (more := len(steps["contradicting"]) - _MOST_NAMED) > 0:
         yield f"and {more} more that contradict"

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from advisor.answers.gpus import gpus_document_of
+from advisor.answers.listing import gpus_document_of
 from advisor.catalog import load_catalog
 from advisor.cli.questions import Name, question_options
 from advisor.questions.models import Gpus

@@ -73,14 +73,14 @@ def list_(output: str) -> None:
     from advisor.runs.store.keys import ApiKeys
 
     with closing(ApiKeys(reading=True)) as book:
-        found, database = book.all(), book.name
+        keys_there, database = book.all(), book.name
     now = time.time()
     if output == "json":
-        described = [_document(one, now) for one in found]
+        described = [_document(key, now) for key in keys_there]
         document = {"schema": LIST, "at": _iso(now), "database": database, "keys": described}
         click.echo(json.dumps(document, indent=1))
         return
-    rows = [_row(one, now) for one in found]
+    rows = [_row(key, now) for key in keys_there]
     none = "No keys yet: `advisor serve` answers on this machine only; see `advisor keys add -h`."
     click.echo("\n".join(table(_COLUMNS, rows)) if rows else none)
 
@@ -115,28 +115,28 @@ def _added_words(kept: StoredKey, first: bool) -> str:
     )
 
 
-def _state(one: StoredKey, now: float) -> str:
-    if one.revoked_at is not None:
+def _state(key: StoredKey, now: float) -> str:
+    if key.revoked_at is not None:
         return "revoked"
-    return "works" if one.works(now) else "expired"
+    return "works" if key.works(now) else "expired"
 
 
-def _document(one: StoredKey, now: float) -> dict[str, Any]:
+def _document(key: StoredKey, now: float) -> dict[str, Any]:
     return {
-        "id": one.key_id,
-        "name": one.name,
-        "scope": one.scope,
-        "state": _state(one, now),
-        "created_at": _iso(one.created_at),
-        "expires_at": _iso(one.expires_at),
-        "last_used_at": _iso(one.last_used_at),
-        "revoked_at": _iso(one.revoked_at),
+        "id": key.key_id,
+        "name": key.name,
+        "scope": key.scope,
+        "state": _state(key, now),
+        "created_at": _iso(key.created_at),
+        "expires_at": _iso(key.expires_at),
+        "last_used_at": _iso(key.last_used_at),
+        "revoked_at": _iso(key.revoked_at),
     }
 
 
-def _row(one: StoredKey, now: float) -> tuple[str, ...]:
-    days = (_day(moment) for moment in (one.created_at, one.expires_at, one.last_used_at))
-    return (one.key_id, one.name, one.scope, _state(one, now), *days)
+def _row(key: StoredKey, now: float) -> tuple[str, ...]:
+    days = (_day(moment) for moment in (key.created_at, key.expires_at, key.last_used_at))
+    return (key.key_id, key.name, key.scope, _state(key, now), *days)
 
 
 def _day(seconds: float | None) -> str:

@@ -37,8 +37,8 @@ def leaving_cleanly(
                 yield
         except KeyboardInterrupt as error:
             number = handler.number or signal.SIGINT
-            said = "; ".join(filter(None, (kept(), str(error))))
-            raise Stopped(said, exit_code=128 + number) from error
+            text = "; ".join(filter(None, (kept(), str(error))))
+            raise Stopped(text, exit_code=128 + number) from error
 
 
 @contextmanager

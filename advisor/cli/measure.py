@@ -12,7 +12,7 @@ import click
 
 from advisor.cli.questions import Name, Positive, output_option
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
-from advisor.errors import UsageError
+from advisor.errors import DataError, UsageError
 from advisor.render.text import WIDTH, table
 from advisor.units import format_mib, format_rate
 
@@ -73,9 +73,15 @@ def measure(
     else:
         _refuse_options_of_networks(task, data)
         document = _script(command, minutes)
-    write_whole(file, json.dumps(document, indent=1) + "\n")
-    click.echo(f"written to {file}", err=True)
     click.echo(json.dumps(document) if output == "json" else "\n".join(_screen(document)))
+    try:
+        write_whole(file, json.dumps(document, indent=1) + "\n")
+    except DataError as error:
+        if output != "json":
+            click.echo(json.dumps(document))
+        hint = "what was measured is the JSON on stdout: save that as the file"
+        raise DataError(error.message, hint=hint) from error
+    click.echo(f"written to {file}", err=True)
 
 
 def _refuse_options_of_networks(task: str | None, data: Path | None) -> None:

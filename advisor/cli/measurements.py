@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.questions import Name, output_option
+from advisor.cli.questions import output_option, question_options
 from advisor.cli.stored import stored_measurements
 from advisor.cli.sweep_view import trial_name
 from advisor.domain import Measurement
 from advisor.errors import DataError
 from advisor.render.text import table
+from advisor.runs.stored.questions import MeasurementExport, MeasurementPage
 from advisor.units import format_rate
 
 if TYPE_CHECKING:
     from sweeps.quality.checking import Checked
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-_WANTED = (
-    click.option("--model", "network", metavar="NAME", help="Only this network."),
-    click.option("--task", metavar="TASK", help="Only this task."),
-    click.option("--accelerator", metavar="KIND", help="Only this accelerator: emulated:T4."),
-    click.option("--status", metavar="STATUS", help="Only this status: ok, failed."),
-    click.option("--limited-by", metavar="WHAT", help="Only this kind of limit: cgroup-v2, none."),
-)
-
-
-def _wanted_options(command: Command) -> Command:
-    for option in reversed(_WANTED):
-        command = option(command)
-    return command
 
 
 @click.group()
@@ -43,42 +30,35 @@ def measurements() -> None:
 
 
 @measurements.command("list")
-@_wanted_options
-@click.option(
-    "--spread", is_flag=True, help="Add intervals and percentiles of steps (with -o json)."
-)
+@question_options(MeasurementPage)
 @output_option
-def list_(output: str, spread: bool, **wanted: str | None) -> None:
+def list_(question: MeasurementPage, output: str) -> None:
     """List measurements, one line each, in the order of measuring."""
-    from advisor.runs.stored.documents import list_document, wanted_from
+    from advisor.runs.stored.documents import list_document
     from sweeps.store import Stored
 
-    with stored_measurements(wanted_from(wanted)) as rows:
+    wanted = question.wanted()
+    with stored_measurements(wanted) as rows:
         if output == "json":
-            document = list_document(Stored(tuple(rows), ()), spread=spread)
+            document = list_document(Stored(tuple(rows), ()), spread=question.spread)
             click.echo(json.dumps(document, indent=1))
             return
         cells = [_cells(row) for row in rows]
         header = ("trial", "what", "samples/s", "status", "limited by", "started")
-        nothing = "Nothing like that." if any(wanted.values()) else "Nothing measured yet."
+        nothing = "Nothing like that." if any(astuple(wanted)) else "Nothing measured yet."
         click.echo("\n".join(table(header, cells, right=(2,))) if rows else nothing)
 
 
 @measurements.command()
-@_wanted_options
-@click.option(
-    "--format", "form", type=Name("format", ("jsonl", "csv")), default="jsonl", show_default=True,
-    help="jsonl: every raw value; csv: one summary row a measurement.",
-)  # fmt: skip
+@question_options(MeasurementExport)
 @click.option("--out", type=click.Path(path_type=Path), help="File to write.  [default: stdout]")
-def export(form: str, out: Path | None, **wanted: str | None) -> None:
+def export(question: MeasurementExport, out: Path | None) -> None:
     """Write measurements; a file is written as a whole or not at all."""
     from advisor.files import write_whole
-    from advisor.runs.stored.documents import wanted_from
     from sweeps.formats.exporting import to_csv, to_jsonl
 
-    with stored_measurements(wanted_from(wanted)) as rows:
-        text = to_jsonl(rows) if form == "jsonl" else to_csv(rows)
+    with stored_measurements(question.wanted()) as rows:
+        text = to_jsonl(rows) if question.format == "jsonl" else to_csv(rows)
         if out is None:
             click.echo(text, nl=False)
             return
@@ -92,33 +72,34 @@ def export(form: str, out: Path | None, **wanted: str | None) -> None:
 def import_(file: Path, output: str) -> None:
     """Take measurements from a JSONL FILE: an export, or what a campaign wrote.
 
-    All good lines are stored together, or none; again, it changes nothing. A line that is no
-    measurement is told with its number, and the exit code is 1. A stored row stays, but for one
-    that did not end well where the file has one that did.
+    All good lines are stored together, or none; a second import changes nothing. A line that is
+    no measurement is named by its number, and the exit code is 1. A stored row stays, unless its
+    trial failed and the file has one that did not.
     """
     from advisor.runs.stored.documents import import_document
     from sweeps.formats.importing import read_file
     from sweeps.store import open_store
 
-    found = read_file(file)
-    for refused in found.refused:
+    read = read_file(file)
+    for refused in read.refused:
         click.echo(f"line {refused.line}: {' '.join(refused.reason.split())}", err=True)
     with closing(open_store()) as store:
-        done = store.append_all(found.measurements)
-    document = import_document(found, done)
+        done = store.append_all(read.measurements)
+    document = import_document(read, done)
     click.echo(json.dumps(document, indent=1) if output == "json" else _imported_text(document))
-    if found.refused:
+    if read.refused:
         raise DataError(
-            "{refused} lines of '{file}' were refused (told above)",
-            refused=len(found.refused),
+            "{count} of the lines of '{file}' are no measurements",
+            count=len(read.refused),
             file=file,
+            hint="each is named above",
         )
 
 
 def _imported_text(document: dict[str, Any]) -> str:
     return (
-        f"{document['added']} measurements added, {document['replaced']} took the place of failed "
-        f"ones, {document['known']} were there already, {document['repeated']} lines repeat a trial"
+        f"{document['added']} measurements added, {document['replaced']} replaced failed ones, "
+        f"{document['known']} were stored already, {document['repeated']} lines repeat a trial"
     )
 
 
@@ -151,10 +132,10 @@ def _check_text(checked: Sequence[Checked]) -> str:
         return "Nothing measured."
     weak = [row for row in checked if row.issues]
     cells = [
-        (row.measurement.trial.trial_id[:8], trial_name(row.measurement.trial), one.kind,
-         one.detail, one.advice)
+        (row.measurement.trial.trial_id[:8], trial_name(row.measurement.trial), issue.kind,
+         issue.detail, issue.advice)
         for row in weak
-        for one in row.issues
+        for issue in row.issues
     ]  # fmt: skip
     lines = table(("trial", "what", "weak", "how", "what to do"), cells) if cells else []
     last = f"{len(weak)} of {len(checked)} measurements are weak."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.answers.networks import (
+from advisor.answers.listing import (
     Listed,
     families_of,
     gpus_measured,
@@ -46,7 +46,7 @@ def networks(search: str | None, every: bool, output: str) -> None:
     found = listed_networks(model, search)
     if search is not None and not found:
         known = {one.name for one in listed_networks(model)}
-        raise unknown_name("network", search, known, listed_by="advisor networks")
+        raise unknown_name("network", search, known, listed_by="advisor networks --all")
     if output == "json":
         document = networks_document(model, found)
         click.echo(json.dumps(document, indent=2, allow_nan=False))
@@ -80,12 +80,12 @@ def _families(found: list[Listed], model: PerformanceModel | None) -> list[str]:
         ]
         for family, members in families.items()
     ]
-    header = ["family", "networks", "measured", "as"]
+    header = ["family", "networks", "published", "names"]
     return [
         *table(header, rows, right=(1, 2)),
         "",
-        f"{len(found):,} networks in {len(families):,} families; `advisor networks SEARCH` tells "
-        "more of some, --all of each",
+        f"{len(found):,} networks in {len(families):,} families; `advisor networks SEARCH` lists "
+        "some of them, --all all; published: a rate on a GPU was measured by others",
     ]
 
 

@@ -7,8 +7,7 @@ import json
 import click
 
 from advisor.answers.context import load_context
-from advisor.answers.predicting import Predicted, predicted
-from advisor.answers.predicting_gpu import PredictedOnGpu, predicted_on_gpu
+from advisor.answers.predicting import Predicted, PredictedOnGpu, predicted, predicted_on_gpu
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.models import Predict, Sources
 

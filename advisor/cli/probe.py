@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from advisor.cli.questions import output_option
-from advisor.errors import MeasuringError
+from advisor.errors import DataError, MeasuringError
 from advisor.render.text import WIDTH, table
 from advisor.runs.probing import (
     checked_disk,
@@ -54,12 +54,15 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
         parts, quick=quick, disk=folder, on_progress=lambda line: click.echo(line, err=True)
     )
     text = json.dumps(document, indent=1)
+    click.echo(text if output == "json" else "\n".join(_screen(document)))
     if out:
         write_whole(out, text + "\n")
         click.echo(f"written to {out}", err=True)
-    if keep_fingerprint(document, parts):
-        click.echo("kept: trials measured on this machine are stored with it", err=True)
-    click.echo(text if output == "json" else "\n".join(_screen(document)))
+    try:
+        if keep_fingerprint(document, parts):
+            click.echo("kept: trials measured on this machine are stored with it", err=True)
+    except DataError as error:
+        click.echo(f"not kept for later trials: {error}", err=True)
     if reason := nothing_measured(document):
         raise MeasuringError("nothing could be measured: {reason}", reason=reason)
 

@@ -14,15 +14,17 @@ from typing import Any, TypeVar
 import click
 
 from advisor.errors import UsageError
-from advisor.questions.fields import Choice, Kind, Number
+from advisor.questions.fields import Choice, Kind, Number, wrong
 from advisor.questions.fields import Text as ShownText
-from advisor.questions.models import Question, Sources
-from advisor.questions.reading import Field, fields_of
+from advisor.questions.models import Sources
+from advisor.questions.question import Field, Question
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Q = TypeVar("Q", bound=Question)
 
 
+# Options that take several values with commas between them.
+_LISTS = ("gpu", "quota")
 # A report explains anyway, and lists what was rejected as it sees fit.
 NOT_IN_REPORTS = ("explain", "explain_rejected")
 
@@ -52,6 +54,18 @@ class FieldOption(click.Option):
 
 class SectionedCommand(click.Command):
     """A command whose `--help` lists its options under headings."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, which keeps the last of a repeated option: of two lists that is a loss."""
+        own = args[: args.index("--")] if "--" in args else args
+        for name in _LISTS:
+            count = sum(arg == f"--{name}" or arg.startswith(f"--{name}=") for arg in own)
+            if count > 1:
+                raise wrong(
+                    name, "{field} is given {count} times", count=count,
+                    hint="give it once, with commas between its values",
+                )  # fmt: skip
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Each heading where its first option stands."""
@@ -85,7 +99,7 @@ def question_options(kind: type[Question], name: str = "question") -> Callable[[
 
 def cny_option(command: Command) -> Command:
     """`--cny-per-usd` of a command that loads the catalogue alone."""
-    _remember(command, _option(fields_of(Sources)["cny_per_usd"], required=False))
+    _remember(command, _option(Sources.fields["cny_per_usd"], required=False))
     return command
 
 
@@ -106,29 +120,28 @@ def options_of_kind(
 
 
 def _fields(kind: type[Question]) -> dict[str, Field]:
-    return {name: one for name, one in fields_of(kind).items() if one.about.where != "http"}
+    return {name: one for name, one in kind.fields.items() if one.where != "http"}
 
 
 def _option(field: Field, *, required: bool) -> click.Option:
-    about = field.about
     is_flag = field.default is False
     option = FieldOption(
         [field.option, field.name],
-        help=about.help + (f"  [default: {about.usual}]" if about.usual else ""),
+        help=field.help + (f"  [default: {field.usual}]" if field.usual else ""),
         required=required,
-        **({"is_flag": True} if is_flag else {"type": FieldType(about.kind, field.name)}),
+        **({"is_flag": True} if is_flag else {"type": FieldType(field.kind, field.name)}),
         **({} if field.required or is_flag else {"default": _default(field)}),
-        multiple=about.kind.repeats,
+        multiple=field.kind.repeats,
         show_default=field.default not in (None, (), False),
     )
-    option.section = about.section
+    option.section = field.section
     return option
 
 
 def _default(field: Field) -> Any:
     """As `--help` shows it; it is read as a text is."""
     value = field.default
-    return value if value in (None, ()) else field.about.kind.text_of(value)
+    return value if value in (None, ()) else field.kind.text_of(value)
 
 
 def _remember(command: Callable[..., Any], option: click.Option) -> None:

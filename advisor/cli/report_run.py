@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from msgspec.structs import replace
 
 from advisor.answers.context import load_context
 from advisor.answers.reporting.gathering import Question
@@ -161,7 +160,7 @@ def planned(entry: Entry, file: str) -> Question:
     place = f"{file}, line {entry.line}"
     try:
         for field in entry.fields:
-            if field in (*_SHARED, *Sources.__struct_fields__):
+            if field in (*_SHARED, *Sources.fields):
                 raise wrong(
                     field, "{field} is one for all workloads",
                     hint=Message("give {field} to `report`", field=FieldName(field)),
@@ -187,7 +186,7 @@ def _living(question: Question, ask: Ask) -> Question:
         return question
     if ask.as_of not in (None, today()):
         raise UsageError("--live tells today's prices", hint="leave out --date")
-    return question._replace(question=replace(question.question, live=True))
+    return question._replace(question=question.question.replace(live=True))
 
 
 def command_line(command: str, options: Sequence[str]) -> str:

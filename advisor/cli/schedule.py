@@ -89,7 +89,7 @@ def report_run(number: int, failed: str) -> None:
     from advisor.runs.store.schedules import open_schedules
 
     with closing(open_schedules(reading=True)) as book:
-        run = book.runs.one(number)
+        run = book.runs.numbered(number)
         kept = book.numbered(run.schedule) if run and run.schedule is not None else None
     if run is None or kept is None:
         raise UsageError("there is no run {number}", number=number)

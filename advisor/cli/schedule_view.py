@@ -29,68 +29,70 @@ def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
     )
 
 
-def list_text(found: Sequence[Status], leader: Leader | None) -> str:
+def list_text(statuses: Sequence[Status], leader: Leader | None) -> str:
     """A line for each schedule, and who leads."""
-    if not found:
+    if not statuses:
         return "No schedules yet; see `advisor schedule add --help`."
-    rows = [_row(one) for one in found]
+    rows = [_row(status) for status in statuses]
     who = f"Served by the daemon on {leader.host} (process {leader.pid})." if leader else _NOBODY
-    drifted = [_drift_line(one) for one in found]
+    drifted = [_drift_line(status) for status in statuses]
     return "\n".join([*table(_COLUMNS, rows), "", *filter(None, drifted), who])
 
 
-def one_text(found: Status, runs: Sequence[Run]) -> str:
+def one_text(status: Status, runs: Sequence[Run]) -> str:
     """A schedule and its runs, the latest first, with what followed each."""
-    one = found.schedule
+    schedule = status.schedule
     lines = [
-        f"{one.name}: '{one.cron}' in {one.timezone}, next {_next(found)}",
-        f"  command     advisor {shlex.join(one.command)}",
-        f"  folder      {one.folder}",
-        f"  misfire     {one.misfire.value}",
-        *_reporting_lines(one.reporting),
-        f"  this month  {_money(found)}",
+        f"{schedule.name}: '{schedule.cron}' in {schedule.timezone}, next {_next(status)}",
+        f"  command     advisor {shlex.join(schedule.command)}",
+        f"  folder      {schedule.folder}",
+        f"  misfire     {schedule.misfire.value}",
+        *_reporting_lines(schedule.reporting),
+        f"  this month  {_money(status)}",
         "",
     ]
     if not runs:
         return "\n".join([*lines, "No runs yet."])
     for run in runs:
-        lines += _run_lines(run, one.timezone)
+        lines += _run_lines(run, schedule.timezone)
     return "\n".join(lines)
 
 
-def _reporting_lines(told: Reporting | None) -> list[str]:
+def _reporting_lines(reporting: Reporting | None) -> list[str]:
     """Nothing of a target that may be a secret."""
-    if told is None:
+    if reporting is None:
         return []
     from advisor.runs.delivery.targets import target_label
 
-    when = " where anything changed" if told.only_changes else ""
-    to = ", ".join(target_label(word) for word in told.send)
-    return [f"  report      {told.plan} as {told.format}, to {to}{when}"]
+    when = " where anything changed" if reporting.only_changes else ""
+    to = ", ".join(target_label(word) for word in reporting.send)
+    return [f"  report      {reporting.plan} as {reporting.format}, to {to}{when}"]
 
 
-def _row(found: Status) -> tuple[str, ...]:
-    one, last = found.schedule, found.last
-    state = "none yet" if last is None else f"{_day(last.due_at, one.timezone)} {last.state.value}"
-    words = shlex.join(one.command)
-    return (one.name, _next(found), state, _money(found), words)
+def _row(status: Status) -> tuple[str, ...]:
+    schedule, last = status.schedule, status.last
+    state = (
+        "none yet" if last is None else f"{_day(last.due_at, schedule.timezone)} {last.state.value}"
+    )
+    command = shlex.join(schedule.command)
+    return (schedule.name, _next(status), state, _money(status), command)
 
 
-def _drift_line(found: Status) -> str:
-    words = report_words(found.report)
-    return f"{found.schedule.name}: {words}" if words else ""
+def _drift_line(status: Status) -> str:
+    text = report_words(status.report)
+    return f"{status.schedule.name}: {text}" if text else ""
 
 
-def _money(found: Status) -> str:
-    budget = found.schedule.budget_usd
+def _money(status: Status) -> str:
+    budget = status.schedule.budget_usd
     of = "" if budget is None else f" of {format_usd(budget)}"
-    return f"{format_usd(found.spent_usd)}{of}"
+    return f"{format_usd(status.spent_usd)}{of}"
 
 
-def _next(found: Status) -> str:
-    if found.next_due is None:
+def _next(status: Status) -> str:
+    if status.next_due is None:
         return "never"
-    return _local(found.next_due, found.schedule.timezone)
+    return _local(status.next_due, status.schedule.timezone)
 
 
 def _run_lines(run: Run, timezone: str) -> list[str]:
@@ -160,8 +162,10 @@ def _sizing_lines(sizing: Mapping[str, Any]) -> list[str]:
     if sizing["error"]:
         return [f"no report: {sizing['error']}"]
     lines = [sizing["headline"] or "the first report; there is nothing to compare it with"]
-    told = (f"  {_STATES[one['state']].format(**one)}" for one in sizing["deliveries"])
-    return [*lines, *told]
+    deliveries = (
+        f"  {_STATES[delivery['state']].format(**delivery)}" for delivery in sizing["deliveries"]
+    )
+    return [*lines, *deliveries]
 
 
 def _fit_lines(fit: Mapping[str, Any]) -> list[str]:
@@ -191,6 +195,6 @@ def _drift_lines(drift: Mapping[str, Any]) -> list[str]:
     return lines + [_trial_line(one) for one in drift["trials"][:_MOST_TRIALS]]
 
 
-def _trial_line(one: Mapping[str, Any]) -> str:
-    before, now = format_rate(one["before"]["rate"]), format_rate(one["now"]["rate"])
-    return f"  {one['change_percent']:+.1f} %  {before} -> {now}/s  {one['trial']}"
+def _trial_line(shift: Mapping[str, Any]) -> str:
+    before, now = format_rate(shift["before"]["rate"]), format_rate(shift["now"]["rate"])
+    return f"  {shift['change_percent']:+.1f} %  {before} -> {now}/s  {shift['trial']}"

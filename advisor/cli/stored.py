@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measurement]]:
-    """The rows that can be read, all or those that are wanted. Those that cannot are told on
+    """The rows that can be read, all or those that are wanted. Those that cannot are named on
     stderr, and the command ends with exit code 1 once it has answered from the others."""
     from sweeps.store import open_store
     from sweeps.store.pages import all_of
 
     with closing(open_store(reading=True)) as store:
         stored = store.read() if wanted is None else all_of(store, wanted)
-    tell_damaged(stored)
+    print_damaged(stored)
     yield stored.measurements
     fail_if_damaged(stored)
 
 
-def tell_damaged(stored: Stored) -> None:
+def print_damaged(stored: Stored) -> None:
     """A line on stderr for each row that cannot be read."""
-    for one in stored.damaged:
-        click.echo(one.reason, err=True)
+    for row in stored.damaged:
+        click.echo(row.reason, err=True)
 
 
 def fail_if_damaged(stored: Stored) -> None:
@@ -41,5 +41,7 @@ def fail_if_damaged(stored: Stored) -> None:
     if stored.damaged:
         rows = "1 row" if len(stored.damaged) == 1 else f"{len(stored.damaged)} rows"
         raise DataError(
-            "{rows} of the database cannot be read (told above)", rows=rows, hint="the others could"
+            "{rows} of the database cannot be read",
+            rows=rows,
+            hint="each is named above; the answer has the others",
         )

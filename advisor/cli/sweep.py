@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
-from advisor.cli.stored import fail_if_damaged, stored_measurements, tell_damaged
+from advisor.cli.stored import fail_if_damaged, print_damaged, stored_measurements
 from advisor.cli.sweep_adaptive import plan_adaptively, print_adaptive, run_adaptively
 from advisor.cli.sweep_simulate import simulate
 from advisor.cli.sweep_status import log, status
@@ -144,7 +144,7 @@ def _run_here(
             print_adaptive(ended, store, output)
             return
         rows, unreadable = shown_rows(store, trials)
-    tell_damaged(unreadable)
+    print_damaged(unreadable)
     print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=outcome.measured)
     raise_failures(outcome)
     fail_if_damaged(unreadable)

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
 
 
-def forecast(sweep: AdaptiveSweep, standing: SweepStatus) -> dict[str, Any]:
+def forecast(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
     """What is left at most: trials, minutes and dollars (None: no price is known)."""
-    done = len(standing.done)
-    each = standing.spent_seconds / done if done else USUAL_TRIAL_SECONDS
-    open_trials = len(sweep.trials) - len({item.trial.trial_id for item in standing.done})
-    most = min(open_trials, sweep.budget.trials_left(done, standing.spent_seconds, each))
-    if not standing.next:
+    done = len(status.done)
+    each = status.spent_seconds / done if done else USUAL_TRIAL_SECONDS
+    open_trials = len(sweep.trials) - len({item.trial.trial_id for item in status.done})
+    most = min(open_trials, sweep.budget.trials_left(done, status.spent_seconds, each))
+    if not status.next:
         most = 0
     hourly = sweep.budget.usd_per_hour
     hours = most * each / 3600
@@ -49,46 +49,46 @@ def forecast(sweep: AdaptiveSweep, standing: SweepStatus) -> dict[str, Any]:
     }
 
 
-def standing_document(sweep: AdaptiveSweep, standing: SweepStatus) -> dict[str, Any]:
+def standing_document(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
     """Where a sweep stands, for JSON."""
     return {
         "budget": sweep.budget.text,
         "candidates": len(sweep.trials),
         "refused_for_memory": len(sweep.refused),
-        "done": len(standing.done),
-        "doubt": None if standing.doubt is None else round(standing.doubt, 5),
+        "done": len(status.done),
+        "doubt": None if status.doubt is None else round(status.doubt, 5),
         "doubt_is": "expected_price_regret" if sweep.target else "expected_surface_error",
-        "spent_seconds": round(standing.spent_seconds, 1),
-        "stopped": standing.stopped,
-        **forecast(sweep, standing),
+        "spent_seconds": round(status.spent_seconds, 1),
+        "stopped": status.stopped,
+        **forecast(sweep, status),
     }
 
 
-def plan_lines(sweep: AdaptiveSweep, standing: SweepStatus) -> list[str]:
+def plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
     """What follows the table of a plan."""
-    known = format_counted(len(sweep.trials), "trial")
-    lines = [f"{format_counted(len(standing.next), 'trial')} next, of {known} to choose from."]
-    if standing.stopped:
-        lines = [f"Nothing next: {standing.stopped}."]
-    if standing.done:
-        lines.append(f"{len(standing.done)} done; {doubt_text(sweep, standing)}.")
-    elif standing.next:
+    counted = format_counted(len(sweep.trials), "trial")
+    lines = [f"{format_counted(len(status.next), 'trial')} next, of {counted} to choose from."]
+    if status.stopped:
+        lines = [f"Nothing next: {status.stopped}."]
+    if status.done:
+        lines.append(f"{len(status.done)} done; {doubt_text(sweep, status)}.")
+    elif status.next:
         lines.append(
             "They tell most of the model's parameters (D-optimal); the rest depends on them."
         )
     if sweep.refused:
         refused = format_counted(len(sweep.refused), "trial")
         lines.append(f"{refused} left out: they lack memory.")
-    if standing.next:
-        lines.append(_most_text(forecast(sweep, standing)))
+    if status.next:
+        lines.append(_most_text(forecast(sweep, status)))
     return lines
 
 
-def doubt_text(sweep: AdaptiveSweep, standing: SweepStatus) -> str:
+def doubt_text(sweep: AdaptiveSweep, status: SweepStatus) -> str:
     """'the surface is known to 4.2 %'."""
-    if standing.doubt is None:
+    if status.doubt is None:
         return "nothing is known yet"
-    percent = f"{100 * standing.doubt:.1f} %"
+    percent = f"{100 * status.doubt:.1f} %"
     if sweep.target:
         return f"the choice is expected to cost {percent} too much"
     return f"the surface is known to {percent}"
@@ -108,24 +108,24 @@ def plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str
 
     sweep = adaptive_from(trials, question)
     with closing(open_store(reading=True)) as store:
-        standing = sweep.standing(current_rows(sweep.trials, store))
-    planned = [item.trial for item in standing.next]
+        status = sweep.standing(current_rows(sweep.trials, store))
+    planned = [item.trial for item in status.next]
     if output == "json":
         documents = [trial_document(trial) for trial in planned]
-        print_json("advisor.adaptive-plan/1", **standing_document(sweep, standing), next=documents)
+        print_json("advisor.adaptive-plan/1", **standing_document(sweep, status), next=documents)
         return
     if planned:
         click.echo(
-            "\n".join(table(COLUMNS, [cells_of(one) for one in planned], right=RIGHT)) + "\n"
+            "\n".join(table(COLUMNS, [cells_of(trial) for trial in planned], right=RIGHT)) + "\n"
         )
-    click.echo("\n".join(plan_lines(sweep, standing)))
+    click.echo("\n".join(plan_lines(sweep, status)))
 
 
 class AdaptiveRun(NamedTuple):
     """A sweep that has stopped, where it stands, and the trials that were done before."""
 
     sweep: AdaptiveSweep
-    standing: SweepStatus
+    status: SweepStatus
     before: Set[str]
 
 
@@ -142,33 +142,35 @@ def run_adaptively(
 
     sweep = adaptive_from(trials, question)
     before = {
-        name for name, one in store.summaries().items() if not is_stale(one.started_at, since)
+        name
+        for name, summary in store.summaries().items()
+        if not is_stale(summary.started_at, since)
     }
 
-    def tell(standing: SweepStatus) -> None:
-        if standing.done:
-            click.echo(f"{len(standing.done)} done; {doubt_text(sweep, standing)}", err=True)
+    def show_batch(status: SweepStatus) -> None:
+        if status.done:
+            click.echo(f"{len(status.done)} done; {doubt_text(sweep, status)}", err=True)
 
-    standing = run_adaptive(
+    status = run_adaptive(
         sweep, store, executor=question.executor, ray_address=question.ray_address,
-        on_progress=on_progress, on_batch=tell, since=since,
+        on_progress=on_progress, on_batch=show_batch, since=since,
     )  # fmt: skip
-    return AdaptiveRun(sweep, standing, before)
+    return AdaptiveRun(sweep, status, before)
 
 
 def print_adaptive(run: AdaptiveRun, store: MeasurementStore, output: str) -> None:
     """What was measured and how well the answer is known; raises where trials failed now."""
     from sweeps.driver.runner import Outcome
 
-    sweep, standing, before = run
-    done = list({item.trial.trial_id: item.trial for item in standing.done}.values())
+    sweep, status, before = run
+    done = list({item.trial.trial_id: item.trial for item in status.done}.values())
     rows, _ = shown_rows(store, done)
-    new = [one.trial_id for one in done if one.trial_id not in before]
-    stands = standing_document(sweep, standing)
+    new = [trial.trial_id for trial in done if trial.trial_id not in before]
+    stands = standing_document(sweep, status)
     facts = {} if output == "table" else {"measured_now": len(new), **stands}
     print_trials(output, "advisor.adaptive-run/1", done, rows, **facts)
     if output == "table":
-        click.echo(f"Stopped: {standing.stopped}; {doubt_text(sweep, standing)}.")
+        click.echo(f"Stopped: {status.stopped}; {doubt_text(sweep, status)}.")
     outcome = Outcome()
     for name in new:
         outcome.count(rows[name])

@@ -39,40 +39,40 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     offers = plan["offers"]
     lines = [f"Sweep {plan['sweep_id']} of {plan['owner']}: {' '.join(plan['command'])}", ""]
     if offers:
-        lines += table(_COLUMNS, [_offer_cells(one) for one in offers[:_SHOWN]], right=(3, 4))
+        lines += table(_COLUMNS, [_offer_cells(each) for each in offers[:_SHOWN]], right=(3, 4))
     else:
         lines.append("No offer is known.")
     if len(offers) > _SHOWN:
         lines.append(f"and {len(offers) - _SHOWN} more")
-    volumes = [f"{one['type']} {one['size_gib']} GiB" for one in plan["volumes"]]
-    lines += ["", f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}."]
+    volumes = [f"{each['type']} {each['size_gib']} GiB" for each in plan["volumes"]]
+    lines += ["", f"Volumes: {', '.join(volumes) or 'none but the each it boots from'}."]
     lines += [
         f"Costs {format_usd(plan['most_usd'])} at most (budget {format_usd(plan['budget_usd'])}; "
         f"{plan['hours']:g} h at most; traffic out of AWS comes on top).",
         "",
     ]
-    lines += [_check_line(one) for one in plan["checks"]]
-    told = "Nothing is missing; without --dry-run this is launched."
+    lines += [_check_line(each) for each in plan["checks"]]
+    verdict = "Nothing is missing; without --dry-run this is launched."
     if not plan["can_launch"]:
-        missing = sum(one["stops"] for one in plan["checks"])
-        told = f"Nothing can be launched: {format_counted(missing, 'thing')} missing, see above."
-    return [*lines, "", told]
+        missing = sum(each["stops"] for each in plan["checks"])
+        verdict = f"Nothing can be launched: {format_counted(missing, 'thing')} missing, see above."
+    return [*lines, "", verdict]
 
 
-def _offer_cells(one: Mapping[str, Any]) -> tuple[str, ...]:
+def _offer_cells(offer: Mapping[str, Any]) -> tuple[str, ...]:
     return (
-        one["instance_type"],
-        one["zone"],
-        one["market"],
-        format_usd(one["usd_per_hour_at_most"]),
-        f"{one['minutes_paid']} min",
+        offer["instance_type"],
+        offer["zone"],
+        offer["market"],
+        format_usd(offer["usd_per_hour_at_most"]),
+        f"{offer['minutes_paid']} min",
     )
 
 
-def _check_line(one: Mapping[str, Any]) -> str:
-    mark = "ok     " if one["ok"] else "missing" if one["stops"] else "without"
-    mend = f" -> {one['mend']}" if one["mend"] else ""
-    return f"{mark}  " + one_line(f"{one['check']}: {one['told']}{mend}")
+def _check_line(check: Mapping[str, Any]) -> str:
+    mark = "ok     " if check["ok"] else "missing" if check["stops"] else "without"
+    mend = f" -> {check['mend']}" if check["mend"] else ""
+    return f"{mark}  " + one_line(f"{check['check']}: {check['told']}{mend}")
 
 
 def run_lines(run: Mapping[str, Any]) -> list[str]:
@@ -98,9 +98,12 @@ def run_lines(run: Mapping[str, Any]) -> list[str]:
 def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
     """Each type in a paragraph, and what all of them cost."""
     lines: list[str] = []
-    for one in fleet["sweeps"]:
-        told = run_lines(one["run"]) if one["run"] else [one["error"]]
-        lines += [f"{one['instance_type']}: {told[0]}", *(f"  {line}" for line in told[1:])]
+    for entry in fleet["sweeps"]:
+        lines_of_run = run_lines(entry["run"]) if entry["run"] else [entry["error"]]
+        lines += [
+            f"{entry['instance_type']}: {lines_of_run[0]}",
+            *(f"  {line}" for line in lines_of_run[1:]),
+        ]
     return [*lines, f"In all {format_usd(fleet['spent_usd'])} at most."]
 
 
@@ -165,13 +168,13 @@ def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
     from advisor.runs.cloud.status import fleet_document
 
     with ended_on_aws(f"each of {len(plans)} sweeps"):
-        berths = run_fleet(plans, aws, tell)
-    document = fleet_document(berths)
+        instances = run_fleet(plans, aws, tell)
+    document = fleet_document(instances)
     _show(document, fleet_lines(document), output)
-    failed = [one["instance_type"] for one in document["sweeps"] if one["error"]]
+    failed = [each["instance_type"] for each in document["sweeps"] if each["error"]]
     if failed:
         raise CloudError("nothing came of {failed}", failed=", ".join(failed), hint="see above")
-    return max(_exit_code(one.run) for one in berths if one.run)
+    return max(_exit_code(each.run) for each in instances if each.run)
 
 
 def _show(document: Mapping[str, Any], lines: Sequence[str], output: str) -> None:
@@ -183,6 +186,6 @@ def _exit_code(run: CloudRun) -> int:
 
     if run.why is Why.FAILED:
         raise CloudError(
-            "the sweep failed on its instance: {value}", value=run.said or "it told nothing"
+            "the sweep failed on its instance: {value}", value=run.last_line or "it told nothing"
         )
     return 0 if run.why is Why.DONE else 1

@@ -51,34 +51,38 @@ if TYPE_CHECKING:
     help="Columns that are not part of the configuration.",
 )
 @output_option
-def simulate(path: Path, history: tuple[Path, ...], output: str, **asked: Any) -> None:
+def simulate(path: Path, history: tuple[Path, ...], output: str, **options: Any) -> None:
     """Replay the search for the cheapest configuration on a table of measured runs.
 
     \b
     advisor sweep simulate --table runs.csv --budget 10trials
     advisor sweep simulate --table all.csv --workload resnet50 --target-throughput 500
     """
-    target = asked["target_throughput"]
-    found = simulate_search(
+    target = options["target_throughput"]
+    simulation = simulate_search(
         (path, *history),
         columns=Columns(
-            **{name: asked[name] for name in ("cost", "seconds", "price", "throughput", "status")},
-            ignored=tuple(word.strip() for word in asked["ignore"].split(",") if word.strip()),
+            **{
+                name: options[name] for name in ("cost", "seconds", "price", "throughput", "status")
+            },
+            ignored=tuple(word.strip() for word in options["ignore"].split(",") if word.strip()),
         ),
-        workload=asked["workload"],
+        workload=options["workload"],
         target=parse_positive(target, "--target-throughput") if target else None,
-        trials=_trials(asked["budget"]),
-        seed=_seed(asked["seed"]),
-        stops=not asked["no_stop"],
+        trials=_trials(options["budget"]),
+        seed=_seed(options["seed"]),
+        stops=not options["no_stop"],
     )
     if output == "json":
-        click.echo(json.dumps(_document(found), indent=1))
+        click.echo(json.dumps(_document(simulation), indent=1))
         return
-    cells = [_cells(found, number, step) for number, step in enumerate(found.replay.steps, 1)]
-    header = ("trial", *found.names, "cost", "expected saving", "above cheapest")
+    cells = [
+        _cells(simulation, number, step) for number, step in enumerate(simulation.replay.steps, 1)
+    ]
+    header = ("trial", *simulation.names, "cost", "expected saving", "above cheapest")
     right = (0, *range(len(header) - 3, len(header)))
     click.echo("\n".join(table(header, cells, right=right)))
-    click.echo("\n" + _summary(found))
+    click.echo("\n" + _summary(simulation))
 
 
 def _trials(text: str) -> int:
@@ -100,8 +104,8 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _cells(found: Simulation, number: int, step: Step) -> tuple[str, ...]:
-    configuration = found.configurations[step.index]
+def _cells(simulation: Simulation, number: int, step: Step) -> tuple[str, ...]:
+    configuration = simulation.configurations[step.index]
     return (
         str(number),
         *("" if v is None else v if isinstance(v, str) else f"{v:g}" for v in configuration),
@@ -111,35 +115,37 @@ def _cells(found: Simulation, number: int, step: Step) -> tuple[str, ...]:
     )
 
 
-def _summary(found: Simulation) -> str:
-    count, steps = len(found.configurations), found.replay.steps
-    known = f"knowing {found.history} other workloads" if found.history else "knowing no other"
+def _summary(simulation: Simulation) -> str:
+    count, steps = len(simulation.configurations), simulation.replay.steps
+    others = f"{simulation.history} other workloads" if simulation.history else "no other"
     last = steps[-1].regret if steps else math.inf
     end = "Nothing that works was found" if math.isinf(last) else (
         "The cheapest was found" if last <= 0 else f"The best found costs {_percent(last)} too much"
     )  # fmt: skip
     tried = f"{len(steps)} of {count} configurations tried"
-    return f"{end}: {tried}, {known}.\nStopped: {found.replay.stopped}."
+    return f"{end}: {tried}, knowing {others}.\nStopped: {simulation.replay.stopped}."
 
 
-def _document(found: Simulation) -> dict[str, Any]:
+def _document(simulation: Simulation) -> dict[str, Any]:
     steps = [
         {
-            "configuration": dict(zip(found.names, found.configurations[one.index], strict=True)),
-            "cost": None if one.log_cost is None else math.exp(one.log_cost),
-            "expected_saving": one.expected_saving,
-            "regret": None if math.isinf(one.regret) else one.regret,
+            "configuration": dict(
+                zip(simulation.names, simulation.configurations[step.index], strict=True)
+            ),
+            "cost": None if step.log_cost is None else math.exp(step.log_cost),
+            "expected_saving": step.expected_saving,
+            "regret": None if math.isinf(step.regret) else step.regret,
         }
-        for one in found.replay.steps
+        for step in simulation.replay.steps
     ]
     return {
         "schema": "advisor.sweep-simulation/1",
-        "workload": found.workload,
-        "configurations": len(found.configurations),
-        "other_workloads": found.history,
-        "cheapest_cost": found.cheapest,
+        "workload": simulation.workload,
+        "configurations": len(simulation.configurations),
+        "other_workloads": simulation.history,
+        "cheapest_cost": simulation.cheapest,
         "trials": steps,
-        "stopped": found.replay.stopped,
+        "stopped": simulation.replay.stopped,
     }
 
 

@@ -15,7 +15,7 @@ import click
 
 from advisor.cli.live import is_terminal, live_block
 from advisor.cli.questions import Name, Positive, SectionedCommand, question_options
-from advisor.cli.stored import fail_if_damaged, tell_damaged
+from advisor.cli.stored import fail_if_damaged, print_damaged
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
 from advisor.places import sweep_log_path
@@ -35,39 +35,39 @@ if TYPE_CHECKING:
 _COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest last
 
 
-def snapshot_lines(found: Snapshot, trouble: str = "") -> list[str]:
+def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
     """How many trials, by how they ended; what runs; until when."""
-    lines = [format_counted(found.total, "trial")]
-    lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in counts_of(found).items()]
-    if found.running:
+    lines = [format_counted(snapshot.total, "trial")]
+    lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in counts_of(snapshot).items()]
+    if snapshot.running:
         rows = [
-            (one.trial_id[:8], _since(one), format_duration(one.seconds_left), one.driver,
-             one.label or "-")
-            for one in found.running
+            (trial.trial_id[:8], _since(trial), format_duration(trial.seconds_left), trial.driver,
+             trial.label or "-")
+            for trial in snapshot.running
         ]  # fmt: skip
         lines += ["", *table(_COLUMNS, rows, right=(1, 2))]
-    lines += ["", *_end_lines(found)] if found.left else []
+    lines += ["", *_end_lines(snapshot)] if snapshot.left else []
     if trouble:
-        seen = found.at.strftime("%H:%M:%S")
+        seen = snapshot.at.strftime("%H:%M:%S")
         lines += ["", f"As of {seen} UTC, since then: {trouble}"]
     return lines
 
 
-def _end_lines(found: Snapshot) -> list[str]:
-    if not found.running:
+def _end_lines(snapshot: Snapshot) -> list[str]:
+    if not snapshot.running:
         return ["Nobody measures them now."]
-    end, pace = found.expected_end, found.pace
+    end, pace = snapshot.expected_end, snapshot.pace
     if end is None or pace is None:
         return ["Too few trials have ended to tell when the rest will."]
-    left = format_duration((end - found.at).total_seconds())
+    left = format_duration((end - snapshot.at).total_seconds())
     return [
         f"About {left} left, until {end:%H:%M} UTC: {pace.seconds_a_trial:.3g} s a trial "
         f"by the last {pace.trials} that began."
     ]
 
 
-def _since(one: Held) -> str:
-    return "-" if one.seconds_held is None else format_duration(one.seconds_held)
+def _since(trial: Held) -> str:
+    return "-" if trial.seconds_held is None else format_duration(trial.seconds_held)
 
 
 _PATIENCE_SECONDS = 2.0
@@ -102,12 +102,12 @@ def _tell_once(trial_ids: list[str] | None, output: str) -> None:
 
     with closing(open_store(reading=True)) as store:
         stored = store.read(trial_ids)
-        found = look_at(store, trial_ids, {one.trial_id for one in stored.damaged})
-    tell_damaged(stored)
+        snapshot = look_at(store, trial_ids, {row.trial_id for row in stored.damaged})
+    print_damaged(stored)
     if output == "json":
-        click.echo(json.dumps(snapshot_document(found), indent=1))
+        click.echo(json.dumps(snapshot_document(snapshot), indent=1))
     else:
-        click.echo("\n".join(snapshot_lines(found)))
+        click.echo("\n".join(snapshot_lines(snapshot)))
     fail_if_damaged(stored)
 
 
@@ -117,28 +117,28 @@ def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
     from sweeps.watching.logfile import without_secrets
     from sweeps.watching.shared import look_at
 
-    found: Snapshot | None = None
+    snapshot: Snapshot | None = None
     quiet = 0
     url = default_database_url()
     with closing(SqlStore(url, reading=True, patience_seconds=_PATIENCE_SECONDS)) as store:
         while True:
             trouble = ""
             try:
-                found = look_at(store, trial_ids)
+                snapshot = look_at(store, trial_ids)
             except DataError as error:
-                if found is None:
+                if snapshot is None:
                     raise
                 trouble = without_secrets(str(error))
-            show(found, trouble)
-            quiet = quiet + 1 if _nothing_more(found, trial_ids) and not trouble else 0
+            show(snapshot, trouble)
+            quiet = quiet + 1 if _nothing_more(snapshot, trial_ids) and not trouble else 0
             if quiet >= _QUIET_LOOKS:
                 return
             time.sleep(seconds)
 
 
-def _nothing_more(found: Snapshot, trial_ids: list[str] | None) -> bool:
+def _nothing_more(snapshot: Snapshot, trial_ids: list[str] | None) -> bool:
     """Of a described sweep all is measured; of an undescribed one nothing runs."""
-    return found.is_over if trial_ids is not None else not found.running
+    return snapshot.is_over if trial_ids is not None else not snapshot.running
 
 
 @contextmanager
@@ -146,15 +146,15 @@ def _shown(output: str) -> Iterator[Show]:
     """A block that is drawn again on a terminal; elsewhere a block for each change, or a line of
     JSON for each look."""
     if output == "json":
-        yield lambda found, trouble: click.echo(json.dumps(snapshot_document(found, trouble)))
+        yield lambda snapshot, trouble: click.echo(json.dumps(snapshot_document(snapshot, trouble)))
     elif is_terminal(sys.stdout):
         latest: list[str] = ["looking"]
 
-        def renew(found: Snapshot, trouble: str) -> None:
-            latest[:] = snapshot_lines(found, trouble)
+        def redraw(snapshot: Snapshot, trouble: str) -> None:
+            latest[:] = snapshot_lines(snapshot, trouble)
 
         with live_block(lambda: latest, stderr=False):
-            yield renew
+            yield redraw
     else:
         yield _changes()
 
@@ -162,11 +162,16 @@ def _shown(output: str) -> Iterator[Show]:
 def _changes() -> Show:
     last: list[Any] = []
 
-    def show(found: Snapshot, trouble: str) -> None:
-        now = [found.total, dict(found.counts), [one.trial_id for one in found.running], trouble]
+    def show(snapshot: Snapshot, trouble: str) -> None:
+        now = [
+            snapshot.total,
+            dict(snapshot.counts),
+            [trial.trial_id for trial in snapshot.running],
+            trouble,
+        ]
         if now != last:
             last[:] = now
-            click.echo("\n".join([*snapshot_lines(found, trouble), ""]))
+            click.echo("\n".join([*snapshot_lines(snapshot, trouble), ""]))
 
     return show
 
@@ -275,8 +280,8 @@ def _stored_row(trial_id: str) -> Any:
 
     with closing(open_store(reading=True)) as store:
         stored = store.read([trial_id])
-    for one in stored.damaged:
-        raise DataError(one.reason)
+    for row in stored.damaged:
+        raise DataError(row.reason)
     return stored.measurements[0]
 
 

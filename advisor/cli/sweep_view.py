@@ -33,61 +33,61 @@ _SHOWN_RUNNING = 8
 _NAME_COLUMNS = 62
 
 
-def view_lines(standing: SweepProgress) -> list[str]:
+def view_lines(status: SweepProgress) -> list[str]:
     """'sweep', 'ended', 'time', 'cost' and 'runs', each with what it is."""
-    if not standing.total:
-        return [f"sweep  starting, {format_duration(standing.elapsed_seconds)}"]
+    if not status.total:
+        return [f"sweep  starting, {format_duration(status.elapsed_seconds)}"]
     return [
-        f"sweep  {_bar(standing)}  {standing.total - standing.left} of {standing.total} done, "
-        f"{standing.left} left",
-        *_ended_lines(standing),
-        f"time   {_time_text(standing)}",
-        *([f"cost   {_cost_text(standing)}"] if standing.usd is not None else []),
-        *_running_lines(standing.running),
+        f"sweep  {_bar(status)}  {status.total - status.left} of {status.total} done, "
+        f"{status.left} left",
+        *_ended_lines(status),
+        f"time   {_time_text(status)}",
+        *([f"cost   {_cost_text(status)}"] if status.usd is not None else []),
+        *_running_lines(status.running),
     ]
 
 
-def _bar(standing: SweepProgress) -> str:
-    done = standing.total - standing.left
-    filled = _BAR * done // standing.total
+def _bar(status: SweepProgress) -> str:
+    done = status.total - status.left
+    filled = _BAR * done // status.total
     return "█" * filled + "░" * (_BAR - filled)
 
 
-def _ended_lines(standing: SweepProgress) -> list[str]:
-    counts = standing.counts.items()
+def _ended_lines(status: SweepProgress) -> list[str]:
+    counts = status.counts.items()
     parts = [f"{count} {status.value.replace('_', ' ')}" for status, count in counts]
-    if standing.skipped:
-        parts.append(f"{standing.skipped} measured before")
+    if status.skipped:
+        parts.append(f"{status.skipped} measured before")
     return [f"ended  {', '.join(parts)}"] if parts else []
 
 
-def _time_text(standing: SweepProgress) -> str:
-    elapsed = format_duration(standing.elapsed_seconds)
-    if not standing.left:
+def _time_text(status: SweepProgress) -> str:
+    elapsed = format_duration(status.elapsed_seconds)
+    if not status.left:
         return elapsed
-    return f"{elapsed}, about {format_duration(standing.rest_seconds)} left (by {standing.basis})"
+    return f"{elapsed}, about {format_duration(status.rest_seconds)} left (by {status.basis})"
 
 
-def _cost_text(standing: SweepProgress) -> str:
-    assert standing.usd is not None
-    assert standing.expected_usd is not None
-    return f"{format_usd(standing.usd)}, about {format_usd(standing.expected_usd)} in the end"
+def _cost_text(status: SweepProgress) -> str:
+    assert status.usd is not None
+    assert status.expected_usd is not None
+    return f"{format_usd(status.usd)}, about {format_usd(status.expected_usd)} in the end"
 
 
 def _running_lines(running: Sequence[Running]) -> list[str]:
-    times = [format_duration(one.seconds) for one in running[:_SHOWN_RUNNING]]
+    times = [format_duration(trial.seconds) for trial in running[:_SHOWN_RUNNING]]
     width = max(map(len, times), default=0)
     shown = [
-        f"{'' if number else 'runs':4}   {seconds:>{width}}  {one.where or '-'}  "
-        f"{one.name[:_NAME_COLUMNS]}{_attempt_text(one)}"
-        for number, (seconds, one) in enumerate(zip(times, running, strict=False))
+        f"{'' if number else 'runs':4}   {seconds:>{width}}  {trial.where or '-'}  "
+        f"{trial.name[:_NAME_COLUMNS]}{_attempt_text(trial)}"
+        for number, (seconds, trial) in enumerate(zip(times, running, strict=False))
     ]
     more = len(running) - len(shown)
     return [*shown, f"       and {more} more"] if more > 0 else shown
 
 
-def _attempt_text(one: Running) -> str:
-    return f", attempt {one.attempt}" if one.attempt > 1 else ""
+def _attempt_text(trial: Running) -> str:
+    return f", attempt {trial.attempt}" if trial.attempt > 1 else ""
 
 
 COLUMNS = ("trial", "network", "task", "accelerator", "batch", "vcpus", "memory", "disk", "cache")
@@ -213,14 +213,14 @@ class Kept:
         self._adaptive = adaptive
         self._last: Progress | None = None
 
-    def noting(self, told: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    def noting(self, show: Callable[[Progress], None]) -> Callable[[Progress], None]:
         """`told`, with the last of it kept here."""
 
-        def tell(progress: Progress) -> None:
+        def note(progress: Progress) -> None:
             self._last = progress
-            told(progress)
+            show(progress)
 
-        return tell
+        return note
 
     def words(self) -> str:
         """What is stored, and how to go on."""
@@ -243,9 +243,9 @@ def result_line(progress: Progress, measurement: Measurement) -> str:
 
 def _tell_line(progress: Progress, tally: Tally) -> None:
     if progress.measurement:
-        standing = tally.standing()
-        left = f", {format_duration(standing.rest_seconds)} left" if standing.left else ""
-        cost = "" if standing.usd is None else f", {format_usd(standing.usd)} so far"
+        status = tally.standing()
+        left = f", {format_duration(status.rest_seconds)} left" if status.left else ""
+        cost = "" if status.usd is None else f", {format_usd(status.usd)} so far"
         click.echo(f"{result_line(progress, progress.measurement)}{left}{cost}", err=True)
     elif progress.done == 0 and progress.skipped and progress.started:
         click.echo(f"{progress.skipped} trials are measured already", err=True)

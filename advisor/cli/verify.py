@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import click
-from msgspec.structs import replace
 
 from advisor.answers.context import Context, load_context
 from advisor.cli.questions import SectionedCommand, output_option, question_options
@@ -60,7 +59,7 @@ def verify(
         )
     context = load_context(sources)
     if how.data is not None:
-        question = replace(question, dataset=str(how.data))
+        question = question.replace(dataset=str(how.data))
     request = context.request(question)
     _refuse_unmeasurable(request)
     if how.on == AWS:

@@ -18,7 +18,16 @@ from advisor.domain.decision import (
     Request,
     computes_on_cpu,
 )
-from advisor.domain.machines import Cpu, DiskRate, Gpu, InstanceType, Resources
+from advisor.domain.machines import (
+    ANY,
+    Cpu,
+    DiskRate,
+    Gpu,
+    InstanceType,
+    Range,
+    Resources,
+    require_positive,
+)
 from advisor.domain.money import (
     ESTIMATED,
     FREE,
@@ -34,16 +43,17 @@ from advisor.domain.money import (
     Spec,
 )
 from advisor.domain.observations import STEP_SIGMA, Observation
-from advisor.domain.ranges import ANY, Range, require_positive
-from advisor.domain.rejected import LazyRejected, Rejected, nearest_first
 from advisor.domain.results import (
     CUDA,
     MOUNTED,
     REPLAYED_FROM,
     Latency,
+    LazyRejected,
     Measurement,
     Prediction,
+    Rejected,
     Trial,
+    nearest_first,
 )
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification

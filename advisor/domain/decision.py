@@ -9,11 +9,9 @@ from datetime import date
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from advisor.domain.machines import InstanceType
+from advisor.domain.machines import ANY, InstanceType, Range, require_positive
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
-from advisor.domain.ranges import ANY, Range, require_positive
-from advisor.domain.rejected import LazyRejected, Rejected, nearest_first
-from advisor.domain.results import Latency, Prediction
+from advisor.domain.results import Latency, LazyRejected, Prediction, Rejected, nearest_first
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import (
     MEASURABLE_PRECISIONS,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from advisor.domain.machines import DiskRate, InstanceType
-from advisor.domain.ranges import require_positive
+from advisor.domain.machines import DiskRate, InstanceType, require_positive
 from advisor.domain.words import Market
 from advisor.records import dataclass
 

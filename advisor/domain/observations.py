@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.domain.machines import Gpu
-from advisor.domain.ranges import require_positive
+from advisor.domain.machines import Gpu, require_positive
 from advisor.domain.workload import Workload
 from advisor.records import dataclass
 

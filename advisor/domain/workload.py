@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from advisor.domain.ranges import require_positive
+from advisor.domain.machines import require_positive
 from advisor.domain.words import DataKind, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.records import dataclass
 

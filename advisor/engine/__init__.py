@@ -4,23 +4,17 @@ from advisor.engine.assumptions import WARN_PRICE_DAYS, require_fresh_price, sta
 from advisor.engine.candidates import BATCH_SIZES
 from advisor.engine.decision import recommend
 from advisor.engine.limits import MOST_INSTANCES, STAGE_NAMES, answers
-from advisor.engine.model import PerformanceModel
 from advisor.engine.no_offer import no_offer
 from advisor.engine.prepared import Preparations
-from advisor.engine.single import compare_instances, on_gpu, predict_instance
 
 __all__ = [
     "BATCH_SIZES",
     "MOST_INSTANCES",
     "STAGE_NAMES",
     "WARN_PRICE_DAYS",
-    "PerformanceModel",
     "Preparations",
     "answers",
-    "compare_instances",
     "no_offer",
-    "on_gpu",
-    "predict_instance",
     "recommend",
     "require_fresh_price",
     "stack_assumption",

@@ -13,17 +13,19 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from advisor.domain import Candidate, CloseCall, CloseCallKind, DiskChoice, Request
 from advisor.engine.limits import answering, at_count
-from advisor.engine.model import Booleans, Floats
 from advisor.engine.prepared import Prepared
 from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
 from advisor.engine.table import Table
 from models.zoo.networks import can_be_run
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats
 
 # Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.
 TRIAL_MINUTES = 10.0

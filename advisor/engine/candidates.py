@@ -4,6 +4,7 @@ why nothing can."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
 from advisor.catalog.disk_orders import LOCAL
@@ -22,10 +23,12 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.engine.model import PerformanceModel
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import Message
 from advisor.records import dataclass, replace
+
+if TYPE_CHECKING:
+    from advisor.engine.model import PerformanceModel
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

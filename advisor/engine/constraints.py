@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from advisor.catalog.matching import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range, Request
 from advisor.engine.limits import most_count
-from advisor.engine.model import Floats
 from advisor.engine.table import Table
 from advisor.records import replace
 from advisor.units import gpus_text, range_text, size_text
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats
 
 # Lets every price, latency and time pass, and still is a limit: without any, other work is done.
 _ENDLESS = 1e15

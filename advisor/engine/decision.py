@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from advisor.engine.limits import (
     require_countable,
     sure_rate,
 )
-from advisor.engine.model import Integers
 from advisor.engine.prepared import Preparations, Prepared
 from advisor.engine.rejected import Missed, Rejections
 from advisor.engine.search import Found, searched
@@ -33,6 +33,9 @@ from advisor.engine.table import Table
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
 from advisor.records import replace
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Integers
 
 
 def recommend(request: Request, preparations: Preparations, *, today: date) -> Recommendation:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +26,11 @@ from advisor.engine.limits import (
     ranks_by_price,
     with_runs,
 )
-from advisor.engine.model import Booleans, Floats, Integers
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.records import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
 
 # Orders between the ends that are tried at once, and how often at most. A round leaves a quarter of
 # the range: 4 ** 8 steps are more than there are whole units.

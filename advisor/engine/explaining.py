@@ -6,13 +6,16 @@ Gains are differences of the same model's likely rate, asked again with changed 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, resources_of
 from advisor.domain import Disk, InstanceType, Prediction, Resources, Task, Workload
 from advisor.domain.explanation import Explanation, Gain
 from advisor.engine.candidates import BATCH_SIZES
-from advisor.engine.model import ExplainingModel, PerformanceModel
 from advisor.records import dataclass, replace
+
+if TYPE_CHECKING:
+    from advisor.engine.model import ExplainingModel, PerformanceModel
 
 # Steps that somebody would take: what is bought comes in vCPUs, GiB, MiB/s and hundreds of IOPS.
 MEMORY_STEP_MIB = 1024.0

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import CacheState, Disk, DiskChoice, Offer, Request
 from advisor.engine.limits import least_first_rate
-from advisor.engine.model import Floats, Integers
 from advisor.engine.table import Table
 from models.performance.machines import DiskTable
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats, Integers
 
 # Nobody orders 5,473 IOPS.
 IOPS_STEP = 10.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,15 @@ from advisor.domain import (
     Workload,
     computes_on_cpu,
 )
-from advisor.engine.model import Booleans, Floats, Integers
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.records import replace
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 from models.performance.pipeline import STAGES
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
 
 # The smallest batch within 5 % of the best lower bound: latency and memory are dear.
 GOOD_ENOUGH = 0.95

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.catalog import Catalog, resources_of
 from advisor.domain import (
@@ -18,11 +18,13 @@ from advisor.domain import (
     Workload,
 )
 from advisor.engine.candidates import candidate_resources
-from advisor.engine.latency import NO_LIMIT
-from advisor.engine.model import PreparedRows, SettingsModel
+from advisor.engine.probability import NO_LIMIT
 from advisor.records import replace
-from models.performance.identity_cache import IdentityCache
+from models.performance.bundled import IdentityCache
 from models.performance.settings import SettingGain
+
+if TYPE_CHECKING:
+    from advisor.engine.model import PreparedRows, SettingsModel
 
 
 class _Prepared(NamedTuple):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from advisor.domain import Candidate, Request
 from advisor.engine.limits import answering, completed, good_batches
-from advisor.engine.model import Integers
 from advisor.engine.table import Table, best_of_each
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Integers
 
 
 def pareto_rows(table: Table, rows: Integers) -> Integers:

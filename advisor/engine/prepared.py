@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from operator import attrgetter
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -34,10 +34,12 @@ from advisor.engine.candidates import (
     workloads_of,
 )
 from advisor.engine.limits import fastest_of_each, is_plain, limits
-from advisor.engine.model import Floats, PerformanceModel
 from advisor.engine.probability import Bounds
 from advisor.engine.table import Block, Table
 from advisor.records import replace
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats, PerformanceModel
 
 # Blocks of the model's rows are made one beyond so many.
 _MOST_BLOCKS = 4

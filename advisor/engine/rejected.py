@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from advisor.engine.prepared import CpuTypes
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.units import format_rate
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Integers
 
 
 class Missed(NamedTuple):
@@ -32,13 +35,13 @@ class SlowCpus(NamedTuple):
     everything else does."""
 
     cpus: CpuTypes
-    places: Sequence[int]
+    places: Integers
     wanted: float
     instances: int
 
     def rejected(self) -> Iterator[Rejected]:
         """One record each."""
-        return map(self.record, self.places)
+        return map(self.record, self.places.tolist())
 
     def record(self, place: int) -> Rejected:
         """The type at a place, as rejected."""
@@ -48,7 +51,7 @@ class SlowCpus(NamedTuple):
         detail = _cpu_bound(cpu.cores, float(self.cpus.most[place]), wanted)
         return Rejected(cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
 
-    def near(self, price: float | None, most: int) -> Sequence[int]:
+    def near(self, price: float | None, most: int) -> Integers:
         """Places among which the `most` nearest to a price are; without one, the cheapest."""
         if price is None:
             return self.places[:most]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.catalog import Catalog
 from advisor.domain import Change, Recommendation, Relaxation, Request
@@ -16,10 +16,12 @@ from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.constraints import Constraint, cheapest, constraints_of
 from advisor.engine.decision import recommend, specs_that_answer
 from advisor.engine.limits import count_that_would_do
-from advisor.engine.model import PerformanceModel
 from advisor.engine.prepared import Preparations
 from advisor.engine.table import Table
 from advisor.records import replace
+
+if TYPE_CHECKING:
+    from advisor.engine.model import PerformanceModel
 
 
 def relaxations(

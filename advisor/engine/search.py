@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,13 +27,15 @@ from advisor.engine.limits import (
     ranks_by_price,
     wants_front,
 )
-from advisor.engine.model import Booleans, Floats, Integers
 from advisor.engine.pareto import pareto_rows
 from advisor.engine.prepared import Group, Prepared
 from advisor.engine.rejected import SlowCpus
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.records import dataclass, field
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
 
 # The first types without an accelerator that are looked at; each further group is twice as large.
 _FIRST_GROUP = 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import date
+from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
 from advisor.domain import (
@@ -34,12 +35,14 @@ from advisor.engine.assumptions import (
     price_warnings,
 )
 from advisor.engine.candidates import cpu_rates_are_known, disks_for, workloads_of
-from advisor.engine.latency import batch_latencies
 from advisor.engine.limits import GOOD_ENOUGH
-from advisor.engine.model import GpuModel, PerformanceModel
+from advisor.engine.probability import batch_latencies
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.records import replace
+
+if TYPE_CHECKING:
+    from advisor.engine.model import GpuModel, PerformanceModel
 
 
 def compare_instances(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +30,19 @@ from advisor.domain import (
     Workload,
 )
 from advisor.engine.candidates import Runnable
-from advisor.engine.latency import batch_latencies
-from advisor.engine.model import (
-    Booleans,
-    Floats,
-    Integers,
-    PerformanceModel,
-    PreparedRows,
-    Rates,
-)
+from advisor.engine.probability import batch_latencies
 from advisor.records import dataclass, replace
 from models.performance.machines import DiskTable
+
+if TYPE_CHECKING:
+    from advisor.engine.model import (
+        Booleans,
+        Floats,
+        Integers,
+        PerformanceModel,
+        PreparedRows,
+        Rates,
+    )
 
 Objects = NDArray[Any]
 

@@ -1,7 +1,7 @@
 """The kinds of fields that questions have: how each is read, printed and described.
 
-A field is declared once, in `advisor.questions.models`, as a type with its `About`:
-`max_price: Annotated[float | None, About("USD per hour, disk included.", Number())] = None`.
+A field is declared once, in `advisor.questions.models`, by `advisor.questions.question.ask`:
+`max_price: float | None = ask("USD per hour, disk included.", Number(), default=None)`.
 Options of the command line, fields over HTTP, their schemas and the text that asks again follow
 from that. A value comes as a text (of a command line, a plan or a link) or as a JSON value; a
 client over HTTP (`from_json`, `from_link`) has narrower limits than somebody at a keyboard.
@@ -21,7 +21,6 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib, parse_number
 from advisor.questions.values import Curve
-from advisor.records import dataclass
 
 Schema = dict[str, Any]
 LONGEST_TEXT = 300
@@ -371,23 +370,6 @@ class CurveOf(Kind):
         if value == () or (isinstance(value, list) and 1 <= len(value) <= MOST_POINTS):
             return tuple(value)
         raise wrong(field, "{field} takes a list of 1 to {most}", most=MOST_POINTS)
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a field is: its help in plain English, its kind, and what None means.
-
-    `where` is 'both', or 'cli' or 'http' for what the other does not have; a field that is
-    `required` is so for clients, where the command line has another way to say it. `section` is
-    the heading that `--help` lists it under.
-    """
-
-    help: str
-    kind: Kind
-    usual: str = ""
-    where: str = "both"
-    section: str = "Options"
-    required: bool = False
 
 
 def some_text(value: Any, field: str) -> str:

@@ -7,13 +7,12 @@ everywhere: `max_price` is `--max-price` and the JSON field `max_price`.
 
 A question that contradicts itself cannot be made: `UsageError` names the field.
 """
-# Annotations are evaluated here, not kept as texts: the models are looked into at every start.
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
-
-import msgspec
+from typing import Any
 
 from advisor.domain import (
     HOURS_PER_MONTH,
@@ -27,9 +26,7 @@ from advisor.domain import (
 )
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
-from advisor.questions.datasets import DATASETS
 from advisor.questions.fields import (
-    About,
     Choice,
     CurveOf,
     DatasetName,
@@ -44,7 +41,9 @@ from advisor.questions.fields import (
     Texts,
     wrong,
 )
+from advisor.questions.question import Question, ask
 from advisor.questions.values import (
+    DATASETS,
     Curve,
     GpuFilter,
     format_ram,
@@ -76,103 +75,80 @@ _VCPUS = Parsed(parse_vcpus, format_vcpus, "LEAST..MOST", or_number=True)
 _RAM = Parsed(parse_ram, format_ram, "LEAST..MOST")
 
 # Fields that several questions have.
-TaskField = Annotated[
-    Task,
-    About(
-        "What the instance does: training, inference or preprocessing.",
-        Choice("task", Task),
-        section=WORKLOAD,
-    ),
-]
-BatchSize = Annotated[
-    int | None,
-    About(
-        "Samples in a batch, on each GPU.",
-        Number(whole=True, most=LARGEST_BATCH),
-        usual="chosen by the advisor",
-        section=WORKLOAD,
-    ),
-]
-PrecisionField = Annotated[
-    Precision,
-    About(
-        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
-        Choice("precision", Precision),
-        section=WORKLOAD,
-    ),
-]
-Cloud = Annotated[
-    str,
-    About(
-        "Cloud to search: aws, gcp, azure, alibaba, the name of an import, or any.",
-        Text("CLOUD"),
-        section=PLACE,
-    ),
-]
-Region = Annotated[
-    str | None,
-    About(
-        "Region to search.",
-        Text("REGION"),
-        usual="us-east-1 for aws, else all regions",
-        section=PLACE,
-    ),
-]
-MarketField = Annotated[
-    Market,
-    About(
-        "How you pay: on demand, spot, or a 1- or 3-year commitment.",
-        Choice("market", Market),
-        section=PLACE,
-    ),
-]
-Gpu = Annotated[
-    GpuFilter | None,
-    About(
-        "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).",
-        _GPUS,
-        usual="any",
-        section=HARDWARE,
-    ),
-]
-Vcpus = Annotated[
-    Range | None,
-    About(
-        "vCPUs of the instance: 4..16, 8 or 8.. (at least 8).",
-        _VCPUS,
-        usual="any",
-        section=HARDWARE,
-    ),
-]
-Memory = Annotated[
-    Range | None,
-    About(
-        "RAM of the instance: 32GiB..64GiB or 32GiB.. (at least 32 GiB).",
-        _RAM,
-        usual="any",
-        section=HARDWARE,
-    ),
-]
-MaxPrice = Annotated[
-    float | None,
-    About("Highest price in USD per hour, disk included.", Number(metavar="USD"), section=TARGET),
-]
-Explain = Annotated[
-    bool,
-    About(
-        "Show what limits the rate, what more of each resource adds, and how far this is from "
-        "anything measured.",
-        Flag(),
-        section=ANSWER,
-    ),
-]
-Cursor = Annotated[
-    str | None, About("Where the page begins: out of a Link header.", Text(), where="http")
-]
-
-
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked, as typed values; None is left to the advisor."""
+TASK: Any = ask(
+    "What the instance does: training, inference or preprocessing.",
+    Choice("task", Task),
+    section=WORKLOAD,
+)
+BATCH_SIZE: Any = ask(
+    "Samples in a batch, on each GPU.",
+    Number(whole=True, most=LARGEST_BATCH),
+    section=WORKLOAD,
+    default=None,
+    usual="chosen by the advisor",
+)
+PRECISION: Any = ask(
+    "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
+    Choice("precision", Precision),
+    section=WORKLOAD,
+    default=Precision.FP32,
+)
+CLOUD: Any = ask(
+    "Cloud to search: aws, gcp, azure, alibaba, the name of an import, or any.",
+    Text("CLOUD"),
+    section=PLACE,
+    default="aws",
+)
+REGION: Any = ask(
+    "Region to search.",
+    Text("REGION"),
+    section=PLACE,
+    default=None,
+    usual="us-east-1 for aws, else all regions",
+)
+MARKET: Any = ask(
+    "How you pay: on demand, spot, or a 1- or 3-year commitment.",
+    Choice("market", Market),
+    section=PLACE,
+    default=Market.ON_DEMAND,
+)
+GPU: Any = ask(
+    "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).",
+    _GPUS,
+    section=HARDWARE,
+    default=None,
+    usual="any",
+)
+VCPUS: Any = ask(
+    "vCPUs of the instance: 4..16, 8 or 8.. (at least 8).",
+    _VCPUS,
+    section=HARDWARE,
+    default=None,
+    usual="any",
+)
+MEMORY: Any = ask(
+    "RAM of the instance: 32GiB..64GiB or 32GiB.. (at least 32 GiB).",
+    _RAM,
+    section=HARDWARE,
+    default=None,
+    usual="any",
+)
+MAX_PRICE: Any = ask(
+    "Highest price in USD per hour, disk included.",
+    Number(metavar="USD"),
+    section=TARGET,
+    default=None,
+)
+EXPLAIN: Any = ask(
+    "Show what limits the rate, what more of each resource adds, and how far this is from"
+    " anything measured.",
+    Flag(),
+    section=ANSWER,
+    default=False,
+)
+CURSOR: Any = ask(
+    "Where the page begins: out of a Link header.", Text(), default=None, where="http"
+)
 
 
 # What a GPU without a host has none of.
@@ -196,117 +172,97 @@ def _refuse_fields_of_hosts(question: Question, fields: Iterable[str]) -> None:
         )
 
 
-class Sources(Question, frozen=True, kw_only=True):
+class Sources(Question):
     """The data that answers. Not part of a question: one answers many."""
 
-    performance_model: Annotated[
-        Path | None,
-        About(
-            "Fitted predictor to use.",
-            File(),
-            where="cli",
-            section=SOURCES,
-            usual="your own of `advisor fit`, else the bundled one",
-        ),
-    ] = None
-    cny_per_usd: Annotated[
-        float | None,
-        About(
-            "Exchange rate: CNY per USD.",
-            Number(metavar="YUAN"),
-            where="cli",
-            usual="ADVISOR_CNY_PER_USD, else that of the bundled prices",
-            section=SOURCES,
-        ),
-    ] = None
+    performance_model: Path | None = ask(
+        "Fitted predictor to use.",
+        File(),
+        section=SOURCES,
+        default=None,
+        where="cli",
+        usual="your own of `advisor fit`, else the bundled one",
+    )
+    cny_per_usd: float | None = ask(
+        "Exchange rate: CNY per USD.",
+        Number(metavar="YUAN"),
+        section=SOURCES,
+        default=None,
+        where="cli",
+        usual="ADVISOR_CNY_PER_USD, else that of the bundled prices",
+    )
 
 
-class WorkloadQuestion(Question, frozen=True, kw_only=True):
+class WorkloadQuestion(Question):
     """A workload, and where it may run."""
 
-    task: TaskField
-    model: Annotated[
-        str,
-        About(
-            "The network: a name from `advisor networks`, or your own file.py:build.",
-            Network(),
-            section=WORKLOAD,
-        ),
-    ]
-    batch_size: BatchSize = None
-    precision: PrecisionField = Precision.FP32
-    input: Annotated[
-        str | None,
-        About(
-            "Size of one sample: 384 or 3x384x384 (image), seq:384 (tokens).",
-            Text("SIZE"),
-            usual="the network's own",
-            section=WORKLOAD,
-        ),
-    ] = None
-    stack: Annotated[
-        Stack | None,
-        About(
-            "How PyTorch runs the network: eager or torch.compile.",
-            Choice("stack", Stack),
-            usual="eager",
-            section=WORKLOAD,
-        ),
-    ] = None
-    memory_format: Annotated[
-        MemoryFormat | None,
-        About(
-            "Memory layout of images.",
-            Choice("memory format", MemoryFormat),
-            usual="contiguous",
-            section=WORKLOAD,
-        ),
-    ] = None
-    tf32: Annotated[
-        Tf32 | None,
-        About(
-            "Which fp32 arithmetic may round to TF32.",
-            Choice("use of TF32", Tf32),
-            usual="convolutions",
-            section=WORKLOAD,
-        ),
-    ] = None
-    dataset: Annotated[
-        str | None,
-        About(
-            f"The data: {', '.join(DATASETS)}, or a path of your own images or text.",
-            DatasetName(tuple(DATASETS)),
-            section=WORKLOAD,
-            usual="what such a network usually reads: imagenet, tokens, ..",
-        ),
-    ] = None
-    confidence: Annotated[
-        float,
-        About(
-            "Probability with which the lower bound must hold: at 0.9 it is the p10.",
-            Probability(),
-            section=TARGET,
-        ),
-    ] = 0.9
-    disk: Annotated[
-        str | None,
-        About(
-            "The disk: one order such as gp3:500GiB:6000iops:250MiB/s, or types to choose from: "
-            "gp3,io2 or local.",
-            Text("TYPE[:SIZE..]|TYPE,TYPE.."),
-            section=HARDWARE,
-            usual="chosen by the advisor",
-        ),
-    ] = None
-    max_gpus: Annotated[
-        int | None,
-        About(
-            "Most GPUs of one instance to use.", Number(whole=True), usual="all", section=HARDWARE
-        ),
-    ] = None
-    cloud: Cloud = "aws"
-    region: Region = None
-    market: MarketField = Market.ON_DEMAND
+    task: Task = TASK
+    model: str = ask(
+        "The network: a name from `advisor networks`, or your own file.py:build.",
+        Network(),
+        section=WORKLOAD,
+    )
+    batch_size: int | None = BATCH_SIZE
+    precision: Precision = PRECISION
+    input: str | None = ask(
+        "Size of one sample: 384 or 3x384x384 (image), seq:384 (tokens).",
+        Text("SIZE"),
+        section=WORKLOAD,
+        default=None,
+        usual="the network's own",
+    )
+    stack: Stack | None = ask(
+        "How PyTorch runs the network: eager or torch.compile.",
+        Choice("stack", Stack),
+        section=WORKLOAD,
+        default=None,
+        usual="eager",
+    )
+    memory_format: MemoryFormat | None = ask(
+        "Memory layout of images.",
+        Choice("memory format", MemoryFormat),
+        section=WORKLOAD,
+        default=None,
+        usual="contiguous",
+    )
+    tf32: Tf32 | None = ask(
+        "Which fp32 arithmetic may round to TF32.",
+        Choice("use of TF32", Tf32),
+        section=WORKLOAD,
+        default=None,
+        usual="convolutions",
+    )
+    dataset: str | None = ask(
+        f"The data: {', '.join(DATASETS)}, or a path of your own images or text.",
+        DatasetName(tuple(DATASETS)),
+        section=WORKLOAD,
+        default=None,
+        usual="what such a network usually reads: imagenet, tokens, ..",
+    )
+    confidence: float = ask(
+        "Probability with which the lower bound must hold: at 0.9 it is the p10.",
+        Probability(),
+        section=TARGET,
+        default=0.9,
+    )
+    disk: str | None = ask(
+        "The disk: one order such as gp3:500GiB:6000iops:250MiB/s, or types to choose from: "
+        "gp3,io2 or local.",
+        Text("TYPE[:SIZE..]|TYPE,TYPE.."),
+        section=HARDWARE,
+        default=None,
+        usual="chosen by the advisor",
+    )
+    max_gpus: int | None = ask(
+        "Most GPUs of one instance to use.",
+        Number(whole=True),
+        section=HARDWARE,
+        default=None,
+        usual="all",
+    )
+    cloud: str = CLOUD
+    region: str | None = REGION
+    market: Market = MARKET
 
     def __post_init__(self) -> None:
         if self.task is Task.PREPROCESSING:
@@ -328,35 +284,29 @@ class WorkloadQuestion(Question, frozen=True, kw_only=True):
             )
 
 
-class RunQuestion(WorkloadQuestion, frozen=True, kw_only=True):
+class RunQuestion(WorkloadQuestion):
     """A workload that may be a run of a known length."""
 
-    anchor: Annotated[
-        tuple[Path, ...],
-        About(
-            "Measurement of your network on one GPU, from `advisor measure`, `measurements "
-            "export` or a campaign. Repeatable. --model may then be any name.",
-            Files(),
-            where="cli",
-            section=WORKLOAD,
-        ),
-    ] = ()
-    epochs: Annotated[
-        float | None,
-        About(
-            "Length of the run in passes over the data set; adds its hours and cost.",
-            Number(),
-            section=RUN,
-        ),
-    ] = None
-    samples: Annotated[
-        int | None,
-        About(
-            "Length of the run in samples; adds its hours and cost.",
-            Number(whole=True),
-            section=RUN,
-        ),
-    ] = None
+    anchor: tuple[Path, ...] = ask(
+        "Measurement of your network on one GPU, from `advisor measure`, `measurements "
+        "export` or a campaign. Repeatable. --model may then be any name.",
+        Files(),
+        section=WORKLOAD,
+        default=(),
+        where="cli",
+    )
+    epochs: float | None = ask(
+        "Length of the run in passes over the data set; adds its hours and cost.",
+        Number(),
+        section=RUN,
+        default=None,
+    )
+    samples: int | None = ask(
+        "Length of the run in samples, whatever the size of the data set; adds its hours and cost.",
+        Number(whole=True),
+        section=RUN,
+        default=None,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -369,125 +319,104 @@ class RunQuestion(WorkloadQuestion, frozen=True, kw_only=True):
             )
 
 
-class Recommend(RunQuestion, frozen=True, kw_only=True):
+class Recommend(RunQuestion):
     """What `advisor recommend` is asked."""
 
-    target_throughput: Annotated[
-        float | None,
-        About(
-            "Samples per second to reach (images, sequences or tokens). Without it, results are "
-            "ranked by cost: of the run, or of a million samples.",
-            Number(metavar="RATE"),
-            section=TARGET,
-        ),
-    ] = None
-    max_latency_ms: Annotated[
-        float | None,
-        About(
-            "Upper limit for the p99 latency of one batch in ms, with decoding and copying. "
-            "Inference only.",
-            Number(metavar="MS"),
-            section=TARGET,
-        ),
-    ] = None
-    max_hours: Annotated[
-        float | None,
-        About(
-            "Longest run in hours; must hold at the confidence.",
-            Number(metavar="HOURS"),
-            section=RUN,
-        ),
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        About(
-            "Most that the run may cost in USD, disk included; must hold at the confidence.",
-            Number(metavar="USD"),
-            section=RUN,
-        ),
-    ] = None
-    max_first_epoch_hours: Annotated[
-        float | None,
-        About(
-            "Longest first pass over the data in hours: it reads from the disk, where later ones "
-            "may read from RAM. Training only.",
-            Number(metavar="HOURS"),
-            section=RUN,
-            usual="with a target and no --epochs: twice a pass at the target",
-        ),
-    ] = None
-    gpu: Gpu = None
-    vcpus: Vcpus = None
-    memory: Memory = None
-    accelerated_only: Annotated[
-        bool, About("Consider only instances with a GPU.", Flag(), section=HARDWARE)
-    ] = False
-    max_price: MaxPrice = None
-    quota: Annotated[
-        str | None,
-        About(
-            "vCPUs that your AWS quotas still allow, by family: G=8,P=0, or by code: L-DB2E81BA=8.",
-            Text("FAMILY=VCPUS,.."),
-            usual="no limit",
-            section=HARDWARE,
-        ),
-    ] = None
-    max_count: Annotated[
-        int,
-        About(
-            "Most identical instances that share the work, each with its own disk.",
-            Number(whole=True, most=MOST_COUNT),
-            section=HARDWARE,
-        ),
-    ] = 1
-    max_results: Annotated[
-        int,
-        About(
-            "Number of specs to list.", Number(whole=True, client_most=MOST_RESULTS), section=ANSWER
-        ),
-    ] = 10
-    horizon_hours: Annotated[
-        float,
-        About(
-            "Hours you will use the instance; decides whether a verifying trial pays for itself.",
-            Number(metavar="HOURS"),
-            section=ANSWER,
-        ),
-    ] = HOURS_PER_MONTH
-    explain: Explain = False
-    explain_rejected: Annotated[
-        bool,
-        About(
-            "List every rejected type with its reason, not the nearest ten alone.",
-            Flag(),
-            section=ANSWER,
-        ),
-    ] = False
-    pareto: Annotated[
-        bool,
-        About(
-            "Show the Pareto front of price and rate, with a target too.", Flag(), section=ANSWER
-        ),
-    ] = False
-    strict: Annotated[
-        bool,
-        About(
-            "Fail (exit 5) if the instance's price is older than 90 days.", Flag(), section=ANSWER
-        ),
-    ] = False
-    allow_extrapolation: Annotated[
-        bool,
-        About("Answer even where no calibrated interval exists.", Flag(), section=ANSWER),
-    ] = False
-    live: Annotated[
-        bool,
-        About(
-            "Check price, availability and quota of the top three against AWS (about 30 s).",
-            Flag(),
-            where="cli",
-            section=ANSWER,
-        ),
-    ] = False
+    target_throughput: float | None = ask(
+        "Samples per second to reach (images, sequences or tokens). Without it, results are "
+        "ranked by cost: of the run, or of a million samples.",
+        Number(metavar="RATE"),
+        section=TARGET,
+        default=None,
+    )
+    max_latency_ms: float | None = ask(
+        "Upper limit for the p99 latency of one batch in ms, with decoding and copying. "
+        "Inference only.",
+        Number(metavar="MS"),
+        section=TARGET,
+        default=None,
+    )
+    max_hours: float | None = ask(
+        "Longest run in hours; must hold at the confidence.",
+        Number(metavar="HOURS"),
+        section=RUN,
+        default=None,
+    )
+    max_cost: float | None = ask(
+        "Most that the run may cost in USD, disk included; must hold at the confidence.",
+        Number(metavar="USD"),
+        section=RUN,
+        default=None,
+    )
+    max_first_epoch_hours: float | None = ask(
+        "Longest first pass over the data in hours: it reads from the disk, where later ones "
+        "may read from RAM. Training only.",
+        Number(metavar="HOURS"),
+        section=RUN,
+        default=None,
+        usual="with a target and no --epochs: twice a pass at the target",
+    )
+    gpu: GpuFilter | None = GPU
+    vcpus: Range | None = VCPUS
+    memory: Range | None = MEMORY
+    accelerated_only: bool = ask(
+        "Consider only instances with a GPU.", Flag(), section=HARDWARE, default=False
+    )
+    max_price: float | None = MAX_PRICE
+    quota: str | None = ask(
+        "vCPUs that your AWS quotas still allow, by family: G=8,P=0, or by code: L-DB2E81BA=8.",
+        Text("FAMILY=VCPUS,.."),
+        section=HARDWARE,
+        default=None,
+        usual="no limit",
+    )
+    max_count: int = ask(
+        "Most identical instances that share the work, each with its own disk.",
+        Number(whole=True, most=MOST_COUNT),
+        section=HARDWARE,
+        default=1,
+    )
+    max_results: int = ask(
+        "Number of specs to list.",
+        Number(whole=True, client_most=MOST_RESULTS),
+        section=ANSWER,
+        default=10,
+    )
+    horizon_hours: float = ask(
+        "Hours you will use the instance; decides whether a verifying trial pays for itself.",
+        Number(metavar="HOURS"),
+        section=ANSWER,
+        default=HOURS_PER_MONTH,
+    )
+    explain: bool = EXPLAIN
+    explain_rejected: bool = ask(
+        "List every rejected type with its reason, not the nearest ten alone.",
+        Flag(),
+        section=ANSWER,
+        default=False,
+    )
+    pareto: bool = ask(
+        "Show the Pareto front of price and rate, with a target too.",
+        Flag(),
+        section=ANSWER,
+        default=False,
+    )
+    strict: bool = ask(
+        "Fail (exit 5) if the instance's price is older than 90 days.",
+        Flag(),
+        section=ANSWER,
+        default=False,
+    )
+    allow_extrapolation: bool = ask(
+        "Answer even where no calibrated interval exists.", Flag(), section=ANSWER, default=False
+    )
+    live: bool = ask(
+        "Check price, availability and quota of the top three against AWS (about 30 s).",
+        Flag(),
+        section=ANSWER,
+        default=False,
+        where="cli",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -528,51 +457,47 @@ class Recommend(RunQuestion, frozen=True, kw_only=True):
                 )
 
 
-class Verify(WorkloadQuestion, frozen=True, kw_only=True):
+class Verify(WorkloadQuestion):
     """What `advisor verify` is asked of its workload."""
 
-    target_throughput: Annotated[
-        float, About("Samples per second to reach.", Number(metavar="RATE"), section=TARGET)
-    ]
+    target_throughput: float = ask(
+        "Samples per second to reach.", Number(metavar="RATE"), section=TARGET
+    )
 
 
-class Predict(RunQuestion, frozen=True, kw_only=True):
+class Predict(RunQuestion):
     """What `advisor predict` is asked: of one instance, or of a GPU by itself."""
 
-    instance: Annotated[
-        str | None,
-        About("Instance type, as g4dn.xlarge.", Text("TYPE"), section=HARDWARE, required=True),
-    ] = None
-    gpu: Annotated[
-        str | None,
-        About(
-            "A GPU by itself, without a host: 'RTX 5090'. Instead of an instance.",
-            Text("GPU"),
-            where="cli",
-            section=HARDWARE,
-        ),
-    ] = None
-    vcpus: Annotated[
-        int | None,
-        About(
-            "What if the instance had this many vCPUs.",
-            Number(whole=True, most=MOST_VCPUS),
-            section=HARDWARE,
-        ),
-    ] = None
-    memory: Annotated[
-        float | None,
-        About(
-            "What if the instance had this much RAM: 24GiB.",
-            Parsed(parse_memory_mib, size_text, "SIZE"),
-            section=HARDWARE,
-        ),
-    ] = None
-    curve: Annotated[
-        Curve | None,
-        About("How the rate moves with vCPUs, RAM and disk.", CurveOf(), where="http"),
-    ] = None
-    explain: Explain = False
+    instance: str | None = ask(
+        "Instance type, as g4dn.xlarge.",
+        Text("TYPE"),
+        section=HARDWARE,
+        default=None,
+        required=True,
+    )
+    gpu: str | None = ask(
+        "A GPU by itself, without a host: 'RTX 5090'. Instead of an instance.",
+        Text("GPU"),
+        section=HARDWARE,
+        default=None,
+        where="cli",
+    )
+    vcpus: int | None = ask(
+        "What if the instance had this many vCPUs.",
+        Number(whole=True, most=MOST_VCPUS),
+        section=HARDWARE,
+        default=None,
+    )
+    memory: float | None = ask(
+        "What if the instance had this much RAM: 24GiB.",
+        Parsed(parse_memory_mib, size_text, "SIZE"),
+        section=HARDWARE,
+        default=None,
+    )
+    curve: Curve | None = ask(
+        "How the rate moves with vCPUs, RAM and disk.", CurveOf(), default=None, where="http"
+    )
+    explain: bool = EXPLAIN
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -595,30 +520,25 @@ class Predict(RunQuestion, frozen=True, kw_only=True):
             )
 
 
-class Compare(WorkloadQuestion, frozen=True, kw_only=True):
+class Compare(WorkloadQuestion):
     """What `advisor compare` is asked; `model` may be several networks, divided by commas."""
 
-    instance: Annotated[
-        tuple[str, ...],
-        About("Instance type; repeat for each, two or more.", Texts("TYPE"), section=HARDWARE),
-    ] = ()
-    gpu: Annotated[
-        GpuFilter | None,
-        About(
-            "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...",
-            _GPUS,
-            section=HARDWARE,
-        ),
-    ] = None
-    baseline: Annotated[
-        str | None,
-        About(
-            "What counts as 1: an instance type, or a GPU where GPUs are compared.",
-            Text("NAME"),
-            usual="the first one",
-            section=ANSWER,
-        ),
-    ] = None
+    instance: tuple[str, ...] = ask(
+        "Instance type; repeat for each, two or more.", Texts("TYPE"), section=HARDWARE, default=()
+    )
+    gpu: GpuFilter | None = ask(
+        "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...",
+        _GPUS,
+        section=HARDWARE,
+        default=None,
+    )
+    baseline: str | None = ask(
+        "What counts as 1: an instance type, or a GPU where GPUs are compared.",
+        Text("NAME"),
+        section=ANSWER,
+        default=None,
+        usual="the first one",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -644,64 +564,48 @@ class Compare(WorkloadQuestion, frozen=True, kw_only=True):
             )
 
 
-class MemoryQuestion(Question, frozen=True, kw_only=True):
+class MemoryQuestion(Question):
     """What `advisor memory` is asked."""
 
-    model: Annotated[
-        str,
-        About("The network: a name from `advisor networks`, or your own file.py:build.", Network()),
-    ]
-    task: Annotated[
-        Task,
-        About(
-            "What the network does: training or inference.",
-            Choice("task", (Task.TRAINING, Task.INFERENCE)),
-        ),
-    ] = Task.TRAINING
-    batch_size: Annotated[
-        int, About("Samples in a batch.", Number(whole=True, most=LARGEST_BATCH))
-    ] = 32
-    precision: Annotated[
-        Precision,
-        About(
-            "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
-            Choice("precision", Precision),
-        ),
-    ] = Precision.FP32
-    optimizer: Annotated[
-        str | None,
-        About(
-            "Optimizer; decides how many values are kept per weight. Training only.",
-            Choice("optimizer", OPTIMIZERS),
-            usual="momentum",
-        ),
-    ] = None
-    checkpointing: Annotated[
-        bool,
-        About("Recompute blocks in the backward pass (activation checkpointing).", Flag()),
-    ] = False
-    keep_graph: Annotated[bool, About("Inference without torch.no_grad().", Flag())] = False
-    input_size: Annotated[
-        int | None,
-        About(
-            "Side of square images in pixels.",
-            Number(whole=True, metavar="PIXELS"),
-            where="cli",
-            usual="the network's own",
-        ),
-    ] = None
-    input: Annotated[str | None, About("The same, as 3x384x384.", Text("SIZE"), where="cli")] = None
-    gpu: Annotated[
-        GpuFilter | None,
-        About(
-            "Only these GPUs: names (T4,L4), or memory of one (24GiB..).",
-            _GPUS,
-            usual="those for rent",
-        ),
-    ] = None
-    confidence: Annotated[
-        float, About("Probability with which each bound holds.", Probability())
-    ] = 0.95
+    model: str = ask(
+        "The network: a name from `advisor networks`, or your own file.py:build.", Network()
+    )
+    task: Task = ask(
+        "What the network does: training or inference.",
+        Choice("task", (Task.TRAINING, Task.INFERENCE)),
+        default=Task.TRAINING,
+    )
+    batch_size: int = ask("Samples in a batch.", Number(whole=True, most=LARGEST_BATCH), default=32)
+    precision: Precision = ask(
+        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
+        Choice("precision", Precision),
+        default=Precision.FP32,
+    )
+    optimizer: str | None = ask(
+        "Optimizer; decides how many values are kept per weight. Training only.",
+        Choice("optimizer", OPTIMIZERS),
+        default=None,
+        usual="momentum",
+    )
+    checkpointing: bool = ask(
+        "Recompute blocks in the backward pass (activation checkpointing).", Flag(), default=False
+    )
+    keep_graph: bool = ask("Inference without torch.no_grad().", Flag(), default=False)
+    input_size: int | None = ask(
+        "Side of square images in pixels.",
+        Number(whole=True, metavar="PIXELS"),
+        default=None,
+        where="cli",
+        usual="the network's own",
+    )
+    input: str | None = ask("The same, as 3x384x384.", Text("SIZE"), default=None, where="cli")
+    gpu: GpuFilter | None = ask(
+        "Only these GPUs: names (T4,L4), or memory of one (24GiB..).",
+        _GPUS,
+        default=None,
+        usual="those for rent",
+    )
+    confidence: float = ask("Probability with which each bound holds.", Probability(), default=0.95)
 
     def __post_init__(self) -> None:
         if self.task is Task.INFERENCE and self.optimizer is not None:
@@ -723,69 +627,70 @@ class MemoryQuestion(Question, frozen=True, kw_only=True):
             )
 
 
-class Gpus(Question, frozen=True, kw_only=True):
+class Gpus(Question):
     """What `advisor gpus` is asked."""
 
-    gpu: Gpu = None
-    cloud: Cloud = "aws"
-    region: Region = None
-    market: MarketField = Market.ON_DEMAND
-    sort_by: Annotated[
-        str,
-        About(
-            "Column to sort by: cheapest or largest first, unknown last.",
-            Choice("sort key", tuple(SORT_KEYS)),
-        ),
-    ] = "usd_per_gpu_hour"
+    gpu: GpuFilter | None = GPU
+    cloud: str = CLOUD
+    region: str | None = REGION
+    market: Market = MARKET
+    sort_by: str = ask(
+        "Column to sort by: cheapest or largest first, unknown last.",
+        Choice("sort key", tuple(SORT_KEYS)),
+        default="usd_per_gpu_hour",
+    )
 
 
-class HardwareFilter(Question, frozen=True, kw_only=True):
+class HardwareFilter(Question):
     """Which types are meant, by what they have."""
 
-    gpu: Gpu = None
-    vcpus: Vcpus = None
-    memory: Memory = None
+    gpu: GpuFilter | None = GPU
+    vcpus: Range | None = VCPUS
+    memory: Range | None = MEMORY
 
 
-class Offers(Question, frozen=True, kw_only=True):
+class Offers(Question):
     """What `/v1/catalog` is asked."""
 
-    cloud: Annotated[str, About("Only this cloud.", Text("CLOUD"))] = "any"
-    region: Annotated[str | None, About("Only this region.", Text("REGION"))] = None
-    market: Annotated[
-        str, About("How the instance is paid.", Choice("market", (*Market, ANY_MARKET)))
-    ] = ANY_MARKET
-    gpu: Gpu = None
-    vcpus: Vcpus = None
-    memory: Memory = None
-    instance: Annotated[tuple[str, ...], About("Only these types.", Texts("TYPE"))] = ()
-    max_price: Annotated[
-        float | None, About("Highest price in USD per hour, without a disk.", Number())
-    ] = None
-    limit: Annotated[
-        int, About("Offers of a page.", Number(whole=True, client_most=MOST_OFFERS), where="http")
-    ] = USUAL_OFFERS
-    cursor: Cursor = None
+    cloud: str = ask("Only this cloud.", Text("CLOUD"), default="any")
+    region: str | None = ask("Only this region.", Text("REGION"), default=None)
+    market: str = ask(
+        "How the instance is paid.", Choice("market", (*Market, ANY_MARKET)), default=ANY_MARKET
+    )
+    gpu: GpuFilter | None = GPU
+    vcpus: Range | None = VCPUS
+    memory: Range | None = MEMORY
+    instance: tuple[str, ...] = ask("Only these types.", Texts("TYPE"), default=())
+    max_price: float | None = ask(
+        "Highest price in USD per hour, without a disk.", Number(), default=None
+    )
+    limit: int = ask(
+        "Offers of a page.",
+        Number(whole=True, client_most=MOST_OFFERS),
+        default=USUAL_OFFERS,
+        where="http",
+    )
+    cursor: str | None = CURSOR
 
 
-class InstanceDetails(Question, frozen=True, kw_only=True):
+class InstanceDetails(Question):
     """What `/v1/catalog/{instance_type}` is asked."""
 
-    cloud: Annotated[
-        str | None, About("The cloud, where several have the name.", Text("CLOUD"))
-    ] = None
-    region: Annotated[str | None, About("Prices in this region only.", Text("REGION"))] = None
-    market: MarketField = Market.ON_DEMAND
+    cloud: str | None = ask("The cloud, where several have the name.", Text("CLOUD"), default=None)
+    region: str | None = ask("Prices in this region only.", Text("REGION"), default=None)
+    market: Market = MARKET
 
 
-class Networks(Question, frozen=True, kw_only=True):
+class Networks(Question):
     """What `/v1/networks` is asked."""
 
-    search: Annotated[
-        str | None, About("Part of a name, title or family, or a pattern of it.", Text())
-    ] = None
-    limit: Annotated[
-        int,
-        About("Networks of a page.", Number(whole=True, client_most=MOST_NETWORKS), where="http"),
-    ] = MOST_NETWORKS
-    cursor: Cursor = None
+    search: str | None = ask(
+        "Part of a name, title or family, or a pattern of it.", Text(), default=None
+    )
+    limit: int = ask(
+        "Networks of a page.",
+        Number(whole=True, client_most=MOST_NETWORKS),
+        default=MOST_NETWORKS,
+        where="http",
+    )
+    cursor: str | None = CURSOR

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
-
-import msgspec
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message, option_name
-from advisor.questions.fields import About, Schema, wrong
-from advisor.questions.models import Question
+from advisor.questions.fields import Schema, wrong
+from advisor.questions.question import Field, Question
 
 Q = TypeVar("Q", bound=Question)
 MOST_LINK_WORDS = 200
@@ -20,53 +17,19 @@ MOST_LINK_WORDS = 200
 CONTRADICTION = "contradiction"
 
 
-class Field(NamedTuple):
-    """One field of a question; `default` is NODEFAULT where it must be given."""
-
-    name: str
-    about: About
-    default: Any
-
-    @property
-    def required(self) -> bool:
-        """Whether nobody can leave it out."""
-        return self.default is msgspec.NODEFAULT
-
-    @property
-    def option(self) -> str:
-        """'--max-price'."""
-        return option_name(self.name)
-
-
 class UnreadableError(UsageError):
     """What came is no JSON object, or no query of a link: nothing in it can be looked at."""
-
-
-@cache
-def fields_of(kind: type[Question]) -> Mapping[str, Field]:
-    """The fields of a question by name, in the order in which they are declared."""
-    abouts = {
-        name: get_args(annotation)[1]
-        for base in reversed(kind.__mro__)
-        for name, annotation in vars(base).get("__annotations__", {}).items()
-    }
-    names = kind.__struct_fields__
-    defaults = (msgspec.NODEFAULT,) * (len(names) - len(kind.__struct_defaults__))
-    given = (*defaults, *kind.__struct_defaults__)
-    return {
-        name: Field(name, abouts[name], value) for name, value in zip(names, given, strict=True)
-    }
 
 
 def from_texts(kind: type[Q], texts: Mapping[str, Sequence[str]], noun: str = "field") -> Q:
     """A question from texts by field, as a plan has them; several texts of one field that takes
     one value are joined by commas. Raises `UsageError`."""
-    fields, values = fields_of(kind), {}
+    fields, values = kind.fields, {}
     for name, given in texts.items():
         field = fields.get(name)
-        if field is None or field.about.where == "http":
+        if field is None or field.where == "http":
             raise unknown_name(noun, name, fields, field=name)
-        read = field.about.kind
+        read = field.kind
         if read.repeats:
             values[name] = tuple(read.from_text(text, name) for text in given)
         else:
@@ -90,12 +53,14 @@ def from_values(kind: type[Q], values: Mapping[str, Any]) -> Q:
         if name not in fields:
             raise _unknown(name, fields)
         if value is not None:
-            found[name] = fields[name].about.kind.from_json(value, name)
+            found[name] = fields[name].kind.from_json(value, name)
     return _made(kind, found, client=True)
 
 
 def from_json(kind: type[Q], body: bytes) -> Q:
     """A question from a JSON body. `UnreadableError` for what is no JSON."""
+    import msgspec  # for the service alone
+
     try:
         values = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -131,7 +96,7 @@ def from_pairs(kind: type[Q], pairs: Iterable[tuple[str, str]]) -> Q:
         if name not in fields:
             raise _unknown(name, fields)
         texts.setdefault(name, []).append(text)
-    found = {name: fields[name].about.kind.from_link(given, name) for name, given in texts.items()}
+    found = {name: fields[name].kind.from_link(given, name) for name, given in texts.items()}
     return _made(kind, found, client=True)
 
 
@@ -151,10 +116,10 @@ def options_of(question: Question) -> list[str]:
 def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
     """Each field that is not as it would be anyway, as `from_texts` takes it."""
     found = {}
-    for field in fields_of(type(question)).values():
+    for field in question.fields.values():
         value = getattr(question, field.name)
-        if field.about.where != "http" and value != field.default:
-            values = value if field.about.kind.repeats else (value,)
+        if field.where != "http" and value != field.default:
+            values = value if field.kind.repeats else (value,)
             found[field.name] = tuple(_text(field, each) for each in values)
     return found
 
@@ -177,16 +142,16 @@ def parameters_of(kind: type[Question]) -> list[Schema]:
 
 
 def _client_fields(kind: type[Question]) -> dict[str, Field]:
-    return {name: one for name, one in fields_of(kind).items() if one.about.where != "cli"}
+    return {name: one for name, one in kind.fields.items() if one.where != "cli"}
 
 
 def _is_required(field: Field) -> bool:
-    return field.required or field.about.required
+    return field.required or field.required_of_clients
 
 
 def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> Q:
-    for field in fields_of(kind).values():
-        needed = field.required or (client and field.about.required)
+    for field in kind.fields.values():
+        needed = field.required or (client and field.required_of_clients)
         if needed and field.name not in values:
             raise wrong(field.name, "{field} is missing", hint=_hint_of(field))
     try:
@@ -197,7 +162,7 @@ def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> 
 
 
 def _hint_of(field: Field) -> Message:
-    return Message("give it: {help}", help=field.about.help)
+    return Message("add it. {help}", help=field.help)
 
 
 def _unknown(name: str, fields: Mapping[str, Field]) -> UsageError:
@@ -216,11 +181,11 @@ def _unknown(name: str, fields: Mapping[str, Field]) -> UsageError:
 
 
 def _text(field: Field, value: Any) -> str:
-    return "true" if value is True else field.about.kind.text_of(value)
+    return "true" if value is True else field.kind.text_of(value)
 
 
 def _property(field: Field) -> Schema:
-    schema = field.about.kind.schema() | {"description": _description(field)}
+    schema = field.kind.schema() | {"description": _description(field)}
     if not _is_required(field):
         kinds = schema["type"]
         schema["type"] = [*([kinds] if isinstance(kinds, str) else kinds), "null"]
@@ -231,7 +196,7 @@ def _property(field: Field) -> Schema:
 
 
 def _parameter(field: Field) -> Schema:
-    schema = field.about.kind.schema() | ({} if field.required else _default(field))
+    schema = field.kind.schema() | ({} if field.required else _default(field))
     # An object is written as JSON text, which OpenAPI calls content.
     is_object = schema["type"] == "object"
     where = (
@@ -247,8 +212,8 @@ def _parameter(field: Field) -> Schema:
 
 
 def _description(field: Field) -> str:
-    usual = f" Default: {field.about.usual}." if field.about.usual else ""
-    return field.about.help + usual
+    usual = f" Default: {field.usual}." if field.usual else ""
+    return field.help + usual
 
 
 def _default(field: Field) -> Schema:

@@ -30,7 +30,6 @@ from advisor.domain import (
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
-from advisor.questions.datasets import dataset_for
 from advisor.questions.fields import wrong
 from advisor.questions.models import (
     HardwareFilter,
@@ -40,7 +39,7 @@ from advisor.questions.models import (
     Verify,
     WorkloadQuestion,
 )
-from advisor.questions.values import GpuFilter
+from advisor.questions.values import GpuFilter, dataset_for
 from models.performance.networks import NetworkFacts, NetworkTable
 
 DEFAULT_CLOUD = "aws"

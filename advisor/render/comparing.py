@@ -12,7 +12,6 @@ from advisor.domain import (
     geometric_mean,
     relative,
 )
-from advisor.domain.request_document import request_document
 from advisor.render.blocks import (
     BOUNDS,
     disk_block,
@@ -21,7 +20,7 @@ from advisor.render.blocks import (
     prediction_block,
     price_block,
 )
-from advisor.render.document import Sources
+from advisor.render.document import Sources, request_document
 from advisor.render.text import PROVENANCE, disk_text, rate_cells, rate_columns, table
 from advisor.units import format_usd
 

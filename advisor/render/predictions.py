@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.domain import BatchPoint, InstancePrediction, OnGpu, Request, computes_on_cpu
-from advisor.domain.request_document import request_document
 from advisor.messages import Message
 from advisor.render.blocks import (
     batch_point_block,
@@ -20,7 +19,7 @@ from advisor.render.blocks import (
     rate_unit,
     run_block,
 )
-from advisor.render.document import Sources
+from advisor.render.document import Sources, request_document
 from advisor.render.text import (
     bottleneck_text,
     cost_line,

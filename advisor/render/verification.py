@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from advisor.domain import Prediction, Verdict, Verification
-from advisor.domain.request_document import request_document
 from advisor.render.blocks import bounds, rate_unit
+from advisor.render.document import request_document
 from advisor.render.text import WIDTH, interval_text
 from advisor.units import format_mib, format_rate
 

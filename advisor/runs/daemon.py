@@ -150,7 +150,9 @@ class Daemon:
             self._leads_since = self._clock()
             self._say("this daemon serves the schedules")
         elif not self._waits_for_lock:
-            self._say("another daemon serves the schedules; this one waits until it ends")
+            leader = self._book.daemon.current()
+            who = f" on {leader.host} (process {leader.pid})" if leader else ""
+            self._say(f"another daemon{who} serves the schedules; this one waits until it ends")
         self._waits_for_lock = self._lock is None
         return self._lock is not None
 
@@ -244,7 +246,7 @@ class Daemon:
         ended = [number for number, child in self._children.items() if child.poll() is not None]
         for number in ended:
             del self._children[number]
-            run = self._book.runs.one(number)
+            run = self._book.runs.numbered(number)
             if run is None or run.state is RunState.DUE:
                 continue
             self._starts.pop(number, None)

@@ -49,13 +49,13 @@ class Drift:
     @property
     def beyond(self) -> tuple[Shift, ...]:
         """Those that drifted, the largest first."""
-        found = [one for one in self.shifts if one.beyond]
-        return tuple(sorted(found, key=lambda one: -abs(math.log1p(one.change))))
+        drifted = [shift for shift in self.shifts if shift.beyond]
+        return tuple(sorted(drifted, key=lambda shift: -abs(math.log1p(shift.change))))
 
     @property
     def median_change(self) -> float | None:
         """Of all trials together: a driver or a clock moves them all."""
-        changes = [math.log1p(one.change) for one in self.shifts]
+        changes = [math.log1p(shift.change) for shift in self.shifts]
         return math.expm1(statistics.median(changes)) if changes else None
 
 
@@ -81,18 +81,21 @@ def is_fresh(row: Measurement, since_seconds: float) -> bool:
 def interval_of(row: Measurement) -> Rate | None:
     """Rate and 95 % interval of a trial: from the lowest bound of its runs to the highest."""
     typical = row.throughput_samples_per_second
-    found = [rate_of(one) for one in _runs(row)]
-    rates = [rate for rate in found if rate is not None]
-    if typical is None or not rates or len(rates) < len(found):
+    runs = [rate_of(rate) for rate in _runs(row)]
+    rates = [rate for rate in runs if rate is not None]
+    if typical is None or not rates or len(rates) < len(runs):
         return None
-    return Rate(min(one.lower for one in rates), typical, max(one.upper for one in rates))
+    return Rate(min(rate.lower for rate in rates), typical, max(rate.upper for rate in rates))
 
 
 def _runs(row: Measurement) -> list[Measurement]:
     """Each run of a row as a measurement of its own."""
     first = replace(row, repeats=())
     steps: list[Mapping[str, Any]] = list(row.repeats)
-    return [first, *(replace(first, step_seconds=tuple(one["step_seconds"])) for one in steps)]
+    return [
+        first,
+        *(replace(first, step_seconds=tuple(repeat["step_seconds"])) for repeat in steps),
+    ]
 
 
 def _shift(before: Measurement, now: Measurement) -> Shift | None:

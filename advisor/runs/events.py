@@ -53,28 +53,28 @@ class EventLog:
     def look(self) -> list[SweepEvent]:
         """What has come since the last look, up to a mebibyte of it."""
         files = self._files()
-        places = [inode for inode, _ in files]
-        if self._inode not in places:  # never begun, or turned away so often that it is gone
+        inodes = [inode for inode, _ in files]
+        if self._inode not in inodes:  # never begun, or turned away so often that it is gone
             self._offset = 0
             first = 0
         else:
-            first = places.index(self._inode)
-        found: list[SweepEvent] = []
+            first = inodes.index(self._inode)
+        events: list[SweepEvent] = []
         for inode, file in files[first:]:
             if inode != self._inode:
                 self._inode, self._offset = inode, 0
-            found += self._read(file)
-            if found:
+            events += self._read(file)
+            if events:
                 break
-        return found
+        return events
 
     def _read(self, file: Path) -> Iterator[SweepEvent]:
         try:
             with file.open("rb") as log:
-                found = os.fstat(log.fileno())
-                if found.st_ino != self._inode:
+                state = os.fstat(log.fileno())
+                if state.st_ino != self._inode:
                     return  # turned at this very moment; the next look finds it
-                self._offset = self._offset if self._offset <= found.st_size else 0
+                self._offset = self._offset if self._offset <= state.st_size else 0
                 log.seek(self._offset)
                 part = log.read(_MOST_BYTES)
         except OSError:
@@ -101,14 +101,14 @@ class EventLog:
 
 def _event_of(line: bytes, place: str) -> SweepEvent | None:
     try:
-        told = json.loads(line)
-        event = told["event"]
+        facts = json.loads(line)
+        event = facts["event"]
     except (ValueError, TypeError, KeyError):
         return None  # torn by a power cut
-    name = _name_of(event, told)
+    name = _name_of(event, facts)
     if name is None:
         return None
-    return SweepEvent(place, name, {key: one for key, one in told.items() if key not in _INNER})
+    return SweepEvent(place, name, {key: one for key, one in facts.items() if key not in _INNER})
 
 
 def _said(line: bytes, place: str) -> SweepEvent | None:
@@ -116,7 +116,7 @@ def _said(line: bytes, place: str) -> SweepEvent | None:
     return SweepEvent(place, "said", {"text": text}) if text else None
 
 
-def _name_of(event: str, told: Mapping[str, Any]) -> str | None:
+def _name_of(event: str, facts: Mapping[str, Any]) -> str | None:
     if event == "stored":
-        return "trial_done" if told.get("status") == _OK else "trial_failed"
+        return "trial_done" if facts.get("status") == _OK else "trial_failed"
     return _TOLD.get(event)

@@ -89,7 +89,7 @@ class Work:
             if self.cost_usd is not None and now - self._noted_at >= _NOTE_COST_EVERY_SECONDS:
                 self._noted_at = now
                 self.book.runs.note_cost(self.run.number, self.owner, self.cost_usd)
-            row = self.book.runs.one(self.run.number)
+            row = self.book.runs.numbered(self.run.number)
         except DataError:
             return False
         if row is None or row.owner != self.owner.name:
@@ -113,7 +113,7 @@ def execute(
 ) -> Ending | None:
     """Run what is due. None when the run is not due: another process has it, or had it.
     `UsageError` where there is none of that number, or it was asked for too long ago."""
-    run = book.runs.one(number)
+    run = book.runs.numbered(number)
     if run is None:
         raise UsageError("there is no run {number}", number=number)
     schedule = None if run.schedule is None else book.numbered(run.schedule)

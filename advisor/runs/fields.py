@@ -27,12 +27,13 @@ from advisor.questions.fields import (
     json_name,
     wrong,
 )
-from advisor.questions.models import Question
+from advisor.questions.question import Question
 from advisor.questions.reading import from_values, schema_of
 from advisor.runs.budget import parse_budget
 from advisor.units import size_text
 
 _MOST_ITEMS = 100
+_MOST_OF_ANYTHING = 1e18
 _HIGHEST_PORT = 65_535
 
 
@@ -192,6 +193,8 @@ def _is_on_root_disk(folder: Path) -> bool:
 def _typed(value: Any, field: str) -> str:
     """A text or a number of JSON as somebody would type it."""
     if type(value) in (int, float):
+        if abs(value) > _MOST_OF_ANYTHING:  # JSON's integers have no limit
+            raise wrong(field, "{field} is larger than anything that can be measured")
         return Number().text_of(value)
     return client_text(value, field)
 

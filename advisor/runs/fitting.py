@@ -1,54 +1,30 @@
-"""Joins what fitting needs: measurements, published rows, the zoo and the place of the model.
-
-`python -m advisor.runs.fitting [FILE]` rebuilds the model that ships, in a checkout, from
-infra/performance_sources and advisor/data/performance/measurements.jsonl. A FILE of `advisor
-measurements export` replaces the latter first.
-"""
+"""Fits the predictor on a user's own measurements; `benchmarks.bundled_model` fits what ships."""
 
 from __future__ import annotations
 
 import json
 import statistics
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import load_catalog
 from advisor.catalog.cpus import plain_cpu_name
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
-from models.performance import load_model, save_model
+from models.performance import load_model
 from models.performance.networks import bundled_networks
 from models.performance.pipeline import ReferenceCpu
-from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from sweeps.formats.serialization import measurement_from_dict
 
 if TYPE_CHECKING:
     from models.performance import PerformanceModel
     from models.performance.fit import FitResult, TakenSteps
+    from models.performance.gpu_observations import ProbedLayer
     from models.performance.networks import NetworkTable
-    from models.performance.observations import MeasuredStep
-    from models.performance.probed import ProbedLayer
-    from models.performance.step_times import StepTimes
-
-
-ROOT = Path(__file__).parents[2]
-BUNDLED_MEASUREMENTS = ROOT / "advisor" / "data" / "performance" / "measurements.jsonl"
-PUBLISHED_FOLDER = ROOT / "infra" / "performance_sources"
-_SOURCES = (
-    "pytorch-gpu-benchmark by ryujaehun and elombardi2 (MIT)",
-    "timm results by Hugging Face (Apache-2.0)",
-    "gavel (MIT)",
-    "PROFET (MIT)",
-    "lambda-tensorflow-benchmark (BSD)",
-    "MXNet documentation (Apache-2.0)",
-    "cnn-benchmarks by jcjohnson (MIT)",
-    "MLPerf Inference results (Apache-2.0)",
-)
 
 
 def measurements_from(path: Path) -> list[Measurement]:
@@ -107,10 +83,14 @@ def _taken_steps(
     for row in rows:
         if not row.trial.on_gpu:
             continue
-        one = observed(row, "", lambda name: sheet_of(name, sheets))
-        reason = _why_not(one, table) if isinstance(one, Observation) else one.reason
-        if isinstance(one, Observation) and not reason:
-            steps.append(one)
+        observation = observed(row, "", lambda name: sheet_of(name, sheets))
+        reason = (
+            _why_not(observation, table)
+            if isinstance(observation, Observation)
+            else observation.reason
+        )
+        if isinstance(observation, Observation) and not reason:
+            steps.append(observation)
         else:
             left_out[reason] += 1
     kept = [row.environment.get("fingerprint") for row in rows if row.trial.on_gpu]
@@ -118,83 +98,32 @@ def _taken_steps(
     return taken_steps(steps, layers, shipped.step_times, table, left_out)
 
 
-def _why_not(one: Observation, table: NetworkTable) -> str:
+def _why_not(observation: Observation, table: NetworkTable) -> str:
     """Why an observation tells nothing; empty where it does."""
     from models.performance.anchoring.plausible import fastest_seconds
 
-    workload = one.workload
+    workload = observation.workload
     try:
         operations = table.of(workload).kernels[workload.task]
     except (UsageError, KeyError):
         return f"what {workload.network} computes is not known to the model"
-    least = fastest_seconds(operations, workload.precision, one.gpu, workload.batch_size)
-    return "it is faster than its GPU can compute" if one.seconds < least else ""
+    least = fastest_seconds(operations, workload.precision, observation.gpu, workload.batch_size)
+    return "it is faster than its GPU can compute" if observation.seconds < least else ""
 
 
 def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[ProbedLayer]:
     """Of each probe once; it is stored with every trial that was measured after it."""
-    from models.performance.probed import layers_of
+    from models.performance.gpu_observations import layers_of
 
     probes = {
-        (one.get("probed_at"), names[0]): one
-        for one in fingerprints
-        if isinstance(one, dict) and isinstance(names := one.get("gpus"), list) and names
+        (probe.get("probed_at"), names[0]): probe
+        for probe in fingerprints
+        if isinstance(probe, dict) and isinstance(names := probe.get("gpus"), list) and names
         if isinstance(names[0], str)
     }
-    for (_, name), one in sorted(probes.items(), key=str):
+    for (_, name), probe in sorted(probes.items(), key=str):
         with suppress(UsageError):
-            yield from layers_of(one, sheet_of(name, sheets))
-
-
-def rebuild_bundled_model() -> FitResult:
-    """Fit the pipeline from the rows in the checkout (about a minute)."""
-    from models.performance.fit import fit
-    from models.performance.step_times_file import bundled_step_times
-
-    return fit(
-        measurements_from(BUNDLED_MEASUREMENTS),
-        bundled_step_times(),
-        bundled_networks(),
-        sources=_SOURCES,
-        reference_of=reference_cpu,
-        knows_cpu_steps=True,
-    )
-
-
-def rebuild_step_times() -> StepTimes:
-    """Fit the step times of GPUs on the measured rows in the checkout, and calibrate them.
-
-    Takes some minutes: what intervals stand on is refitted without what they are scored on.
-    """
-    from models.performance.step_times_fit import fit_step_times
-
-    observations, kernels = measured_steps()
-    return fit_step_times(observations, kernels)
-
-
-def measured_steps() -> tuple[list[MeasuredStep], list[MeasuredStep]]:
-    """All measured steps that may be fitted, and single kernels."""
-    from models.performance.network_table import network_table
-    from models.performance.observations import read_kernels, read_observations
-
-    sheets = load_catalog().gpus
-    observations, unknown = read_observations(PUBLISHED_FOLDER, sheets, network_table())
-    lost = sum(unknown.networks.values()), sum(unknown.gpus.values())
-    sys.stderr.write(
-        f"{len(observations)} measured steps; not used: {lost[0]} of {len(unknown.networks)} "
-        f"networks and {lost[1]} of {len(unknown.gpus)} GPUs that no table has\n"
-    )
-    return observations, read_kernels(PUBLISHED_FOLDER, sheets)
-
-
-def bundle_scaling() -> None:
-    """Fit how rates scale over the GPUs of a host, and make that what ships."""
-    from models.performance.bundled import FOLDER
-    from models.performance.fit_scaling import fit_scaling, read_scaling, scaling_document
-    from models.performance.scaling import BUNDLED
-
-    document = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
-    (FOLDER / BUNDLED).write_text(json.dumps(document) + "\n")
+            yield from layers_of(probe, sheet_of(name, sheets))
 
 
 def _measurement(path: Path, number: int, line: str) -> Measurement:
@@ -204,48 +133,6 @@ def _measurement(path: Path, number: int, line: str) -> Measurement:
         raise DataError(
             "{path}, line {number}: {error}", path=path, number=number, error=error
         ) from error
-
-
-def bundle_measurements(measurements: Iterable[Measurement]) -> int:
-    """Make these the bundled ones, without places, host names and probes; returns how many."""
-    rows = [measurement_to_dict(_anonymous(measurement)) for measurement in measurements]
-    rows.sort(key=lambda row: str(row["trial_id"]))
-    BUNDLED_MEASUREMENTS.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return len(rows)
-
-
-def _anonymous(measurement: Measurement) -> Measurement:
-    environment = {
-        name: value
-        for name, value in measurement.environment.items()
-        if name not in ("host", "fingerprint")
-    }
-    trial = replace(measurement.trial, dataset_path="")
-    return replace(measurement, trial=trial, environment=environment, attempts=())
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Rebuild the bundled model, from the measurements in a file where one is named."""
-    from models.performance.bundled import seal
-    from models.performance.persistence import BUNDLED_PATH
-
-    for file in arguments:
-        count = bundle_measurements(measurements_from(Path(file)))
-        sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
-    from models.performance.step_times_file import FILE, write_step_times
-
-    bundle_scaling()
-    write_step_times(rebuild_step_times(), FILE)
-    seal()
-    result = rebuild_bundled_model()
-    save_model(result.model, BUNDLED_PATH)
-    seal()
-    sys.stderr.write(f"{BUNDLED_PATH}: {result.model.trained_on}; held-out median error "
-                     f"{result.model.error_percent:.1f} %\n")  # fmt: skip
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
 
 
 # Log standard deviation of carrying rates to another CPU of the same architecture by the ratio of

@@ -105,7 +105,9 @@ def _started(
         )  # fmt: skip
     except OSError as error:
         raise UsageError(
-            "cannot start '{command}' ({strerror})", command=command[0], strerror=error.strerror
+            "cannot start '{command}' ({strerror})",
+            command=command[0],
+            strerror=error.strerror or error,
         ) from error
     try:
         yield process
@@ -141,9 +143,9 @@ def _environment(place: Path, minutes: float) -> dict[str, str]:
 def _refuse_missing(command: Sequence[str]) -> None:
     """Python's own message for a missing script would come from a child, late."""
     script = next((part for part in command if part.endswith(".py")), None)
-    if script and not Path(script).is_file() and "-m" not in command and "-c" not in command:
+    if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
         raise UsageError(
-            "there is no file {script}",
+            "there is no file {script} that can be read",
             script=script,
             hint="start it as you do without the advisor",
         )

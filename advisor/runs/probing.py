@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
 from advisor.files import write_whole
 from advisor.places import own_fingerprint_path
 from sweeps.machine.environment import cpu_model
@@ -66,7 +66,7 @@ def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
             "cannot write to '{folder}' ({strerror})",
             folder=folder,
             strerror=error.strerror,
-            hint="--disk needs a folder for a file that is removed again",
+            hint="--disk takes a folder that can be written: a file is made there for a moment",
         ) from error
     return folder
 
@@ -80,11 +80,19 @@ def nothing_measured(document: Mapping[str, Any]) -> str | None:
 
 
 def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
-    """Keep a whole probe for the trials that will be measured here; whether it was one."""
+    """Keep a whole probe for the trials that will be measured here; whether it was one. `DataError`
+    where it cannot be written."""
     if set(parts) != set(PARTS):
         return False
     place = own_fingerprint_path()
-    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            "cannot make the folder '{folder}': {reason}",
+            folder=place.parent,
+            reason=error.strerror,
+        ) from error
     write_whole(place, json.dumps(fingerprint(document)) + "\n")
     return True
 
@@ -119,7 +127,7 @@ def probe_machine(
     `on_progress` is told each part as it begins. Raises `MeasuringError` when the process
     dies, is late or answers nonsense.
     """
-    asked = [
+    arguments = [
         *command,
         "--only",
         ",".join(parts),
@@ -127,11 +135,14 @@ def probe_machine(
         str(disk),
         *(["--quick"] if quick else []),
     ]
-    with tempfile.TemporaryFile() as answer, _started(asked, answer, timeout_seconds) as process:
-        said = _listen(process, on_progress)
+    with (
+        tempfile.TemporaryFile() as answer,
+        _started(arguments, answer, timeout_seconds) as process,
+    ):
+        lines = _listen(process, on_progress)
         code = process.wait()
         if code:
-            raise MeasuringError(_last_words(code, said, timeout_seconds))
+            raise MeasuringError(_last_words(code, lines, timeout_seconds))
         answer.seek(0)
         return _document(answer.read())
 
@@ -182,15 +193,15 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _last_words(code: int, said: Sequence[str], timeout_seconds: float) -> str:
+def _last_words(code: int, lines: Sequence[str], timeout_seconds: float) -> str:
     if code == -signal.SIGKILL:
         ending = f"was killed (out of memory, or longer than {timeout_seconds:g} s)"
     elif code < 0:
         ending = f"was ended by signal {-code}"
     else:
         ending = f"ended with exit code {code}"
-    words = f": {' '.join(said)[-400:]}" if said else ""
-    return f"the probe {ending}; probe fewer parts with --only{words}"
+    tail = f": {' '.join(lines)[-400:]}" if lines else ""
+    return f"the probe {ending}; probe fewer parts with --only{tail}"
 
 
 def _document(answer: bytes) -> dict[str, Any]:

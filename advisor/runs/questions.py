@@ -4,7 +4,8 @@ As in `advisor.questions.models`, a field stands here once; options of the comma
 HTTP with their schemas, and the words of a command that asks the same follow from it. A client over
 HTTP names nothing of this machine: `Allowed` holds the data sets and networks that it may name.
 """
-# Annotations are evaluated here, not kept as texts: the models are looked into at every start.
+
+from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,17 +13,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
-
-from msgspec.structs import replace
+from typing import Any, TypeVar
 
 from advisor.domain import MEASURABLE_PRECISIONS, CacheState, Precision, Task
 from advisor.domain.workload import is_own
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message, option_name
-from advisor.questions.fields import About, Choice, File, Flag, Kind, Number, Text, Texts, wrong
-from advisor.questions.models import Question
-from advisor.questions.reading import fields_of
+from advisor.questions.fields import Choice, File, Flag, Kind, Number, Text, Texts, wrong
+from advisor.questions.question import Question, ask
 from advisor.questions.values import parse_gpus
 from advisor.runs.budget import Budget
 from advisor.runs.fields import (
@@ -55,11 +53,11 @@ MOST_TRIALS = 5_000
 _MOST_MINUTES, _LEAST_SAMPLES = 60.0, 100
 R = TypeVar("R", bound="SweepGrid")
 
-_trial = partial(About, section="Trials")
-_planning = partial(About, section="Adaptive planning and costs")
-_launch = partial(About, section="On AWS")
-_of_launch = partial(About, section="On AWS", where="cli")
-_watch = partial(About, section="Watching")
+_trial = partial(ask, section="Trials")
+_planning = partial(ask, section="Adaptive planning and costs")
+_launch = partial(ask, section="On AWS")
+_of_launch = partial(ask, section="On AWS", where="cli")
+_watch = partial(ask, section="Watching")
 _NUMBERS, _COUNTS = Items(Amount(), "NUMBERS"), Items(Amount(whole=True), "NUMBERS")
 _COUNT, _TYPES, _KINDS = Amount(whole=True), Items(Text(), "TYPE"), Items(Text(), "KIND")
 _NETWORKS, _DISKS = Items(NetworkName(), "NAMES"), Items(Text(), "DISKS", split_disks)
@@ -78,110 +76,83 @@ _DESCRIBING = (*_PRODUCT, "precision")
 LAUNCH = ("dry_run", "hours", "queue", "owner", "sweep_id", "bucket", "subnet", "image",
           "instance_profile")  # fmt: skip
 _ONLY_ON_AWS: tuple[str, ...] = (*LAUNCH, "region", "market", "database_parameter")
-_On = Annotated[
-    str,
-    _launch(
-        "Where to measure: here, or aws: rent an instance within the budget and end it afterwards.",
-        Choice("place", (HERE, AWS)),
-    ),
-]
-_DryRun = Annotated[bool, _of_launch("With --on aws: check everything, launch nothing.", Flag())]
-_Hours = Annotated[
-    float | None,
-    _launch("Longest life of an instance in hours.", Amount(most=168, metavar="HOURS")),
-]
-_Queue = Annotated[
-    float | None,
-    _launch("Minutes to wait for capacity.", Amount(most=10_080, metavar="MINUTES"), "15"),
-]
-_Owner = Annotated[str | None, _of_launch("Owner tag.", TAG, "your user name")]
-_SweepId = Annotated[
-    str | None, _of_launch("Name of the sweep.", Kind(), "derived from its options")
-]
-_Bucket = Annotated[
-    str | None, _of_launch("S3 bucket for jobs and results.", Kind(), "ADVISOR_BUCKET")
-]
-_Subnet = Annotated[str | None, _of_launch("Subnet.", Kind(), "the default subnets")]
-_Image = Annotated[
-    str | None, _of_launch("Machine image.", Kind(), "AWS's newest with the GPU driver")
-]
-_Profile = Annotated[
-    str | None, _of_launch("Role of the instance, or none.", Kind(), "advisor-guest")
-]
+_On: Any = _launch(
+    "Where to measure: here, or aws: rent an instance within the budget and end it afterwards.",
+    Choice("place", (HERE, AWS)),
+    default=HERE,
+)
+_DryRun: Any = _of_launch("With --on aws: check everything, launch nothing.", Flag(), default=False)
+_Hours: Any = _launch(
+    "Longest life of an instance in hours.", Amount(most=168, metavar="HOURS"), default=None
+)
+_Queue: Any = _launch(
+    "Minutes to wait for capacity.", Amount(most=10_080, metavar="MINUTES"), "15", default=None
+)
+_Owner: Any = _of_launch("Owner tag.", TAG, "your user name", default=None)
+_SweepId: Any = _of_launch("Name of the sweep.", Kind(), "derived from its options", default=None)
+_Bucket: Any = _of_launch("S3 bucket for jobs and results.", Kind(), "ADVISOR_BUCKET", default=None)
+_Subnet: Any = _of_launch("Subnet.", Kind(), "the default subnets", default=None)
+_Image: Any = _of_launch("Machine image.", Kind(), "AWS's newest with the GPU driver", default=None)
+_Profile: Any = _of_launch("Role of the instance, or none.", Kind(), "advisor-guest", default=None)
 
 
-class SweepGrid(Question, frozen=True, kw_only=True):
+class SweepGrid(Question):
     """Trials to measure: `networks`, `tasks`, `vcpus`, `memory` and `disks`, or a `preset`. Without
     any of them it describes nothing, which stands for all that is stored."""
 
-    preset: Annotated[
-        str | None, _trial("Sweep by name: small (under 10 minutes).", Choice("preset", PRESETS))
-    ] = None
-    networks: Annotated[
-        tuple[str, ...],
-        _trial("Networks: alexnet,googlenet, or your own: net.py:build.", _NETWORKS),
-    ] = ()
-    tasks: Annotated[
-        tuple[Task, ...], _trial("Tasks: training,inference,preprocessing.", _TASKS)
-    ] = ()
-    vcpus: Annotated[tuple[float, ...], _trial("vCPU limits: 0.5,1,2.", _NUMBERS)] = ()
-    memory: Annotated[
-        tuple[float, ...],
-        _trial("RAM limits, page cache included: 2GiB,4GiB.", Items(SIZE, "SIZES")),
-    ] = ()
-    disks: Annotated[
-        tuple[str, ...],
-        _trial("Disks: gp3,st1:500GiB,slow=20MiB/s,500iops,unlimited.", _DISKS),
-    ] = ()
-    accelerator: Annotated[
-        tuple[str, ...],
-        _trial(
-            "cuda, cpu, or emulated:GPU (takes its known step times).",
-            _KINDS,
-            "cuda where there is one, else emulated:T4",
-        ),
-    ] = ()
-    batch_sizes: Annotated[tuple[int, ...], _trial("Batch sizes: 16,32.", _COUNTS, "32")] = ()
-    cache: Annotated[
-        tuple[CacheState, ...],
-        _trial("Page cache at the start: warm, cold or both.", _STATES, "warm"),
-    ] = ()
-    precision: Annotated[
-        Precision | None, _trial("Number format: fp32, amp or bf16.", _PRECISION, "fp32")
-    ] = None
-    data: Annotated[
-        Path | None,
-        _trial(
-            "Your own images (JPEG files, .tar, .rec, LMDB) or text (.txt); of a service, a "
-            "name that it allows.",
-            File(),
-            "generated",
-        ),
-    ] = None
-    decoder: Annotated[str, _trial("Decoder of JPEG files.", Choice("decoder", DECODERS))] = (
-        "pillow"
+    preset: str | None = _trial(
+        "Sweep by name: small (under 10 minutes).", Choice("preset", PRESETS), default=None
     )
-    rel_error: Annotated[
-        float, _trial("Stop a trial once its rate is known this precisely.", Share())
-    ] = 0.02
-    repeats: Annotated[
-        int, _trial("Runs of each trial, in random order, stored in one row.", _COUNT)
-    ] = 1
-    iterations: Annotated[
-        int | None, _trial("Number of steps of each trial, in place of a relative error.", _COUNT)
-    ] = None
-    disk_path: Annotated[
-        tuple[tuple[str, Path], ...],
-        _trial(
-            "Folder on a mounted disk of that type, as gp3=/mnt/gp3; it is not throttled.",
-            DiskPath(),
-            where="cli",
-        ),
-    ] = ()
-    ray_address: Annotated[
-        str | None,
-        _trial("Address of the Ray cluster to measure on.", Text("ADDRESS"), where="cli"),
-    ] = None
+    networks: tuple[str, ...] = _trial(
+        "Networks: alexnet,googlenet, or your own: net.py:build.", _NETWORKS, default=()
+    )
+    tasks: tuple[Task, ...] = _trial("Tasks: training,inference,preprocessing.", _TASKS, default=())
+    vcpus: tuple[float, ...] = _trial("vCPU limits: 0.5,1,2.", _NUMBERS, default=())
+    memory: tuple[float, ...] = _trial(
+        "RAM limits, page cache included: 2GiB,4GiB.", Items(SIZE, "SIZES"), default=()
+    )
+    disks: tuple[str, ...] = _trial(
+        "Disks: gp3,st1:500GiB,slow=20MiB/s,500iops,unlimited.", _DISKS, default=()
+    )
+    accelerator: tuple[str, ...] = _trial(
+        "cuda, cpu, or emulated:GPU (takes its known step times).",
+        _KINDS,
+        "cuda where there is one, else emulated:T4",
+        default=(),
+    )
+    batch_sizes: tuple[int, ...] = _trial("Batch sizes: 16,32.", _COUNTS, "32", default=())
+    cache: tuple[CacheState, ...] = _trial(
+        "Page cache at the start: warm, cold or both.", _STATES, "warm", default=()
+    )
+    precision: Precision | None = _trial(
+        "Number format: fp32, amp or bf16.", _PRECISION, "fp32", default=None
+    )
+    data: Path | None = _trial(
+        "Your own images (JPEG files, .tar, .rec, LMDB) or text (.txt); of a service, a "
+        "name that it allows.",
+        File(),
+        "generated",
+        default=None,
+    )
+    decoder: str = _trial("Decoder of JPEG files.", Choice("decoder", DECODERS), default="pillow")
+    rel_error: float = _trial(
+        "Stop a trial once its rate is known this precisely.", Share(), default=0.02
+    )
+    repeats: int = _trial(
+        "Runs of each trial, in random order, stored in one row.", _COUNT, default=1
+    )
+    iterations: int | None = _trial(
+        "Number of steps of each trial, in place of a relative error.", _COUNT, default=None
+    )
+    disk_path: tuple[tuple[str, Path], ...] = _trial(
+        "Folder on a mounted disk of that type, as gp3=/mnt/gp3; it is not throttled.",
+        DiskPath(),
+        where="cli",
+        default=(),
+    )
+    ray_address: str | None = _trial(
+        "Address of the Ray cluster to measure on.", Text("ADDRESS"), where="cli", default=None
+    )
 
     def __post_init__(self) -> None:
         described = [FieldName(name) for name in _DESCRIBING if getattr(self, name)]
@@ -206,32 +177,26 @@ class SweepGrid(Question, frozen=True, kw_only=True):
             raise wrong(str(missing[0]), "a sweep needs {missing}", missing=missing, hint=hint)
 
 
-class PlannedSweep(SweepGrid, frozen=True, kw_only=True):
+class PlannedSweep(SweepGrid):
     """A sweep that is planned: its trials, whether it plans itself, and what its host costs."""
 
-    adaptive: Annotated[
-        bool,
-        _planning("Choose the most informative trials, and stop when they suffice.", Flag()),
-    ] = False
-    budget: Annotated[
-        Budget | None,
-        _planning("Limit of --adaptive: 30trials, 2h, 90min or 5USD; of --on aws: 5USD.", BUDGET),
-    ] = None
-    target_throughput: Annotated[
-        float | None,
-        _planning(
-            "With --adaptive: find the cheapest spec that reaches this rate (samples/s).",
-            Amount(metavar="RATE"),
-        ),
-    ] = None
-    usd_per_hour: Annotated[
-        float | None,
-        _planning("Price of this host, for costs and budgets.", Amount(metavar="PRICE")),
-    ] = None
-    instance: Annotated[
-        tuple[str, ...],
-        _planning("Type of this host, for its price; with --on aws the types to launch.", _TYPES),
-    ] = ()
+    adaptive: bool = _planning(
+        "Choose the most informative trials, and stop when they suffice.", Flag(), default=False
+    )
+    budget: Budget | None = _planning(
+        "Limit of --adaptive: 30trials, 2h, 90min or 5USD; of --on aws: 5USD.", BUDGET, default=None
+    )
+    target_throughput: float | None = _planning(
+        "With --adaptive: find the cheapest spec that reaches this rate (samples/s).",
+        Amount(metavar="RATE"),
+        default=None,
+    )
+    usd_per_hour: float | None = _planning(
+        "Price of this host, for costs and budgets.", Amount(metavar="PRICE"), default=None
+    )
+    instance: tuple[str, ...] = _planning(
+        "Type of this host, for its price; with --on aws the types to launch.", _TYPES, default=()
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -264,35 +229,32 @@ class PlannedSweep(SweepGrid, frozen=True, kw_only=True):
             )  # fmt: skip
 
 
-class SweepRun(PlannedSweep, frozen=True, kw_only=True):
+class SweepRun(PlannedSweep):
     """A sweep that is measured, on this machine or on AWS."""
 
-    executor: Annotated[
-        str,
-        About(
-            "How trials run; inline is for debugging (no limits, never fitted).",
-            ClientChoice("executor", EXECUTORS, "inline"),
-        ),
-    ] = "ray"
-    retry_failed: Annotated[bool, About("Repeat failed and contaminated trials.", Flag())] = False
-    on: _On = HERE
-    dry_run: _DryRun = False
-    hours: _Hours = None
-    queue: _Queue = None
-    owner: _Owner = None
-    sweep_id: _SweepId = None
-    bucket: _Bucket = None
-    subnet: _Subnet = None
-    image: _Image = None
-    instance_profile: _Profile = None
-    region: Annotated[
-        tuple[str, ...],
-        _launch("AWS regions, tried in this order.", Regions("REGION"), "us-east-1"),
-    ] = ()
-    market: Annotated[str | None, _launch("Market of the rented instance.", _MARKET, "any")] = None
-    database_parameter: Annotated[
-        str | None, _of_launch("SSM parameter that holds the URL of a shared PostgreSQL.", Kind())
-    ] = None
+    executor: str = ask(
+        "How trials run; inline is for debugging (no limits, never fitted).",
+        ClientChoice("executor", EXECUTORS, "inline"),
+        default="ray",
+    )
+    retry_failed: bool = ask("Repeat failed and contaminated trials.", Flag(), default=False)
+    on: str = _On
+    dry_run: bool = _DryRun
+    hours: float | None = _Hours
+    queue: float | None = _Queue
+    owner: str | None = _Owner
+    sweep_id: str | None = _SweepId
+    bucket: str | None = _Bucket
+    subnet: str | None = _Subnet
+    image: str | None = _Image
+    instance_profile: str | None = _Profile
+    region: tuple[str, ...] = _launch(
+        "AWS regions, tried in this order.", Regions("REGION"), "us-east-1", default=()
+    )
+    market: str | None = _launch("Market of the rented instance.", _MARKET, "any", default=None)
+    database_parameter: str | None = _of_launch(
+        "SSM parameter that holds the URL of a shared PostgreSQL.", Kind(), default=None
+    )
 
     only_on_aws = _ONLY_ON_AWS
 
@@ -341,41 +303,41 @@ _NOT_ON_AWS = {
 }
 
 
-class NewSweep(SweepRun, frozen=True, kw_only=True):
+class NewSweep(SweepRun):
     """A sweep that a client starts."""
 
-    dry_run: Annotated[bool, About("Show the plan; start nothing.", Flag(), where="http")] = False
-    max_minutes: Annotated[
-        float, About("It is ended after so long.", Amount(most=10_080), where="http")
-    ] = 1440.0
-    fresh_since: Annotated[
-        datetime | None,
-        About(
-            "Repeat trials measured before this time: 2026-11-21T03:00Z.", Moment(), where="http"
-        ),
-    ] = None
+    dry_run: bool = ask("Show the plan; start nothing.", Flag(), where="http", default=False)
+    max_minutes: float = ask(
+        "It is ended after so long.", Amount(most=10_080), where="http", default=1440.0
+    )
+    fresh_since: datetime | None = ask(
+        "Repeat trials measured before this time: 2026-11-21T03:00Z.",
+        Moment(),
+        where="http",
+        default=None,
+    )
 
     only_on_aws = _ONLY_ON_AWS[1:]  # its plan may be asked for here, too
 
 
-class Watching(Question, frozen=True, kw_only=True):
+class Watching(Question):
     """How a sweep is watched from inside: its log and its metrics."""
 
-    log_file: Annotated[
-        Path | None, _watch("Log file, one JSON object a line.", File(), "the user's log")
-    ] = None
-    log_level: Annotated[
-        str,
-        _watch("Least level that is logged.", Choice("log level", ("debug", "info", "warning"))),
-    ] = "info"
-    metrics_port: Annotated[int | None, _watch("Port for Prometheus metrics.", PORT)] = None
-    metrics_host: Annotated[
-        str | None,
-        _watch("Address of the metrics port; it has no password.", Text("HOST"), "127.0.0.1"),
-    ] = None
-    metrics_file: Annotated[
-        Path | None, _watch("File for metrics (.prom), for the node exporter.", File())
-    ] = None
+    log_file: Path | None = _watch(
+        "Log file, one JSON object a line.", File(), "the user's log", default=None
+    )
+    log_level: str = _watch(
+        "Least level that is logged.",
+        Choice("log level", ("debug", "info", "warning")),
+        default="info",
+    )
+    metrics_port: int | None = _watch("Port for Prometheus metrics.", PORT, default=None)
+    metrics_host: str | None = _watch(
+        "Address of the metrics port; it has no password.", Text("HOST"), "127.0.0.1", default=None
+    )
+    metrics_file: Path | None = _watch(
+        "File for metrics (.prom), for the node exporter.", File(), default=None
+    )
 
     def __post_init__(self) -> None:
         if self.metrics_host and self.metrics_port is None:
@@ -389,36 +351,34 @@ class Watching(Question, frozen=True, kw_only=True):
                 raise wrong(name, "{field} is of this machine")
 
 
-class VerificationRun(Question, frozen=True, kw_only=True):
+class VerificationRun(Question):
     """How a target is verified: where, and on which data."""
 
-    instance: Annotated[
-        str,
-        About(
-            "Instance type to verify, as g4dn.xlarge; auto: this machine, with --on aws the "
-            "recommended type.",
-            Kind(),
-        ),
-    ] = AUTO
-    accelerator: Annotated[
-        str | None, About("cuda, cpu or emulated:<GPU>.", Text(), "the GPU that is here")
-    ] = None
-    data: Annotated[Path | None, About("Your own images.", File(), "generated")] = None
-    samples: Annotated[
-        int | None, About("Number of images to generate.", Number(whole=True), "enough")
-    ] = None
-    minutes: Annotated[float, About("Longest measurement in minutes.", Number())] = 2.0
-    budget: Annotated[Budget | None, _launch("Limit of --on aws: 1USD.", BUDGET)] = None
-    on: _On = HERE
-    dry_run: _DryRun = False
-    hours: _Hours = None
-    queue: _Queue = None
-    owner: _Owner = None
-    sweep_id: _SweepId = None
-    bucket: _Bucket = None
-    subnet: _Subnet = None
-    image: _Image = None
-    instance_profile: _Profile = None
+    instance: str = ask(
+        "Instance type to verify, as g4dn.xlarge; auto: this machine, with --on aws the "
+        "recommended type.",
+        Kind(),
+        default=AUTO,
+    )
+    accelerator: str | None = ask(
+        "cuda, cpu or emulated:<GPU>.", Text(), "the GPU that is here", default=None
+    )
+    data: Path | None = ask("Your own images.", File(), "generated", default=None)
+    samples: int | None = ask(
+        "Number of images to generate.", Number(whole=True), "enough", default=None
+    )
+    minutes: float = ask("Longest measurement in minutes.", Number(), default=2.0)
+    budget: Budget | None = _launch("Limit of --on aws: 1USD.", BUDGET, default=None)
+    on: str = _On
+    dry_run: bool = _DryRun
+    hours: float | None = _Hours
+    queue: float | None = _Queue
+    owner: str | None = _Owner
+    sweep_id: str | None = _SweepId
+    bucket: str | None = _Bucket
+    subnet: str | None = _Subnet
+    image: str | None = _Image
+    instance_profile: str | None = _Profile
 
     def __post_init__(self) -> None:
         if self.minutes > _MOST_MINUTES:
@@ -450,76 +410,72 @@ class VerificationRun(Question, frozen=True, kw_only=True):
             raise wrong("accelerator", "{field} is the GPU of the instance", hint="leave it out")
 
 
-class FitRun(Question, frozen=True, kw_only=True):
+class FitRun(Question):
     """A fit of the predictor on all that the store holds; it takes no fields."""
 
 
-class PriceRefresh(Question, frozen=True, kw_only=True):
+class PriceRefresh(Question):
     """Which prices of AWS are fetched, as `advisor catalog refresh` calls them."""
 
-    region: Annotated[str, About("AWS region.", REGION)] = "us-east-1"
-    market: Annotated[str, About("Market.", _MARKET)] = "any"
-    gpu: Annotated[str | None, About("GPUs, as T4,L4.", Text())] = None
+    region: str = ask("AWS region.", REGION, default="us-east-1")
+    market: str = ask("Market.", _MARKET, default="any")
+    gpu: str | None = ask("GPUs, as T4,L4.", Text(), default=None)
 
     def __post_init__(self) -> None:
         if self.gpu is not None:
             parse_gpus(self.gpu)
 
 
-class ScheduleRequest(Question, frozen=True, kw_only=True):
+class ScheduleRequest(Question):
     """When something runs by itself; over HTTP also what: one of `sweep`, `fit` and
     `catalog_refresh`."""
 
-    cron: Annotated[str, About("When to run: '0 3 * * 1' is Mondays at 3:00.", Text("LINE"))]
-    timezone: Annotated[str, About("Time zone, as Europe/Berlin.", Text("ZONE"))] = "UTC"
-    name: Annotated[
-        str | None, About("Name of the schedule.", Text(), "derived from the command")
-    ] = None
-    misfire: Annotated[
-        str,
-        About(
-            "After due times without a daemon: run once, or skip.",
-            Choice("misfire", ("run-once", "skip")),
-        ),
-    ] = "run-once"
-    budget_per_month: Annotated[
-        str | None,
-        About("Monthly budget, as 20USD; runs that could exceed it are skipped.", Text("MONEY")),
-    ] = None
-    report: Annotated[
-        Path | None,
-        About(
-            "After each run, report on the workloads of this plan (docs/reports.md).",
-            File(),
-            where="cli",
-        ),
-    ] = None
-    send: Annotated[
-        tuple[str, ...],
-        About(
-            "Where to send the report and what changed since the last one; as `report --send`.",
-            Texts("TARGET"),
-            where="cli",
-        ),
-    ] = ()
-    report_format: Annotated[
-        str, About("Format of the report.", Choice("report format", REPORT_FORMATS), where="cli")
-    ] = "html"
-    send_when: Annotated[
-        str,
-        About(
-            "Send always, or only when something changed.",
-            Choice("--send-when", ("always", "changed")),
-            where="cli",
-        ),
-    ] = "always"
-    sweep: Annotated[
-        SweepRun | None, About("What `sweep run` measures.", Nested(SweepRun), where="http")
-    ] = None
-    fit: Annotated[FitRun | None, About("A fit.", Nested(FitRun), where="http")] = None
-    catalog_refresh: Annotated[
-        PriceRefresh | None, About("A price refresh.", Nested(PriceRefresh), where="http")
-    ] = None
+    cron: str = ask("When to run: '0 3 * * 1' is Mondays at 3:00.", Text("LINE"))
+    timezone: str = ask("Time zone, as Europe/Berlin.", Text("ZONE"), default="UTC")
+    name: str | None = ask(
+        "Name of the schedule.", Text(), "derived from the command", default=None
+    )
+    misfire: str = ask(
+        "After due times without a daemon: run once, or skip.",
+        Choice("misfire", ("run-once", "skip")),
+        default="run-once",
+    )
+    budget_per_month: str | None = ask(
+        "Monthly budget, as 20USD; runs that could exceed it are skipped.",
+        Text("MONEY"),
+        default=None,
+    )
+    report: Path | None = ask(
+        "After each run, report on the workloads of this plan (docs/reports.md).",
+        File(),
+        where="cli",
+        default=None,
+    )
+    send: tuple[str, ...] = ask(
+        "Where to send the report and what changed since the last one; as `report --send`.",
+        Texts("TARGET"),
+        where="cli",
+        default=(),
+    )
+    report_format: str = ask(
+        "Format of the report.",
+        Choice("report format", REPORT_FORMATS),
+        where="cli",
+        default="html",
+    )
+    send_when: str = ask(
+        "Send always, or only when something changed.",
+        Choice("--send-when", ("always", "changed")),
+        where="cli",
+        default="always",
+    )
+    sweep: SweepRun | None = ask(
+        "What `sweep run` measures.", Nested(SweepRun), where="http", default=None
+    )
+    fit: FitRun | None = ask("A fit.", Nested(FitRun), where="http", default=None)
+    catalog_refresh: PriceRefresh | None = ask(
+        "A price refresh.", Nested(PriceRefresh), where="http", default=None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -536,8 +492,7 @@ class Allowed:
         if (trials := math.prod(max(1, count) for count in counts)) > MOST_TRIALS:
             raise wrong("vcpus", "that would be {trials:,} trials", trials=trials,
                         hint=Message("at most {most:,} are taken", most=MOST_TRIALS))  # fmt: skip
-        return replace(
-            sweep,
+        return sweep.replace(
             networks=tuple(map(self._network, sweep.networks)),
             data=None if sweep.data is None else self._data(str(sweep.data)),
         )
@@ -571,8 +526,8 @@ def words_of(question: Question, without: Iterable[str] = ()) -> tuple[str, ...]
     """Options of a command that asks the same. Each word holds its option's name, so that no value
     is ever taken for an option; what is as it would be anyway is left out."""
     words: list[str] = []
-    for each in fields_of(type(question)).values():
-        value, kind = getattr(question, each.name), each.about.kind
+    for each in question.fields.values():
+        value, kind = getattr(question, each.name), each.kind
         if value == each.default or each.name in without:
             continue
         if value is True:

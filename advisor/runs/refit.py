@@ -220,16 +220,16 @@ def drift_document(drift: Drift, outside: dict[str, Any] | None) -> dict[str, An
     }
 
 
-def _shift_document(one: Shift) -> dict[str, Any]:
+def _shift_document(shift: Shift) -> dict[str, Any]:
     return {
-        "trial_id": one.trial_id,
-        "trial": one.trial,
-        "change_percent": round(100 * one.change, 2),
+        "trial_id": shift.trial_id,
+        "trial": shift.trial,
+        "change_percent": round(100 * shift.change, 2),
         "before": {
-            "lower": one.before.lower,
-            "rate": one.before.typical,
-            "upper": one.before.upper,
-            "started_at": one.is_stale,
+            "lower": shift.before.lower,
+            "rate": shift.before.typical,
+            "upper": shift.before.upper,
+            "started_at": shift.is_stale,
         },
-        "now": {"lower": one.now.lower, "rate": one.now.typical, "upper": one.now.upper},
+        "now": {"lower": shift.now.lower, "rate": shift.now.typical, "upper": shift.now.upper},
     }

@@ -35,19 +35,19 @@ def statuses(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> l
     from advisor.runs.due import month_of, spent_usd
 
     rows = []
-    for one in schedules:
-        zone = zone_of(one.timezone)
+    for schedule in schedules:
+        zone = zone_of(schedule.timezone)
         moment = datetime.fromtimestamp(now, UTC)
-        month = book.runs.between(one.number, *month_of(one.timezone, now))
-        latest = book.runs.of(one.number)
+        month = book.runs.between(schedule.number, *month_of(schedule.timezone, now))
+        latest = book.runs.of(schedule.number)
         rows.append(
             Status(
-                schedule=one,
-                next_due=CronLine(one.cron, one.timezone).after(moment),
+                schedule=schedule,
+                next_due=CronLine(schedule.cron, schedule.timezone).after(moment),
                 last=next(iter(latest), None),
                 report=next((run.report for run in latest if run.report), {}),
                 month=moment.astimezone(zone).strftime("%Y-%m"),
-                spent_usd=spent_usd(one, month, now),
+                spent_usd=spent_usd(schedule, month, now),
             )
         )
     return rows
@@ -66,8 +66,8 @@ def list_document(
             "host": leader.host, "pid": leader.pid, "lease_seconds_left": None,
         },
         "schedules": [
-            {**_schedule_document(one), "last_run": run_document(one.last) if one.last else None}
-            for one in rows
+            {**_schedule_document(row), "last_run": run_document(row.last) if row.last else None}
+            for row in rows
         ],
     }  # fmt: skip
 
@@ -105,36 +105,36 @@ def run_document(run: Run) -> dict[str, Any]:
 
 
 def _schedule_document(status: Status) -> dict[str, Any]:
-    one = status.schedule
-    left = None if one.budget_usd is None else round(one.budget_usd - status.spent_usd, 6)
+    schedule = status.schedule
+    left = None if schedule.budget_usd is None else round(schedule.budget_usd - status.spent_usd, 6)
     return {
-        "name": one.name,
-        "cron": one.cron,
-        "timezone": one.timezone,
-        "command": list(one.command),
-        "folder": one.folder,
-        "misfire": one.misfire.value,
-        "reporting": _reporting_document(one.reporting),
-        "added_at": _iso(one.created_at),
+        "name": schedule.name,
+        "cron": schedule.cron,
+        "timezone": schedule.timezone,
+        "command": list(schedule.command),
+        "folder": schedule.folder,
+        "misfire": schedule.misfire.value,
+        "reporting": _reporting_document(schedule.reporting),
+        "added_at": _iso(schedule.created_at),
         "next_due": status.next_due.isoformat() if status.next_due else None,
-        "budget_usd_per_month": one.budget_usd,
+        "budget_usd_per_month": schedule.budget_usd,
         "month": status.month,
         "spent_usd": round(status.spent_usd, 6),
         "left_usd": left,
     }
 
 
-def _reporting_document(told: Reporting | None) -> dict[str, Any] | None:
+def _reporting_document(reporting: Reporting | None) -> dict[str, Any] | None:
     """Of its targets only what is no secret."""
-    if told is None:
+    if reporting is None:
         return None
     from advisor.runs.delivery.targets import target_label
 
     return {
-        "plan": told.plan,
-        "format": told.format,
-        "only_changes": told.only_changes,
-        "send": [target_label(word) for word in told.send],
+        "plan": reporting.plan,
+        "format": reporting.format,
+        "only_changes": reporting.only_changes,
+        "send": [target_label(word) for word in reporting.send],
     }
 
 

@@ -57,48 +57,33 @@ class AuditLog:
         self.path = path or default_audit_log()
 
     def check(self) -> None:
-        """`DataError` where no line could be written: told at the start, not at the first one."""
-        os.close(self._open())
+        """`DataError` where no line could be written, found out at the start."""
+        self._append(b"")
 
     def write(self, event: str, **facts: Value) -> None:
         """Append one line; `DataError` where it cannot be written."""
-        line = line_of({"event": event, **facts}, datetime.now(UTC))
-        descriptor = self._open()
-        try:
-            self._append(descriptor, line)
-        finally:
-            os.close(descriptor)
+        self._append(line_of({"event": event, **facts}, datetime.now(UTC)))
 
-    def _open(self) -> int:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    def _append(self, line: bytes) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, flags, 0o600)
+            with open(self.path, "ab", buffering=0, opener=_open_own) as file:
+                if os.fstat(file.fileno()).st_mode & 0o077:
+                    os.fchmod(file.fileno(), 0o600)
+                if file.write(line) != len(line):  # the disk is full: the next one must not join it
+                    file.write(b"\n")
         except OSError as error:
-            raise self._unwritable(error) from error
-        try:
-            if os.fstat(descriptor).st_mode & 0o077:
-                os.fchmod(descriptor, 0o600)
-        except OSError as error:
-            os.close(descriptor)
-            raise self._unwritable(error) from error
-        return descriptor
+            raise DataError(
+                "cannot write the audit log '{path}' ({reason})", path=self.path,
+                reason=error.strerror,
+                hint="make it a file of your own that can be written, or name another one with "
+                "--audit-log",
+            ) from error  # fmt: skip
 
-    def _append(self, descriptor: int, line: bytes) -> None:
-        try:
-            written = os.write(descriptor, line)
-            if written != len(line):  # the disk is full: what stands there must not join the next
-                os.write(descriptor, b"\n")
-        except OSError as error:
-            raise self._unwritable(error) from error
 
-    def _unwritable(self, error: OSError) -> DataError:
-        return DataError(
-            "cannot write the audit log '{path}' ({reason})", path=self.path, reason=error.strerror,
-            hint="make it a file of your own that can be written, or name another one with "
-            "--audit-log",
-        )  # fmt: skip
+def _open_own(path: str, flags: int) -> int:
+    """Neither a link that somebody laid there, nor a pipe that nobody reads."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
 
 def line_of(facts: Mapping[str, Value], moment: datetime) -> bytes:

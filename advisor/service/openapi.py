@@ -9,18 +9,18 @@ from http import HTTPStatus
 from importlib.resources import files
 from typing import Any
 
-import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from advisor.answers.context import Context
 from advisor.questions import models
+from advisor.questions.question import Question
 from advisor.questions.reading import schema_of
 from advisor.runs.questions import NewSweep, ScheduleRequest
 from advisor.service.answers import document_json
 
 # The names of the questions' schemas here.
-QUESTIONS: Mapping[type[models.Question], str] = {
+QUESTIONS: Mapping[type[Question], str] = {
     models.Recommend: "RecommendQuestion",
     models.Predict: "PredictQuestion",
     models.Compare: "CompareQuestion",
@@ -127,27 +127,10 @@ def described(
     return {200: answer, **refusals()}
 
 
-def question_body(kind: type[models.Question], example: Mapping[str, Any]) -> dict[str, Any]:
+def question_body(kind: type[Question], example: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a route that takes this question."""
-    return _body({"schema": _reference(QUESTIONS[kind]), "example": dict(example)})
-
-
-def record_body(kind: type, example: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a route as a record."""
-    _records[kind.__name__] = kind
-    return _body({"schema": _reference(kind.__name__), "example": dict(example)})
-
-
-def record_parameters(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The query of a route as a record's fields."""
-    _, parts = msgspec.json.schema_components([kind])
-    properties = parts[kind.__name__]["properties"]
-    return {
-        "parameters": [
-            {"name": name, "in": "query", "required": False, "schema": _one_type(field)}
-            for name, field in properties.items()
-        ]
-    }
+    content = {"schema": _reference(QUESTIONS[kind]), "example": dict(example)}
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
 def description(app: FastAPI, context: Context | None) -> dict[str, Any]:
@@ -167,12 +150,7 @@ def description(app: FastAPI, context: Context | None) -> dict[str, Any]:
     return document
 
 
-def _body(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": content}}}
-
-
-# Bodies that are records, and examples, filled in as routes are declared.
-_records: dict[str, type] = {}
+# Filled in as routes are declared.
 _examples: dict[str, Example] = {}
 
 
@@ -181,11 +159,9 @@ def _reference(schema: str) -> dict[str, str]:
 
 
 def _schemas() -> dict[str, Any]:
-    """`components/schemas` of the answers, the questions, the records and the problems."""
+    """`components/schemas` of the answers, the questions and the problems."""
     schemas: dict[str, Any] = {"Problem": _PROBLEM, "Health": _HEALTH}
     schemas |= {name: schema_of(kind) for kind, name in QUESTIONS.items()}
-    template = "#/components/schemas/{name}"
-    schemas |= msgspec.json.schema_components(_records.values(), ref_template=template)[1]
     for name, file in DOCUMENTS.items():
         schemas |= document_schemas(name, file)
     return schemas
@@ -209,15 +185,6 @@ def _hoisted(value: Any, name: str) -> Any:
             return dict(value) | _reference(f"{name}.{part}")
         return {key: _hoisted(item, name) for key, item in value.items()}
     return [_hoisted(item, name) for item in value] if isinstance(value, list) else value
-
-
-def _one_type(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A query has no null: leaving a field out says so."""
-    types = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
-    kept = {key: value for key, value in schema.items() if key != "anyOf"}
-    if kept.get("default", "") is None:
-        del kept["default"]
-    return {**kept, **(types[0] if types else {})}
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

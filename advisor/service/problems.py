@@ -114,43 +114,33 @@ def unknown_path(
 
 def add_problem_handlers(app: FastAPI) -> None:
     """Every error that a route raises becomes a problem document."""
-    app.add_exception_handler(Problem, _of_problem)
-    app.add_exception_handler(AdvisorError, _of_advisor_error)
-    app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(HTTPException, of_http)
+    for kind in (Problem, AdvisorError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer_error)
 
 
-async def _of_problem(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return problem_response(error)
-
-
-async def _of_advisor_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, AdvisorError)
-    return problem_response(problem_of(error))
-
-
-async def _of_validation(_request: Request, error: Exception) -> Response:
-    """A path or header that the router refuses: its first complaint."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"][1:])
-    detail = Message("{field}: {reason}", field=field, reason=first["msg"])
-    return problem_response(Problem(422, "invalid", detail, field=field))
-
-
-async def of_http(request: Request, error: Exception) -> Response:
-    """What the framework refuses: an unknown path, a method that a path lacks."""
-    assert isinstance(error, HTTPException)
-    path = request.url.path[:200]
-    if error.status_code == 404:
-        return problem_response(unknown_path(Message("there is nothing at {path}", path=path)))
-    if error.status_code == 405:
-        return problem_response(_other_method(request, path))
-    kind = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-    return problem_response(
-        Problem(error.status_code, kind, str(error.detail), headers=error.headers)
-    )
+async def answer_error(request: Request, error: Exception) -> Response:
+    """The problem document of a refusal, ours or the framework's."""
+    match error:
+        case Problem():
+            problem = error
+        case AdvisorError():
+            problem = problem_of(error)
+        case RequestValidationError():  # a path or header: its first complaint
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"][1:])
+            detail = Message("{field}: {reason}", field=field, reason=first["msg"])
+            problem = Problem(422, "invalid", detail, field=field)
+        case HTTPException(status_code=404):
+            path = request.url.path[:200]
+            problem = unknown_path(Message("there is nothing at {path}", path=path))
+        case HTTPException(status_code=405):
+            problem = _other_method(request)
+        case HTTPException():
+            kind = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+            problem = Problem(error.status_code, kind, str(error.detail), headers=error.headers)
+        case _:
+            raise error
+    return problem_response(problem)
 
 
 def too_large(most_bytes: int) -> Problem:
@@ -170,9 +160,9 @@ def slow_body() -> Problem:
     )  # fmt: skip
 
 
-def _other_method(request: Request, path: str) -> Problem:
+def _other_method(request: Request) -> Problem:
     """405 with every method that the path takes, whichever route takes it."""
-    methods: set[str] = set()
+    path, methods = request.url.path[:200], set[str]()
     for route in iter_route_contexts(request.app.routes):
         if route.path and compile_path(route.path)[0].match(request.url.path):
             methods |= route.methods or set()

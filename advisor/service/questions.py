@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.answers.context import Context
-from advisor.questions.models import Question
+from advisor.questions.question import Question
 from advisor.questions.reading import from_values, parameters_of
 from advisor.service.answers import Document, context_of, document_json, json_answer, threads_of
 from advisor.service.bodies import question_in_body, question_in_link

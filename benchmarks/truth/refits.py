@@ -90,7 +90,7 @@ class _Taught:
 
 @cache
 def _taught() -> _Taught:
-    from advisor.runs.fitting import measured_steps
+    from benchmarks.bundled_model import measured_steps
 
     rows, kernels = measured_steps()
     keys = [groups_of_fit(row) for row in rows]

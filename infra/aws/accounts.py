@@ -9,8 +9,8 @@ from advisor.errors import AdvisorError, LiveError
 from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Kind, Refused
-from infra.aws.finding import KINDS
 from infra.aws.findings import Finding, good, missing, not_checked
+from infra.aws.managed import KINDS
 from infra.aws.permissions import action_of, mend_of, statements
 from infra.aws.provisioning.orders import Order, run_instances
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
 from advisor.errors import LiveError
-from infra.aws.clock import Clock, SystemClock
 from infra.aws.errors import Kind, Reaction, Refused, Unanswered
-from infra.live.bounded import Deadline
-from infra.live.session import as_live_errors, client
+from infra.live.session import Deadline, as_live_errors, client
 
 # Seconds of one try, whatever hangs: name servers, what trickles, programs that fetch credentials.
 TRY_SECONDS = 20.0
@@ -96,7 +96,7 @@ class Aws:
             more: dict[str, Any] = {} if token is None else {"NextToken": token}
             answer = self.ask(region, operation, service=service, **request, **more)
             if listed not in answer:
-                raise Unanswered(operation, f"the answer has no {listed}; is a proxy in between?")
+                raise Unanswered(operation, f"the answer has no {listed}")
             yield from answer[listed]
             token = answer.get("NextToken") or None
             if token is None:
@@ -113,25 +113,76 @@ class Aws:
     def _once(
         self, service: str, region: str, operation: str, request: Mapping[str, Any]
     ) -> dict[str, Any]:
-        from botocore import exceptions as known
+        from botocore import exceptions
         from botocore.parsers import ResponseParserError
 
         ask = getattr(self.client(service, region), operation)
         try:
             answer: dict[str, Any] = Deadline(TRY_SECONDS).within(operation, lambda: ask(**request))
-        except known.ClientError as error:
+        except exceptions.ClientError as error:
             facts = error.response.get("Error", {})
             code, message = facts.get("Code", ""), facts.get("Message", "")
             raise Refused(error.operation_name, code or "no code", message) from error
         except (
-            known.ConnectionError, known.HTTPClientError, known.IncompleteReadError,
+            exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.IncompleteReadError,
             ResponseParserError, LiveError,
         ) as error:  # fmt: skip
             raise Unanswered(operation, type(error).__name__) from error
-        except known.BotoCoreError as error:
+        except exceptions.BotoCoreError as error:
             with as_live_errors(operation):
                 raise error
         if not answer.get("ResponseMetadata", {}).get("RequestId"):
             # botocore reads a captive portal's page as an answer with nothing in it.
-            raise Unanswered(operation, "the answer is none of AWS's; is a proxy in between?")
+            raise Unanswered(operation, "the answer is none of AWS's")
         return answer
+
+
+# How soon somebody who waits long hears that he is to leave.
+_NOTICED_AFTER_SECONDS = 1.0
+
+
+class Clock(Protocol):
+    """What waits and what dates; tests have one that takes no time."""
+
+    def now(self) -> datetime:
+        """The time, aware, UTC."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let so many seconds pass."""
+
+
+class SystemClock:
+    """The machine's own."""
+
+    def now(self) -> datetime:
+        """The time, aware, UTC."""
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+class LeavingClock:
+    """Of a thread that Ctrl-C does not reach: its next wait is interrupted once `stop` is set, as
+    the main thread's would be. What is waited for after that, on the way out, is waited for."""
+
+    def __init__(self, clock: Clock, stop: threading.Event) -> None:
+        self._clock = clock
+        self._stop = stop
+        self._leaves = False
+
+    def now(self) -> datetime:
+        """The time, aware, UTC."""
+        return self._clock.now()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raises `KeyboardInterrupt`, once."""
+        left = seconds
+        while left > 0:
+            if self._stop.is_set() and not self._leaves:
+                self._leaves = True
+                raise KeyboardInterrupt
+            part = left if self._leaves else min(left, _NOTICED_AFTER_SECONDS)
+            self._clock.sleep(part)
+            left -= part

@@ -13,11 +13,10 @@ from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.budget import Meter
 from infra.aws.errors import Refused
-from infra.aws.finding import KINDS, Managed, managed_of
 from infra.aws.launch_options import Machine, Sweep
 from infra.aws.machines import NotListed, instance
+from infra.aws.managed import KINDS, PATIENCE, POLL_SECONDS, Managed, managed_of, remove_all
 from infra.aws.permissions import mend_of
-from infra.aws.removing import PATIENCE, POLL_SECONDS, remove_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +48,10 @@ def end_sweep(
         if first is not None and first.region == region:
             result += _unlisted(first, sweep.id, result)
         remaining = remove_all(aws, result)
-        there = {entry.found.id for entry in remaining}
+        there = {entry.thing.id for entry in remaining}
         removed += [entry for entry in result if entry.id not in there]
         left += [
-            f"{entry.found.kind} {entry.found.id} in {region}: {entry.reason}"
+            f"{entry.thing.kind} {entry.thing.id} in {region}: {entry.reason}"
             for entry in remaining
         ]
     return Ended(removed=tuple(removed), left=tuple(left))
@@ -109,7 +108,7 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Not
     text = "; ".join(ended.left)
     if machine is None:
         return NotEndedError(
-            "not everything may be ended ({text})",
+            "not everything has ended, as far as AWS tells ({text})",
             hint=(
                 "what there may be ends itself when its time is over, and `advisor cloud "
                 "reap` removes the rest then; `advisor cloud status` tells what is left"
@@ -124,7 +123,7 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Not
             f"{most} at most until then"
         )
     return NotEndedError(
-        "not everything may be ended ({text})",
+        "not everything has ended, as far as AWS tells ({text})",
         hint=Message(
             "{itself}; to end it now: `aws ec2 terminate-instances --instance-ids "
             "{machine_id} --region {region}`; `advisor cloud status` tells what is left",

@@ -99,10 +99,16 @@ class Refused(CloudError):
     was_open = False
 
     def __init__(self, operation: str, code: str, message: str) -> None:
-        super().__init__(f"AWS refused {operation}: {code}: {message}")
+        super().__init__(
+            "AWS refused {operation}: {reason}: {message}",
+            operation=operation,
+            reason=code,
+            message=message,
+            code=code,
+        )
         self.operation = operation
         self.code = code
-        self.told = message
+        self.answer = message
 
     @property
     def kind(self) -> Kind:
@@ -120,8 +126,14 @@ class Unanswered(CloudError):
 
     def __init__(self, operation: str, why: str) -> None:
         looks = operation.startswith(("describe_", "get_", "list_", "simulate_"))
-        open_end = "is the network there?" if looks else "it may have been done or not"
-        super().__init__(f"AWS did not answer {operation} ({why}); {open_end}")
+        super().__init__(
+            "AWS did not answer {operation} ({why})",
+            operation=operation,
+            why=why,
+            hint="is the network there, or a proxy in between?"
+            if looks
+            else "it may have been done or not",
+        )
         self.operation = operation
 
 

@@ -17,42 +17,42 @@ class Finding:
 
     check: str
     ok: bool
-    told: str
+    text: str
     mend: str = ""
     stops: bool = True
 
 
-def good(check: str, told: str) -> Finding:
+def good(check: str, text: str) -> Finding:
     """Nothing is missing."""
-    return Finding(check=check, ok=True, told=told)
+    return Finding(check=check, ok=True, text=text)
 
 
-def missing(check: str, told: str, mend: str) -> Finding:
+def missing(check: str, text: str, mend: str) -> Finding:
     """Something is, and this mends it."""
-    return Finding(check=check, ok=False, told=told, mend=mend)
+    return Finding(check=check, ok=False, text=text, mend=mend)
 
 
 def not_checked(check: str, error: AdvisorError) -> Finding:
     """It could not be asked for."""
     mend = mend_of(error) if isinstance(error, Refused) else "ask again later"
-    return Finding(check=check, ok=False, told=str(error), mend=mend)
+    return Finding(check=check, ok=False, text=str(error), mend=mend)
 
 
-def without(check: str, told: str, error: Exception) -> Finding:
+def without(check: str, text: str, error: Exception) -> Finding:
     """It could not be asked for, and a launch can do without."""
     mend = mend_of(error) if isinstance(error, Refused) else "ask again later"
-    return Finding(check=check, ok=False, told=f"{told} ({error})", mend=mend, stops=False)
+    return Finding(check=check, ok=False, text=f"{text} ({error})", mend=mend, stops=False)
 
 
 def refuse_missing(findings: Iterable[Finding]) -> None:
     """`CloudError` with each thing that stops a launch, and what mends it."""
     stopping = [finding for finding in findings if finding.stops and not finding.ok]
     if stopping:
-        raise CloudError("nothing was launched: {reasons}", reasons=in_words(stopping))
+        raise CloudError("nothing was launched: {reasons}", reasons=findings_text(stopping))
 
 
-def in_words(findings: Sequence[Finding]) -> str:
+def findings_text(findings: Sequence[Finding]) -> str:
     """One after the other, each with its mend."""
     return "; ".join(
-        f"({finding.check}) {finding.told.rstrip('.')}: {finding.mend}" for finding in findings
+        f"({finding.check}) {finding.text.rstrip('.')}: {finding.mend}" for finding in findings
     )

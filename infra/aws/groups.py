@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from advisor.errors import CloudError
+from advisor.messages import Message
 from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused, Unanswered
@@ -73,14 +74,17 @@ def _refuse_strangers(row: Mapping[str, Any], sweep: Sweep) -> None:
     if (worn.get(tags.MANAGED), worn.get(tags.SWEEP_ID)) != (tags.MANAGED_VALUE, sweep.id):
         raise CloudError(
             "the security group {group_name} ({group}) is none of the advisor's",
-            hint="it is left as it is, and nothing was launched: give another --sweep-id",
+            hint="nothing was launched: give another --sweep-id",
             group_name=tags.name_of(sweep.id),
             group=group,
         )
     if worn.get(tags.OWNER) != sweep.owner:
         raise CloudError(
-            "sweep {sweep_id} is {owner}'s, and nothing of it was touched: give another "
-            "--sweep-id, or go on with it as --owner {owner}",
+            "sweep {sweep_id} is {owner}'s, and nothing of it was touched",
+            hint=Message(
+                "give another --sweep-id, or go on with it as --owner {owner}",
+                owner=worn.get(tags.OWNER),
+            ),
             sweep_id=sweep.id,
             owner=worn.get(tags.OWNER),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +21,10 @@ def checked_sweep_id(text: str) -> str:
     """The id, where it can stand in names, tags and shell commands; else `UsageError`."""
     if not _SWEEP_ID.fullmatch(text):
         raise UsageError(
-            "'{text}' is no sweep id: letters, digits and dashes, at most 40", text=text
+            "'{text}' is no sweep id",
+            text=text,
+            field="sweep_id",
+            hint="it takes up to 40 letters, digits and dashes",
         )
     return text
 
@@ -128,3 +131,35 @@ def client_token(sweep_id: str, slot: str, generation: int, option: LaunchOption
 def oldest_first(machines: Iterator[Machine] | list[Machine]) -> list[Machine]:
     """In an order that every controller finds the same."""
     return sorted(machines, key=lambda machine: (machine.launched_at, machine.id))
+
+
+# What the guest is told: until when, on what.
+UserData = Callable[[datetime, LaunchOption], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """What is launched into: an image, and the network of the subnets."""
+
+    name: str
+    image: Image
+    network: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One instance of a sweep that is wanted, and all that has to be known to get it."""
+
+    sweep: Sweep
+    name: str
+    regions: tuple[Region, ...]
+    user_data: UserData
+
+    @property
+    def region_names(self) -> tuple[str, ...]:
+        """Where the ladder leads, in its order."""
+        return tuple(region.name for region in self.regions)
+
+    def region(self, name: str) -> Region:
+        """The region of that name."""
+        return next(region for region in self.regions if region.name == name)

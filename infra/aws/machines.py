@@ -83,13 +83,13 @@ def machine_from(row: Mapping[str, Any], region: str) -> Machine:
     )
 
 
-def spent_usd(found: Sequence[Machine], now: datetime) -> float:
+def spent_usd(machines: Sequence[Machine], now: datetime) -> float:
     """What a slot's instances have cost at most, each from its launch to its end.
 
     Each one tells what those before it cost: the ones that EC2 does not tell any more count too.
     """
-    before = max((entry.spent_before_usd + _cost(entry, now) for entry in found), default=0.0)
-    return max(before, sum(_cost(entry, now) for entry in found))
+    before = max((entry.spent_before_usd + _cost(entry, now) for entry in machines), default=0.0)
+    return max(before, sum(_cost(entry, now) for entry in machines))
 
 
 def _cost(entry: Machine, now: datetime) -> float:

@@ -81,7 +81,7 @@ def _what(refused: Refused) -> str:
         return f"the AWS credentials may not {action_of(refused.operation)}"
     if refused.kind is Kind.CREDENTIALS:
         return f"AWS does not take the credentials any more ({refused.code})"
-    return f"AWS refused {refused.operation}: {refused.code}: {refused.told}".rstrip(": ")
+    return f"AWS refused {refused.operation}: {refused.code}: {refused.answer}".rstrip(": ")
 
 
 _TAGGING = ("RunInstances", "CreateSecurityGroup")

@@ -10,10 +10,9 @@ from infra.aws import accounts, regions
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_checked
-from infra.aws.launch_options import LaunchOption, Sweep
+from infra.aws.launch_options import LaunchOption, Region, Sweep
 from infra.aws.provisioning.fallbacks import in_order
 from infra.aws.provisioning.orders import Order
-from infra.aws.provisioning.slots import Region
 from infra.aws.regions import InstanceRequirements
 
 
@@ -89,18 +88,18 @@ def _no_offer(name: str, wish: InstanceRequirements) -> Finding:
     )  # fmt: skip
 
 
-def allowed(aws: Aws, found: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
+def allowed(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
     """Whether the first offer may be launched and ended; EC2 is asked with `DryRun`."""
-    if not found.options:
+    if not preflight.options:
         return []
-    option, region = found.options[0], found.regions[0]
+    option, region = preflight.options[0], preflight.regions[0]
     order = Order(
         sweep=sweep, slot=slot, generation=0, option=option, image=region.image, group="",
         network=region.network, user_data="", expires_at=aws.clock.now(), usd_per_hour=0.0,
         spent_before_usd=0.0,
     )  # fmt: skip
     looks = accounts.lists(aws, option.region)
-    return [looks, *accounts.permissions(aws, order, found.caller)]
+    return [looks, *accounts.permissions(aws, order, preflight.caller)]
 
 
 def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:

@@ -7,20 +7,20 @@ knows nothing but tags and the clock. Only what says `advisor:managed` = `true` 
 
 from __future__ import annotations
 
+import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
 from infra.aws.errors import Kind, Refused
-from infra.aws.finding import KINDS, Managed, enabled_regions, managed_of
+from infra.aws.managed import KINDS, Managed, Remaining, enabled_regions, managed_of, remove_all
 from infra.aws.permissions import reaping_refusal
-from infra.aws.removing import Remaining, remove_all
-from infra.aws.together import each_at_once
 
 REGIONS_AT_ONCE = 8
 HOME_REGION = "us-east-1"  # tells which regions there are
@@ -54,14 +54,8 @@ class Reaped:
         """What is gone now."""
         if self.dry_run:
             return ()
-        there = {entry.found for entry in self.remaining}
+        there = {entry.thing for entry in self.remaining}
         return tuple(entry for entry in self.expired if entry not in there)
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing expired is there any more."""
-        there = self.expired if self.dry_run else self.remaining
-        return not (there or self.not_listed)
 
 
 def reap(
@@ -102,10 +96,10 @@ def as_aws(session_or_clients: Any) -> Aws:
         return session_or_clients
     if not hasattr(session_or_clients, "client"):
         return Aws(session_or_clients)
-    one_at_a_time = threading.Lock()  # clients are for several threads, sessions are not
+    taking = threading.Lock()  # clients are for several threads, sessions are not
 
     def client(service: str, region: str) -> Any:
-        with one_at_a_time:
+        with taking:
             return session_or_clients.client(service, region_name=region)
 
     return Aws(client)
@@ -140,3 +134,44 @@ def _expired_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed]
             answer = NotListed(region=region, kind=kind.name, reason=reaping_refusal(error))
             not_listed.append(answer)
     return result, not_listed
+
+
+Thing = TypeVar("Thing")
+Answer = TypeVar("Answer")
+
+
+def each_at_once(
+    work: Callable[[Thing], Answer], things: Sequence[Thing], most: int
+) -> list[Answer]:
+    """`work` of each thing, in their order, by so many threads at most; what one raises is raised.
+
+    The threads are daemons: Ctrl-C does not wait for what they are asking, as that of a
+    `ThreadPoolExecutor` does.
+    """
+    answer: queue.SimpleQueue[tuple[int, Future[Answer]]] = queue.SimpleQueue()
+    left = iter(range(len(things)))
+    taking = threading.Lock()
+
+    def run() -> None:
+        while (number := _next(left, taking)) is not None:
+            answer.put((number, _done(work, things[number])))
+
+    for _ in range(min(most, len(things))):
+        threading.Thread(target=run, daemon=True).start()
+    answers = dict(answer.get() for _ in things)
+    return [answers[number].result() for number in sorted(answers)]
+
+
+def _next(left: Iterator[int], taking: threading.Lock) -> int | None:
+    with taking:
+        return next(left, None)
+
+
+def _done(work: Callable[[Thing], Answer], thing: Thing) -> Future[Answer]:
+    """The answer, or the error."""
+    future: Future[Answer] = Future()
+    try:
+        future.set_result(work(thing))
+    except BaseException as error:
+        future.set_exception(error)
+    return future

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from advisor.catalog import load_catalog
 from advisor.catalog.support import quota_code, quota_name
 from advisor.domain import InstanceType, Market
 from advisor.errors import AdvisorError
 from infra.aws.asking import Aws
 from infra.aws.errors import Refused
 from infra.aws.findings import Finding, good, missing, not_checked, without
-from infra.aws.images import unfit
 from infra.aws.launch_options import Image, LaunchOption
 from infra.live.spot import newest_by_zone
 
@@ -231,3 +231,35 @@ def options(
                         instance_type=type_.name, region=region, zone=net.zone, subnet=net.id,
                         market=market, usd_per_hour=usd,
                     )  # fmt: skip
+
+
+_FREE = "Linux/UNIX"
+# NVIDIA's open kernel modules, which AWS's images have, drive Turing and newer GPUs alone (AWS
+# DLAMI release notes: G4dn and newer; aws-parallelcluster issue 6014: not P2, P3, G2, G3).
+_OLDEST_OPEN_DRIVER = 7.5
+
+
+def unfit(row: Mapping[str, Any], types: Sequence[InstanceType], *, named: bool) -> Finding | None:
+    """Why the image (an item of `Images`) does not serve the types; None where it does. `named`:
+    it is a user's own choice, and the user knows its driver."""
+    name, wanted = row["ImageId"], types[0]
+    extra = row.get("PlatformDetails", _FREE)
+    if extra != _FREE or row.get("ProductCodes"):
+        return missing(
+            "image", f"{name} ({extra}) is billed by the hour on top, which no budget counts",
+            "give one of plain Linux with --image",
+        )  # fmt: skip
+    needed = wanted.cpu.architecture
+    made_for = row.get("Architecture", needed)
+    if made_for != needed:
+        return missing(
+            "image", f"{name} is made for {made_for}, and {wanted.name} is {needed}",
+            f"give one for {needed} with --image",
+        )  # fmt: skip
+    capability = load_catalog().capability_of(wanted.gpu_name)
+    if not named and capability is not None and capability < _OLDEST_OPEN_DRIVER:
+        return missing(
+            "image", f"the driver of AWS's image does not know the {wanted.gpu_name} of "
+            f"{wanted.name}", "give one with a proprietary driver of branch 580 with --image",
+        )  # fmt: skip
+    return None

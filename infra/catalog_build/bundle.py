@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from advisor.catalog.files import MANIFEST, SCHEMA, sealed
+import numpy as np
+
+from advisor.catalog.files import MANIFEST, SCHEMA, Table, sealed
 from advisor.catalog.instances import NEEDED_FACTS
-from advisor.catalog.prices import KEYS
+from advisor.catalog.prices import KEYS, array_path, price_rows
 from infra.catalog_build import (
-    bases,
     disks,
     gpus,
     other_clouds,
@@ -21,7 +23,7 @@ from infra.catalog_build import (
     types,
 )
 from infra.catalog_build.tables import OutputTable, read_source, sha256, table
-from infra.catalog_build.wide import basis_table
+from infra.catalog_build.wide import ALL_BASES, basis_table
 
 SOURCES_FILE = "catalog/sources.csv"
 
@@ -48,9 +50,12 @@ def build() -> Bundle:
         *sparecores.build_sparecores(types.read_types()),
         _sources_table(type_origins),
         _currencies(),
-        basis_table(bases.ALL),
+        basis_table(ALL_BASES),
     ]
     files = {entry.path: entry.encoded() for entry in tables}
+    for cloud in _CLOUDS:
+        for path in [path for path in files if path.startswith(f"catalog/{cloud}_prices")]:
+            files[array_path(path)] = _as_array(path, files[path])
     files[MANIFEST] = sealed(_manifest(tables, files))
     notes = tuple(f"{entry.path}: {len(entry.rows)} rows" for entry in tables)
     skipped = ", ".join(priced.unknown)
@@ -130,8 +135,20 @@ def _manifest(tables: Sequence[OutputTable], files: dict[str, bytes]) -> dict[st
         "files": {
             entry.path: {"rows": len(entry.rows), "sha256": sha256(files[entry.path])}
             for entry in tables
+        }
+        | {
+            path: {"sha256": sha256(content)}
+            for path, content in files.items()
+            if path.endswith(".npy")
         },
     }
+
+
+def _as_array(path: str, content: bytes) -> bytes:
+    """A table of prices as the array that is read in its place."""
+    written = io.BytesIO()
+    np.save(written, price_rows(Table(path, content.decode())), allow_pickle=False)
+    return written.getvalue()
 
 
 def _cloud(cloud: str, source: provenance.Source, tables: Iterable[OutputTable]) -> dict[str, Any]:

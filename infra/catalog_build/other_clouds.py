@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from advisor.catalog.instances import TYPE_COLUMNS
-from infra.catalog_build import bases
+from infra.catalog_build import wide
 from infra.catalog_build.tables import OutputTable, number, read_source, table
 from infra.catalog_build.wide import Basis, PriceRow, price_table, region_sets, wide_prices
 
@@ -41,21 +41,21 @@ def build_gcp() -> CloudPart:
     prices = wide_prices(read_source("catalog/gcp_prices.csv"), ("machine_type", "market"))
     hourly = {k: _hourly(cells) if "/month-" in k else cells for k, cells in prices.items()}
     rows = [_gcp_type(row) for row in read_source("catalog/gcp_machine_types.csv")]
-    return _part("gcp", rows, hourly, bases.GCP)
+    return _part("gcp", rows, hourly, wide.GCP)
 
 
 def build_alibaba() -> CloudPart:
     """Types and prices in CNY; what the list says costs 0 has no known price."""
     prices = wide_prices(read_source("catalog/alibaba_prices.csv"), ("instance_type", "market"))
     rows = [_alibaba_type(row) for row in read_source("catalog/alibaba_instance_types.csv")]
-    return _part("alibaba", rows, prices, bases.ALIBABA)
+    return _part("alibaba", rows, prices, wide.ALIBABA)
 
 
 def build_azure() -> CloudPart:
     """GPU sizes: the name tells vCPUs and often the card; RAM and the GPU count are not told."""
     by_size = wide_prices(read_source("catalog/azure_prices.csv"), ("vm_size",))
     prices = {f"{size}/on-demand": cells for size, cells in by_size.items()}
-    return _part("azure", [_azure_type(s) for s in by_size], prices, bases.AZURE)
+    return _part("azure", [_azure_type(s) for s in by_size], prices, wide.AZURE)
 
 
 def _part(

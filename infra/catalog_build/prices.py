@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from infra.catalog_build import bases
+from infra.catalog_build import wide
 from infra.catalog_build.regional import HOME, on_demand_estimates, spot_estimates
 from infra.catalog_build.tables import OutputTable, read_source
 from infra.catalog_build.wide import PriceRow, price_cell, price_table
@@ -29,10 +29,10 @@ def build_prices(offered: Mapping[str, Iterable[str]]) -> PricePart:
     here = {name: {HOME: usd} for name, usd in existing.items()}
     elsewhere = on_demand_estimates(existing, offered)
     current = {name: cells for name, cells in here.items() if HOME in offered[name]}
-    home_rows = [PriceRow(name, bases.AWS_LIST, cells) for name, cells in here.items()]
-    home_rows += spot_estimates(current, bases.AWS_SPOT)
+    home_rows = [PriceRow(name, wide.AWS_LIST, cells) for name, cells in here.items()]
+    home_rows += spot_estimates(current, wide.AWS_SPOT)
     far = {row.instance_type: row.cells for row in elsewhere}
-    elsewhere += spot_estimates(far, bases.AWS_REGIONAL_SPOT)
+    elsewhere += spot_estimates(far, wide.AWS_REGIONAL_SPOT)
     tables = (price_table(PRICES_FILE, home_rows), price_table(ESTIMATES_FILE, elsewhere))
     return PricePart(tables, tuple(sorted(listed.keys() - offered.keys())))
 

@@ -12,7 +12,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from infra.catalog_build import bases
+from infra.catalog_build import wide
 from infra.catalog_build.tables import read_source
 from infra.catalog_build.types import family
 from infra.catalog_build.wide import Basis, PriceRow, wide_prices
@@ -54,7 +54,7 @@ def on_demand_estimates(listed: Cells, offered: Mapping[str, Iterable[str]]) -> 
             for region, ratio in existing.items()
             if ratio and region != HOME
         }
-        rows.append(PriceRow(name, bases.AWS_REGIONAL, cells))
+        rows.append(PriceRow(name, wide.AWS_REGIONAL, cells))
     return rows
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from advisor.catalog.prices import BASES_FILE, KEYS
 from advisor.domain import PRICE_KINDS
+from infra.catalog_build import provenance
 from infra.catalog_build.tables import OutputTable, number, table
 
 Row = Mapping[str, str]
@@ -102,3 +103,24 @@ def wide_prices(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, dict[str,
         }
         for row in rows
     }
+
+
+AWS_LIST = Basis("list", "on-demand", "list", "USD", provenance.PRICES.id)
+AWS_SPOT = Basis("spot", "spot", "estimated", "USD", provenance.SPOT.id)
+AWS_REGIONAL = Basis("regional", "on-demand", "estimated", "USD", provenance.REGIONAL.id)
+AWS_REGIONAL_SPOT = Basis("regspot", "spot", "estimated", "USD", provenance.REGIONAL_SPOT.id)
+GCP = {
+    "on-demand": Basis("gcp", "on-demand", "list", "USD", provenance.GCP.id),
+    "spot": Basis("gcpspot", "spot", "observed", "USD", provenance.GCP.id),
+    "month-1y": Basis("gcp1y", "commitment-1y", "list", "USD", provenance.GCP.id),
+    "month-3y": Basis("gcp3y", "commitment-3y", "list", "USD", provenance.GCP.id),
+}
+AZURE = {"on-demand": Basis("azure", "on-demand", "list", "USD", provenance.AZURE.id)}
+ALIBABA = {
+    "on-demand": Basis("ali", "on-demand", "list", "CNY", provenance.ALIBABA.id),
+    "spot": Basis("alispot", "spot", "observed", "CNY", provenance.ALIBABA.id),
+}
+ALL_BASES = (
+    *(AWS_LIST, AWS_SPOT, AWS_REGIONAL, AWS_REGIONAL_SPOT),
+    *(*GCP.values(), *AZURE.values(), *ALIBABA.values()),
+)

@@ -1,11 +1,17 @@
-"""What types have, as AWS tells it (`ec2:DescribeInstanceTypes`)."""
+"""What AWS tells of types: what they have, where they are offered, how many may run.
+
+`ec2:DescribeInstanceTypes`, `ec2:DescribeInstanceTypeOfferings`, `servicequotas:GetServiceQuota`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from advisor.catalog.support import quota_code
+from advisor.domain import Market
 from advisor.errors import LiveError
 from infra.live.session import as_live_errors, client, in_portions, required
 
@@ -44,3 +50,42 @@ def _facts(row: Mapping[str, Any]) -> tuple[str, Facts]:
         return row["InstanceType"], Facts(int(vcpus), int(memory), count)
     except (KeyError, TypeError, AttributeError) as error:
         raise LiveError("AWS {what} answered what cannot be read", what=_WHAT) from error
+
+
+_OFFERINGS = "instance type offerings"
+
+
+def offered(names: Sequence[str], region: str) -> frozenset[str]:
+    """Those of the types that the region has."""
+    ec2 = client("ec2", region)
+    result: set[str] = set()
+    for portion in in_portions(names):
+        with as_live_errors(_OFFERINGS):
+            pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
+                LocationType="region",
+                Filters=[{"Name": "instance-type", "Values": portion}],
+            )
+            result |= {
+                required(row, "InstanceType", _OFFERINGS)
+                for page in pages
+                for row in required(page, "InstanceTypeOfferings", _OFFERINGS)
+            }
+    return frozenset(result & set(names))
+
+
+def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
+    """vCPUs the account may run at once of the type's kind; None where no code is known."""
+    code = quota_code(instance_type, market)
+    if code is None:
+        return None
+    quotas = client("service-quotas", region)
+    with as_live_errors("quotas"):
+        answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=code)
+    value = required(required(answer, "Quota", "quotas"), "Value", "quotas")
+    if not math.isfinite(value) or value < 0:
+        raise LiveError(
+            "AWS quotas told {value} vCPUs of {code_name}, which is no quota",
+            value=value,
+            code_name=code,
+        )
+    return float(value)

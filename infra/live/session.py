@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from advisor.errors import LiveError
 
@@ -16,10 +19,8 @@ READ_SECONDS = 8
 PORTION = 100
 # Tries in all; botocore waits longer before each, also where the service throttles.
 ATTEMPTS = 4
-_CREDENTIALS = (
-    "no AWS credentials: run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and "
-    "AWS_SECRET_ACCESS_KEY; everything but live prices works without"
-)
+# Codes of errors by which programs decide whether to ask again.
+NO_CREDENTIALS, THROTTLED = "no_credentials", "throttled"
 
 
 def client(service: str, region: str, *, attempts: int | None = None) -> Any:
@@ -60,30 +61,44 @@ def in_portions(names: Sequence[str]) -> Iterator[list[str]]:
 @contextmanager
 def as_live_errors(what: str) -> Iterator[None]:
     """Errors of boto3 as `LiveError`: which service, what happened, what to do."""
-    from botocore import exceptions as known
+    from botocore import exceptions
     from botocore.parsers import ResponseParserError
 
     try:
         yield
-    except (known.NoCredentialsError, known.PartialCredentialsError):
-        raise LiveError(_CREDENTIALS) from None
-    except known.ProfileNotFound as error:
+    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError):
         raise LiveError(
-            "{error}: set AWS_PROFILE to another, or run `aws configure`", error=error
+            "no AWS credentials",
+            hint=(
+                "run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY; everything but live prices works without"
+            ),
+            code=NO_CREDENTIALS,
         ) from None
-    except known.ClientError as error:
-        raise LiveError(_refused(what, error)) from error
-    except (known.ConnectTimeoutError, known.ReadTimeoutError):
+    except exceptions.ProfileNotFound as error:
+        raise LiveError(
+            "{error}",
+            hint="set AWS_PROFILE to another one, or run `aws configure`",
+            code=NO_CREDENTIALS,
+            error=error,
+        ) from None
+    except exceptions.ClientError as error:
+        raise _refused(what, error) from error
+    except (exceptions.ConnectTimeoutError, exceptions.ReadTimeoutError):
         raise LiveError(
             "AWS {what} did not answer in time", hint="ask again later", what=what
         ) from None
-    except (known.EndpointConnectionError, known.ConnectionError, known.HTTPClientError):
+    except (
+        exceptions.EndpointConnectionError,
+        exceptions.ConnectionError,
+        exceptions.HTTPClientError,
+    ):
         raise LiveError(
             "AWS {what} cannot be reached from here", hint="ask without it", what=what
         ) from None
     except ResponseParserError:
-        raise LiveError(_unreadable(what)) from None
-    except (known.BotoCoreError, ValueError) as error:
+        raise _unreadable(what) from None
+    except (exceptions.BotoCoreError, ValueError) as error:
         raise LiveError("AWS {what}: {error}", what=what, error=error) from error
 
 
@@ -93,22 +108,104 @@ def required(answer: Any, name: str, what: str) -> Any:
     botocore takes a body that is no JSON (a captive portal's page) for an empty answer.
     """
     if name not in answer:
-        raise LiveError(_unreadable(what))
+        raise _unreadable(what)
     return answer[name]
 
 
-def _unreadable(what: str) -> str:
-    return f"AWS {what} answered what cannot be read; is a proxy in between?"
+def _unreadable(what: str) -> LiveError:
+    return LiveError(
+        "AWS {what} answered what cannot be read", hint="is a proxy in between?", what=what
+    )
 
 
-def _refused(what: str, error: Any) -> str:
-    code = error.response.get("Error", {}).get("Code", "")
+def _refused(what: str, error: Any) -> LiveError:
+    code, operation = error.response.get("Error", {}).get("Code", ""), error.operation_name
     if code in ("ExpiredToken", "ExpiredTokenException", "RequestExpired"):
-        return "the AWS credentials have expired; log in again"
+        return LiveError(
+            "the AWS credentials have expired", hint="log in again", code=NO_CREDENTIALS
+        )
     if code in ("AuthFailure", "UnrecognizedClientException", "InvalidClientTokenId"):
-        return f"AWS {what} does not accept the credentials; run `aws configure`"
+        return LiveError(
+            "AWS {what} does not accept the credentials",
+            hint="run `aws configure`",
+            code=NO_CREDENTIALS,
+            what=what,
+        )
     if code in ("UnauthorizedOperation", "AccessDeniedException", "AccessDenied"):
-        return f"the AWS credentials may not {error.operation_name}; allow it, or ask without it"
+        return LiveError(
+            "the AWS credentials may not {operation}",
+            hint="allow it, or ask without it",
+            operation=operation,
+        )
     if "Throttl" in code or code == "RequestLimitExceeded":
-        return f"AWS {what} throttles {error.operation_name}; ask again in a minute"
-    return f"AWS {what} refused {error.operation_name}: {code or error}"
+        return LiveError(
+            "AWS {what} throttles {operation}",
+            hint="ask again in a minute",
+            code=THROTTLED,
+            what=what,
+            operation=operation,
+        )
+    return LiveError(
+        "AWS {what} refused {operation}: {reason}",
+        what=what,
+        operation=operation,
+        reason=code or error,
+    )
+
+
+Answer = TypeVar("Answer")
+
+
+class Deadline:
+    """Seconds that all asking together may take, and those of one question."""
+
+    def __init__(self, seconds: float, each: float | None = None) -> None:
+        self._end = time.monotonic() + seconds
+        self._each = each or seconds
+
+    def within(self, what: str, ask: Callable[[], Answer]) -> Answer:
+        """The answer, or the error, of `ask`; `LiveError` where the time is over before it."""
+        seconds = max(0.0, min(self._each, self._end - time.monotonic()))
+        if seconds <= 0:
+            raise LiveError(
+                "AWS {what}: no time is left to ask for it", hint="ask again later", what=what
+            )
+        facts: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                facts.put((ask(), None))
+            except BaseException as error:
+                facts.put((None, error))
+
+        # A daemon does not keep the program from ending.
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            answer, error = facts.get(timeout=seconds)
+        except queue.Empty:
+            raise LiveError(
+                "AWS {what} did not answer within {seconds:.0f} seconds",
+                hint="ask again later",
+                what=what,
+                seconds=seconds,
+            ) from None
+        if error is not None:
+            raise error
+        return answer  # type: ignore[return-value]
+
+
+def each_within(seconds: float, what: str, answers: Iterable[Answer]) -> Iterator[Answer]:
+    """Every answer of a slow iterator, none of which may take longer than this."""
+    source = iter(answers)
+    end: list[Answer] = []
+    while True:
+        entry = Deadline(seconds).within(what, lambda: list(_first(source)))
+        if entry == end:
+            return
+        yield from entry
+
+
+def _first(source: Iterator[Answer]) -> Iterator[Answer]:
+    for entry in source:
+        yield entry
+        return

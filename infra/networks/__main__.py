@@ -33,7 +33,7 @@ def all_variants() -> list[Variant]:
     from infra.networks.own import own_variants
     from infra.networks.seeing import torchvision_variants
     from models.zoo.libraries import timm_aliases
-    from models.zoo.torchvision_import import import_torchvision
+    from models.zoo.torchvision_operators import import_torchvision
 
     import_torchvision()  # before any other library does
     timm = timm_variants(timm_aliases())
@@ -43,23 +43,28 @@ def all_variants() -> list[Variant]:
     ])  # fmt: skip
 
 
-def build(variants: Sequence[Variant], asked: argparse.Namespace) -> int:
+def build(variants: Sequence[Variant], options: argparse.Namespace) -> int:
     """Capture what is asked for and write the table; how many networks failed."""
-    chosen = [entry for entry in variants if not asked.only or fnmatchcase(entry.key, asked.only)]
-    if not asked.resume:
+    chosen = [
+        entry for entry in variants if not options.only or fnmatchcase(entry.key, options.only)
+    ]
+    if not options.resume:
         for variant in chosen:
-            result_path(asked.work, variant.key).unlink(missing_ok=True)
-    results = capture_all(chosen, asked.work, processes=asked.processes, seconds_each=asked.seconds)
+            result_path(options.work, variant.key).unlink(missing_ok=True)
+    results = capture_all(
+        chosen, options.work, processes=options.processes, seconds_each=options.seconds
+    )
     for number, (key, failed) in enumerate(results, 1):
         if failed or number % 50 == 0:
             _say(f"{number}: {key} {failed}")
-    facts, missing = _read(variants, asked.work)
-    written = write_table(variants, facts, asked.folder)
+    facts, missing = _read(variants, options.work)
+    written = write_table(variants, facts, options.folder)
     for key, why in missing.items():
         _say(f"not in the table: {key}: {why}")
     counted = Counter(key.partition("/")[0] for key in facts)
     _say(
-        f"{written} lines in {asked.folder}; captured here: {dict(counted)}, {len(missing)} failed"
+        f"{written} lines in {options.folder}; captured here: {dict(counted)}, "
+        f"{len(missing)} failed"
     )
     return len(missing)
 

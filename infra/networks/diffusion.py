@@ -98,9 +98,9 @@ class Denoiser:
 Sizes = dict[str, tuple[int, ...]]
 
 
-def _unet(side: int, words: int) -> Sizes:
+def _unet(side: int, width: int) -> Sizes:
     return {
-        "sample": (4, side, side), "timestep": (), "encoder_hidden_states": (77, words),
+        "sample": (4, side, side), "timestep": (), "encoder_hidden_states": (77, width),
     }  # fmt: skip
 
 

@@ -68,7 +68,7 @@ class Seeing:
 
     def build(self) -> Any:
         """See `Subject`."""
-        from models.zoo.torchvision_import import import_torchvision
+        from models.zoo.torchvision_operators import import_torchvision
 
         import_torchvision()
         from torchvision.models import get_model
@@ -162,7 +162,7 @@ def _regions(levels: list[Any], boxes: int, bins: int) -> Any:
 def torchvision_variants() -> list[Variant]:
     """All that torchvision lists, without its quantised networks."""
     from models.zoo.libraries import library_names
-    from models.zoo.torchvision_import import import_torchvision
+    from models.zoo.torchvision_operators import import_torchvision
 
     models = import_torchvision().models
     classifiers = [

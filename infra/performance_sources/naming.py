@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from infra.performance_sources.inputs import table_input
-
 NAMES_PATH = Path(__file__).with_name("network_names.csv")
 
 
@@ -213,3 +211,46 @@ _PADDLE = (
     (r"AlexNet", "alexnet"),
     (r"GoogLeNet", "googlenet"),
 )  # fmt: skip
+
+
+_LATENT = re.compile(r"latent\s*(\d+)\s*x\s*(\d+)")
+_SEQUENCE = re.compile(r"^seq[ :]*(\d+)")
+_CROP = re.compile(r"crop\s*(\d+)\s*x\s*(\d+)")
+_SIDES = re.compile(r"^\(?(\d+)\s*[x,]\s*(\d+)\)?")
+_SIDE = re.compile(r"^(\d+)\s*px")
+_TABLE = re.compile(r"^\d+x\d+x\d+$")
+
+
+def table_input(text: str) -> str:
+    """The input as the network table writes it, or '' where the text tells none.
+
+    Understands `224px`, `800x1066px`, `1333x800 (scale jitter)` (the shorter side is the height),
+    `seq 128`, `512px latent 64x64`, `Cityscapes; crop 512x1024`, and the table's own form.
+    """
+    size = text.strip()
+    if _TABLE.match(size):
+        return size
+    if match := _SEQUENCE.match(size):
+        return f"seq:{match[1]}"
+    if match := _LATENT.search(size):
+        return f"4x{match[1]}x{match[2]}"
+    if match := _CROP.search(size) or _SIDES.match(size):
+        height, width = sorted((int(match[1]), int(match[2])))
+        return f"3x{height}x{width}"
+    if match := _SIDE.match(size):
+        return f"3x{match[1]}x{match[1]}"
+    return ""
+
+
+TASKS = {"train": "training", "training": "training", "inference": "inference"}
+LAMBDA_NETWORKS = {"inception3": "inception_v3"} | {
+    name: name for name in ("alexnet", "resnet50", "resnet152", "vgg16")
+}
+MXNET_GPUS = {"M40": "M40", "M60": "M60", "P100": "P100-SXM2-16GB", "V100": "V100-SXM2-16GB"}
+MLPERF_BATCH = 128
+TORCH7_GPUS = {
+    "GeForce GTX 1080": "GTX 1080",
+    "TITAN X": "TITAN X (Pascal)",
+    "GeForce GTX TITAN X": "TITAN X (Maxwell)",
+    "GeForce GTX 1080 Ti": "GTX 1080 Ti",
+}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from infra.performance_sources.files import find_source
-from infra.performance_sources.names import LAMBDA_NETWORKS, TASKS
+from infra.performance_sources.naming import LAMBDA_NETWORKS, TASKS
 
 DEFAULT_PATH = Path(__file__).with_name("scaling.csv")
 COLUMNS = ("source", "system", "gpu", "network", "task", "precision", "batch_size", "gpus")
@@ -41,7 +41,7 @@ _TENSORFLOW_NETWORKS = {
 }
 # Its other workloads (NCF, speech, detection) are no networks whose parameters are said.
 _POLLUX_NETWORKS = {"imagenet": "resnet50", "cifar10": "resnet18", "bert": "bert"}
-_POLLUX_ONE_NODE = {"1": 1, "2": 2, "3": 3, "4": 4}
+_POLLUX_PLACEMENTS = {"1": 1, "2": 2, "3": 3, "4": 4}
 
 
 def lambda_rows(directory: Path) -> pd.DataFrame:
@@ -93,7 +93,7 @@ def tensorflow_rows(directory: Path) -> pd.DataFrame:
 def pollux_rows(directory: Path) -> pd.DataFrame:
     """PyTorch DistributedDataParallel on one g4dn.12xlarge, by local batch size (Apache-2.0)."""
     rows = pd.read_csv(find_source(directory, "pollux_placements.csv"), dtype={"placement": str})
-    rows = rows[rows.placement.isin(_POLLUX_ONE_NODE)]
+    rows = rows[rows.placement.isin(_POLLUX_PLACEMENTS)]
     return pd.DataFrame(
         {
             "source": "pollux",
@@ -103,7 +103,7 @@ def pollux_rows(directory: Path) -> pd.DataFrame:
             "task": "training",
             "precision": "unsaid",
             "batch_size": rows.local_bsz,
-            "gpus": rows.placement.map(_POLLUX_ONE_NODE),
+            "gpus": rows.placement.map(_POLLUX_PLACEMENTS),
             "step_seconds": rows.step_time,
         }
     )

@@ -14,13 +14,14 @@ from typing import Any
 import pandas as pd
 
 from infra.performance_sources.files import find_source
-from infra.performance_sources.names import (
+from infra.performance_sources.naming import (
     MLPERF_BATCH,
     MXNET_GPUS,
     TASKS,
     TORCH7_GPUS,
+    gpu_of,
+    named,
 )
-from infra.performance_sources.naming import gpu_of, named
 
 _TIMM_FILE = re.compile(
     r"benchmark-(?P<phase>infer|train)-(?P<precision>amp|amp_bf16|bf16|fp32)-(?P<format>nchw|nhwc)-"

@@ -33,8 +33,8 @@ class Rules:
     tf32: str = "conv"
 
 
-def _has(rows: pd.DataFrame, words: str, column: str = "notes") -> pd.Series:
-    return rows[column].fillna("").str.contains(words, regex=True)
+def _has(rows: pd.DataFrame, pattern: str, column: str = "notes") -> pd.Series:
+    return rows[column].fillna("").str.contains(pattern, regex=True)
 
 
 def _hf_left_out(rows: pd.DataFrame) -> pd.Series:

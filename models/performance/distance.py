@@ -14,11 +14,11 @@ import numpy as np
 from advisor.domain import Gpu, Prediction, Resources, Stage, Task, Workload
 from advisor.domain.explanation import Distance
 from advisor.messages import Message
-from models.performance.join import exponents, smooth_minimum
-from models.performance.memory.host import loader_workers
+from models.performance.intervals import exponents, smooth_minimum
+from models.performance.machines import FACTS
+from models.performance.memory.steps import loader_workers
 from models.performance.networks import NetworkTable
 from models.performance.pipeline import BATCHES_AHEAD_A_WORKER, Pipeline
-from models.performance.ranges import FACTS
 from models.performance.scaling import bundled_scaling
 from models.performance.step_times import StepTimes, arithmetic_of, chip
 from models.performance.step_times_file import bundled_cpu_step_times

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Stage
 from advisor.records import dataclass
-from models.performance.intervals import gaussian_multiplier, half_widths
-from models.performance.join import exponents, logs_by_stage
+from models.performance.intervals import exponents, gaussian_multiplier, half_widths, logs_by_stage
 from models.performance.machines import Integers
 from models.performance.networks import Floats
 from models.performance.pipeline import (

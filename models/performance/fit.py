@@ -12,13 +12,12 @@ from advisor.domain import Measurement, Observation
 from advisor.errors import DataError
 from models.performance.evaluation import median_percent
 from models.performance.fit_pipeline import cpu_steps_of, fit_and_calibrate, trials_of
-from models.performance.gpu_observations import GpuObservations, joined_repeats
+from models.performance.gpu_observations import GpuObservations, ProbedLayer, joined_repeats
+from models.performance.machines import measured_ranges
 from models.performance.model import PerformanceModel
 from models.performance.networks import Floats, NetworkTable
 from models.performance.persistence import content_id, to_document
 from models.performance.pipeline import ReferenceCpu
-from models.performance.probed import ProbedLayer
-from models.performance.ranges import measured_ranges
 from models.performance.step_times import StepTimes
 from models.performance.usable import require_enough, sort_out
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Measurement, Precision, Task
-from models.performance.intervals import half_widths
-from models.performance.join import GAMMA_RANGE
+from models.performance.intervals import GAMMA_RANGE, half_widths
 from models.performance.networks import Floats, NetworkTable
 from models.performance.on_cpu import published_on_cpu, speed_of
 from models.performance.pipeline import (

@@ -13,9 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.performance.posterior import EFFECTS, Cell, Effects, Posterior, effect_groups
+from models.performance.posterior import (
+    EFFECTS,
+    Cell,
+    Effects,
+    Posterior,
+    effect_groups,
+    log_seconds,
+    log_seconds_and_slopes,
+    steps_of,
+)
 from models.performance.step_parameters import Floats, Parameters
-from models.performance.timing import log_seconds, log_seconds_and_slopes, steps_of
 
 _DEGREES, _MOST_WEIGHT = 4.0, 1.2
 _MOST_STEPS, _CLOSE, _LONGEST = 40, 1e-3, 1.0

@@ -1,13 +1,12 @@
 """The observations of GPUs that a fit took from a user's store, as a model's file keeps them.
 
 Rows of names and numbers, with each GPU's data sheet once: what they tell of the posterior that
-ships follows from them when the model is loaded.
-"""
+ships follows from them when the model is loaded."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +22,12 @@ from advisor.domain import (
     Tf32,
     Workload,
 )
-from advisor.records import replace
-from models.performance.probed import ProbedLayer
+from advisor.domain.machines import is_positive
+from advisor.records import dataclass, replace
+from models.network_columns import KINDS, WIDTH_STEPS
+from models.performance.network_table import OPERATION, Rows
+from models.performance.posterior import Cell
+from models.performance.step_parameters import Conditions, Step
 
 _HOW = ("precision", "stack", "memory_format", "tf32")
 # Batches between these tell next to nothing more, and each costs whoever loads the model.
@@ -156,3 +159,200 @@ def _step(observation: Observation) -> dict[str, Any]:
         "sigma": observation.sigma,
         "origin": observation.origin,
     }
+
+
+_KINDS = {
+    "conv3x3": "conv_3x3", "conv1x1": "conv_1x1", "depthwise": "conv_depthwise",
+    "linear": "linear", "gemm": "linear", "batch_norm": "norm", "pooling": "pool",
+    "elementwise": "elementwise", "copy": "copy",
+}  # fmt: skip
+_TF32 = {"tf32": "on", "fp32": "convolutions"}
+_SHORTEST_SECONDS = 2e-4
+# What a layer that was timed with care scatters by, beside what sets it apart from others.
+_SIGMA = 0.1
+_HALF, _CASTING = 2, 3
+# A copy takes as long a byte whatever its size, once it is large.
+_COPIED = 2**28
+_FP32_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbedLayer:
+    """Seconds of one pass of a layer alone on `gpu`.
+
+    `name` is the probe's (`conv3x3.wide`, `gemm`, `copy`), `precision` fp32, tf32, fp16, bf16 or
+    amp. `sizes` are whole numbers: `batch`, `channels_in`, `channels`, `side`, `kernel`, `groups`
+    of a layer, as far as it has them.
+    """
+
+    name: str
+    backward: bool
+    precision: str
+    sizes: Mapping[str, int]
+    seconds: float
+    gpu: Gpu
+
+    def cell(self) -> Cell:
+        """The step that was timed; each layer has an effect of its own, as networks have."""
+        how = Conditions(
+            gpu=self.gpu,
+            task=str(Task.INFERENCE),
+            precision="fp32" if self.precision == "tf32" else self.precision,
+            tf32=_TF32.get(self.precision, "off"),
+            # Layers alone tell nothing of how the user times whole steps.
+            source="kernels/probe",
+        )
+        step = Step(_rows(self), 0.0, 0.0, float(self.sizes["batch"]), how)
+        return Cell(f"probe/{self.name}", step)
+
+    def as_step(self, constant: float) -> tuple[float, float]:
+        """Seconds and their relative standard error, with the `constant` that a network's step has
+        beside its kernels and a layer that is called again and again has not."""
+        whole = self.seconds + constant
+        return whole, _SIGMA * self.seconds / whole
+
+
+def layers_of(fingerprint: Mapping[str, Any], gpu: Gpu) -> list[ProbedLayer]:
+    """What a fingerprint of `sweeps.probe` tells of its first GPU.
+
+    Nothing where it was no GPU that was timed, or sizes are missing, as in probes of before they
+    were kept.
+    """
+    try:
+        result = [*_products(fingerprint, gpu), *_copies(fingerprint, gpu)]
+        if fingerprint["operations_device"] == "cuda":
+            result += _layers(fingerprint, gpu)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return []
+    return [entry for entry in result if entry.seconds >= _SHORTEST_SECONDS]
+
+
+def _products(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
+    for precision in ("fp32", "tf32", "fp16", "bf16"):
+        rate = _figure(fingerprint, f"gemm.cuda.{precision}", "TFLOP/s")
+        if rate is None:
+            continue
+        size = _whole(fingerprint["sizes"][f"gemm.cuda.{precision}"])["size"]
+        sizes = {"batch": size, "channels_in": size, "channels": size}
+        seconds = 2 * size**3 / (rate * 1e12)
+        yield ProbedLayer(
+            name="gemm", backward=False, precision=precision, sizes=sizes, seconds=seconds, gpu=gpu
+        )
+
+
+def _copies(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
+    rate = _figure(fingerprint, "gpu.device_copy", "GB/s")
+    if rate is not None:
+        yield ProbedLayer(
+            name="copy", backward=False, precision="fp32", sizes={"batch": 1, "values": _COPIED},
+            seconds=2 * _COPIED * _FP32_BYTES / (rate * 1e9), gpu=gpu,
+        )  # fmt: skip
+
+
+def _layers(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
+    for place, sizes in fingerprint["sizes"].items():
+        part, _, name = place.partition(".")
+        if part != "operations" or name.partition(".")[0] not in _KINDS:
+            continue
+        for precision in ("fp32", "amp"):
+            for backward, direction in enumerate(("forward", "backward")):
+                figure = f"operations.{precision}.{name}.{direction}.time"
+                milliseconds = _figure(fingerprint, figure, "ms")
+                if milliseconds is not None:
+                    yield ProbedLayer(
+                        name=name, backward=bool(backward), precision=precision,
+                        sizes=_whole(sizes), seconds=milliseconds / 1e3, gpu=gpu,
+                    )  # fmt: skip
+
+
+def _figure(fingerprint: Mapping[str, Any], name: str, unit: str) -> float | None:
+    result = fingerprint["figures"].get(name)
+    if result is None or result["unit"] != unit or not is_positive(result["value"]):
+        return None
+    return float(result["value"])
+
+
+def _whole(sizes: Mapping[str, Any]) -> dict[str, int]:
+    result = {str(name): int(value) for name, value in sizes.items()}
+    if any(value < 1 for value in result.values()):
+        raise ValueError("sizes are whole numbers above 0")
+    return result
+
+
+class _Kernel(NamedTuple):
+    """FLOPs and elements of a sample, elements of any batch, the matrix it is multiplied with."""
+
+    kind: str
+    flops: float
+    sample: float
+    fixed: float
+    reduction: int = 0
+    width: int = 0
+
+
+def _rows(layer: ProbedLayer) -> Rows:
+    kernels = _kernels(layer)
+    rows = np.zeros(len(kernels), OPERATION)
+    rows["kind"] = [KINDS.index(kernel.kind) for kernel in kernels]
+    rows["backward"], rows["count"] = layer.backward, 1
+    rows["flops"] = [kernel.flops for kernel in kernels]
+    rows["sample_elements"] = [kernel.sample for kernel in kernels]
+    rows["fixed_elements"] = [kernel.fixed for kernel in kernels]
+    for name in ("amp_sample_width", "amp_fixed_width"):
+        rows[name] = [
+            (_CASTING if kernel.kind == "cast" else _HALF) * WIDTH_STEPS for kernel in kernels
+        ]
+    rows["reduction"] = [min(kernel.reduction, 65535) for kernel in kernels]
+    rows["width"] = [min(kernel.width, 65535) for kernel in kernels]
+    return rows
+
+
+def _kernels(layer: ProbedLayer) -> list[_Kernel]:
+    """As the network table counts them: each tensor once, a backward pass with both gradients."""
+    kind, sizes = _KINDS[layer.name.partition(".")[0]], layer.sizes
+    if kind == "copy":
+        return [_Kernel(kind, 0.0, 2.0 * sizes["values"], 0.0)]
+    if kind in ("norm", "pool", "elementwise"):
+        return _moving(kind, sizes["channels_in"] * sizes["side"] ** 2, layer.backward)
+    if kind == "linear":
+        result = _linear(sizes["batch"], sizes["channels_in"], sizes["channels"], layer.backward)
+    else:
+        result = [_convolution(kind, sizes, layer.backward)]
+    weights = result[0].fixed / (1 + (layer.backward and kind != "linear"))
+    cast = [_Kernel("cast", 0.0, 0.0, 2.0 * weights)] if layer.precision == "amp" else []
+    return [*result, *cast]
+
+
+def _convolution(kind: str, sizes: Mapping[str, int], backward: bool) -> _Kernel:
+    pixels, groups = sizes["side"] ** 2, sizes["groups"]
+    read, written = sizes["channels_in"] * pixels, sizes["channels"] * pixels
+    reduction, width = sizes["channels_in"] // groups * sizes["kernel"] ** 2, sizes["channels"]
+    flops, weights = 2.0 * written * reduction, float(width * reduction)
+    if backward:
+        return _Kernel(
+            kind, 2 * flops, 2.0 * read + written, 2 * weights, reduction, width // groups
+        )
+    return _Kernel(kind, flops, float(read + written), weights, reduction, width // groups)
+
+
+def _linear(batch: int, read: int, written: int, backward: bool) -> list[_Kernel]:
+    flops, sample, weights = 2.0 * read * written, float(read + written), float(read * written)
+    if not backward:
+        return [_Kernel("linear", flops, sample, weights, read, written)]
+    return [
+        _Kernel("linear", flops, sample, weights, written, read),
+        _Kernel("linear", flops, sample, weights, batch, read),
+    ]
+
+
+def _moving(kind: str, values: int, backward: bool) -> list[_Kernel]:
+    """Kernels that move data and hardly compute."""
+    if kind == "norm":
+        moved = [(3 if backward else 2) * values]
+    elif kind == "pool":
+        pooled = values // 4
+        # With the places of the maxima, of 8 bytes each.
+        moved = [(2 * values if backward else values) + 3 * pooled]
+    else:
+        moved = [3 * values] if backward else [3 * values, 2 * values]
+    return [_Kernel(kind, 0.0, float(entry), 0.0) for entry in moved]

@@ -25,7 +25,7 @@ from models.performance.networks import Floats, NetworkTable
 from models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
 from models.performance.pipeline import Load, Pipeline, columns_of
 from models.performance.prepared import PreparedRows, Words
-from models.performance.scaled_rows import scaled_rows
+from models.performance.scaling import scaled_rows
 from models.performance.settings import SettingGain, setting_gains
 from models.performance.step_times import GpuRate, StepTimes
 from models.performance.wording import Wording, alone

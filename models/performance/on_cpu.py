@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Precision, Resources, Workload
 from advisor.errors import UsageError
-from models.performance.cpu_step_time import CpuConditions
+from models.performance.cpu_step_time import CpuConditions, relative_width
 from models.performance.cpu_step_times import (
     ANOTHER_CPU,
     OWN_CPU,
@@ -27,7 +27,6 @@ from models.performance.cpu_step_times import (
 from models.performance.networks import Floats, NetworkFacts, bundled_networks
 from models.performance.pipeline import CpuStep, Load, Pipeline, ReferenceCpu
 from models.performance.step_times_file import bundled_cpu_step_times
-from models.performance.vector_units import relative_width
 from models.performance.wording import SAME_SCORE
 
 

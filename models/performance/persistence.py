@@ -26,10 +26,10 @@ from advisor.errors import DataError, UsageError
 from advisor.files import write_whole
 from models.performance.bundled import FOLDER, MODEL, read_bundled
 from models.performance.gpu_observations import observations_document, observations_from
+from models.performance.machines import ranges_from
 from models.performance.model import PerformanceModel
 from models.performance.networks import NetworkTable, bundled_networks
 from models.performance.pipeline import PIPELINE_PRIORS, CpuStep, Pipeline, ReferenceCpu
-from models.performance.ranges import ranges_from
 from models.performance.step_times_file import bundled_step_times
 
 SCHEMA = "advisor.performance/5"

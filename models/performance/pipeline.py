@@ -23,11 +23,10 @@ from advisor.domain import (
     require_positive,
 )
 from advisor.records import dataclass, field
-from models.performance.join import exponents, logs_by_stage, smooth_log_minimum
-from models.performance.machines import DiskTable, Integers, ResourceTable, useful_cores
+from models.performance.intervals import exponents, logs_by_stage, smooth_log_minimum
+from models.performance.machines import DiskTable, Integers, Ranges, ResourceTable, useful_cores
 from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from models.performance.networks import Floats, NetworkTable
-from models.performance.ranges import Ranges
 
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
 ALL_TRIALS = "trials"

@@ -2,8 +2,7 @@
 
 The state holds the parameters of `step_time` and, network by network, effects that its own rows
 taught: of the network, of its task, number format, layout, stack and of a GPU's cell. Published
-rows made it; a user's rows condition it further, by the same algebra.
-"""
+rows made it; a user's rows condition it further, by the same algebra."""
 
 from __future__ import annotations
 
@@ -14,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.records import dataclass
-from models.performance.cpu_step_time import CpuConditions
+from models.performance import cpu_step_time, step_time
+from models.performance.cpu_step_time import CpuConditions, CpuSteps
 from models.performance.step_parameters import NOTHING, Conditions, Floats, Parameters, Step
-from models.performance.timing import log_seconds_and_slopes, steps_of
+from models.performance.step_time import Steps
 
 # Deviations of log seconds between a network and others like it, by what they are tied to.
 EFFECTS: Mapping[str, float] = {
@@ -286,3 +286,24 @@ def _linearised(state: _State, cells: Sequence[Cell], theta: Floats) -> tuple[Fl
     whole[:, :inner] += slopes
     # Earlier trials' effects stand among the parameters, fresh ones behind them.
     return mean + effects @ theta, whole
+
+
+def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps | CpuSteps:
+    """The steps as columns; parameters that they need are added to `parameters`."""
+    if steps and isinstance(steps[0].conditions, CpuConditions):
+        return cpu_step_time.steps_of(steps, parameters)
+    return step_time.steps_of(steps, parameters)
+
+
+def log_seconds(steps: Steps | CpuSteps, theta: Floats) -> Floats:
+    """Log of each step's seconds, shape (count,)."""
+    if isinstance(steps, CpuSteps):
+        return cpu_step_time.log_seconds(steps, theta)
+    return step_time.log_seconds(steps, theta)
+
+
+def log_seconds_and_slopes(steps: Steps | CpuSteps, theta: Floats) -> tuple[Floats, Floats]:
+    """The same, and its derivative by every parameter, shape (count, parameters)."""
+    if isinstance(steps, CpuSteps):
+        return cpu_step_time.log_seconds_and_slopes(steps, theta)
+    return step_time.log_seconds_and_slopes(steps, theta)

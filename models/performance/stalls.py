@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import IMAGENET
-from models.performance.join import logs_by_stage
+from models.performance.intervals import logs_by_stage
 from models.performance.networks import Floats
 from models.performance.pipeline import PipelineColumns, host_rate, join_logs
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from advisor.domain import Gpu
 from advisor.records import dataclass
 from models.network_columns import KINDS
-from models.performance.identity_cache import IdentityCache
+from models.performance.bundled import IdentityCache
 from models.performance.step_parameters import (
     KIND,
     PRODUCTS,

@@ -18,12 +18,12 @@ from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task,
 from advisor.messages import Message
 from advisor.records import dataclass, replace
 from models.network_columns import KINDS
-from models.performance.identity_cache import IdentityCache
+from models.performance.bundled import IdentityCache
+from models.performance.gpu_observations import ProbedLayer
 from models.performance.intervals import HalfWidths, multipliers
 from models.performance.kinship import Kinship, step_features
 from models.performance.networks import Floats, NetworkFacts, NetworkTable
 from models.performance.posterior import Cell, Effects, Estimates, Posterior
-from models.performance.probed import ProbedLayer
 from models.performance.step_parameters import Conditions, Parameters, Step
 from models.performance.step_time import steps_of
 

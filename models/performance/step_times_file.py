@@ -163,7 +163,7 @@ def _loaded(path: Path) -> Any:
         ) from error
 
 
-_WAY_OUT = "install the package again (in a checkout: python -m advisor.runs.fitting)"
+_WAY_OUT = "install the package again (in a checkout: python -m benchmarks.bundled_model)"
 
 
 def _decoded(

@@ -143,7 +143,7 @@ def is_same_architecture(resources: Resources, reference: ReferenceCpu) -> bool:
 def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[Message]:
     if resources.vcpus > pipeline.largest_vcpus:
         yield Message(
-            "host rates were measured on up to {largest:g} vCPUs, and are modelled on {vcpus:g}",
+            "host rates were measured on up to {largest:g} vCPUs, not {vcpus:g}",
             vcpus=resources.vcpus,
             largest=pipeline.largest_vcpus,
         )

@@ -32,14 +32,14 @@ class Kernel:
     lengths: Floats
     noise: float
 
-    def between(self, one: Floats, other: Floats) -> Floats:
+    def between(self, left: Floats, right: Floats) -> Floats:
         """Covariances (n, m) of configurations `one` (n, d) and `other` (m, d)."""
-        return self.variance * matern52(one, other, self.lengths)
+        return self.variance * matern52(left, right, self.lengths)
 
 
-def matern52(one: Floats, other: Floats, lengths: Floats | float) -> Floats:
+def matern52(left: Floats, right: Floats, lengths: Floats | float) -> Floats:
     """Correlations (n, m); Rasmussen and Williams, Gaussian Processes, equation 4.17."""
-    far = _far(((one[:, None, :] - other[None, :, :]) / lengths) ** 2)
+    far = _far(((left[:, None, :] - right[None, :, :]) / lengths) ** 2)
     correlations: Floats = (1 + far + far**2 / 3) * np.exp(-far)
     return correlations
 

@@ -75,25 +75,25 @@ def simulate_search(
         run for path, rows in zip(paths, tables, strict=True) for run in layout.runs(rows, path)
     ]
     own = sorted({layout.workload(row) for row in tables[0]})
-    asked = _asked(own, workload, paths[0])
+    wanted = _workload(own, workload, paths[0])
     table = Table.of(runs)
     if len(table.configurations) > MAX_CONFIGURATIONS:
         raise DataError(
             f"{paths[0]} has {len(table.configurations):,} different configurations, more than "
             f"{MAX_CONFIGURATIONS:,}; name columns that are results with --ignore"
         )
-    outcome = table.outcome(asked)
-    known = [cost for cost in outcome.tolist() if not math.isnan(cost)]
-    if not known:
-        raise _nothing(str(asked or paths[0]), target)
-    others = [name for name in table.workloads if name != asked]
-    problem = table.problem(asked, others)
+    outcome = table.outcome(wanted)
+    costs = [cost for cost in outcome.tolist() if not math.isnan(cost)]
+    if not costs:
+        raise _nothing(str(wanted or paths[0]), target)
+    others = [name for name in table.workloads if name != wanted]
+    problem = table.problem(wanted, others)
     return Simulation(
-        workload=asked,
+        workload=wanted,
         names=layout.names,
         configurations=table.configurations,
         history=len(others),
-        cheapest=math.exp(min(known)),
+        cheapest=math.exp(min(costs)),
         replay=replay(problem, outcome, trials=trials, seed=seed, stops=stops),
     )
 
@@ -108,36 +108,36 @@ class _Layout:
 
     @classmethod
     def of(
-        cls, rows: Sequence[Mapping[str, str]], asked: Columns, path: Path, target: float | None
+        cls, rows: Sequence[Mapping[str, str]], wanted: Columns, path: Path, target: float | None
     ) -> _Layout:
         present = tuple(rows[0])
-        found = Columns(
-            cost=_find(present, asked.cost, _COSTS, "--cost"),
-            seconds=_find(present, asked.seconds, _SECONDS, "--seconds"),
-            price=_find(present, asked.price, _PRICES, "--price"),
-            throughput=_find(present, asked.throughput, _RATES, "--throughput"),
-            status=_find(present, asked.status, _STATUSES, "--status"),
+        columns = Columns(
+            cost=_find(present, wanted.cost, _COSTS, "--cost"),
+            seconds=_find(present, wanted.seconds, _SECONDS, "--seconds"),
+            price=_find(present, wanted.price, _PRICES, "--price"),
+            throughput=_find(present, wanted.throughput, _RATES, "--throughput"),
+            status=_find(present, wanted.status, _STATUSES, "--status"),
         )
-        _require_cost(found, path, target)
-        for name in asked.ignored:
+        _require_cost(columns, path, target)
+        for name in wanted.ignored:
             if name not in present:
                 raise unknown_name("column", name, present)
         results = {
-            found.cost,
-            found.seconds,
-            found.throughput,
-            found.status,
+            columns.cost,
+            columns.seconds,
+            columns.throughput,
+            columns.status,
             _WORKLOAD,
-            found.price,
+            columns.price,
         }
         names = tuple(
             name
             for name in present
-            if name not in results | {*asked.ignored} and not name.startswith(_ROW_NUMBERS)
+            if name not in results | {*wanted.ignored} and not name.startswith(_ROW_NUMBERS)
         )
         if not names:
             raise DataError(f"{path} has no column that describes a configuration")
-        return cls(names, found, target)
+        return cls(names, columns, target)
 
     def workload(self, row: Mapping[str, str]) -> str:
         """Whose row it is; '' in tables of one workload."""
@@ -150,10 +150,10 @@ class _Layout:
         missing = set(self.names) - set(rows[0])
         if missing:
             raise DataError(f"{path} lacks the columns {', '.join(sorted(missing))}")
-        words = {name for name in self.names if not all(_is_number(row[name]) for row in rows)}
+        texts = {name for name in self.names if not all(_is_number(row[name]) for row in rows)}
         for line, row in enumerate(rows, 2):
             configuration = tuple(
-                (row[name] or None) if name in words else float(row[name]) for name in self.names
+                (row[name] or None) if name in texts else float(row[name]) for name in self.names
             )
             yield Run(self.workload(row), configuration, self._cost(row, f"{path}, line {line}"))
 
@@ -188,7 +188,7 @@ def _require_cost(columns: Columns, path: Path, target: float | None) -> None:
         )
 
 
-def _asked(own: Sequence[str], workload: str | None, path: Path) -> str:
+def _workload(own: Sequence[str], workload: str | None, path: Path) -> str:
     if workload is not None and own == [""]:
         raise UsageError(f"{path} has no column '{_WORKLOAD}'; leave --workload out")
     if workload is not None:
@@ -209,12 +209,14 @@ def _nothing(where: str, target: float | None) -> DataError | UsageError:
     return UsageError(f"no configuration of {where} reaches {target:g}; lower --target-throughput")
 
 
-def _find(present: Sequence[str], asked: str | None, usual: Sequence[str], flag: str) -> str | None:
-    if asked is None:
+def _find(
+    present: Sequence[str], wanted: str | None, usual: Sequence[str], flag: str
+) -> str | None:
+    if wanted is None:
         return next((name for name in usual if name in present), None)
-    if asked not in present:
-        raise unknown_name(f"column ({flag})", asked, present)
-    return asked
+    if wanted not in present:
+        raise unknown_name(f"column ({flag})", wanted, present)
+    return wanted
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

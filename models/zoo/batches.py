@@ -20,7 +20,7 @@ _OBJECTS = 7
 # Sides of those objects, as shares of the image: a quarter to a fortieth of it for most.
 _OBJECT_SHARES = (0.05, 0.6)
 # Devlin et al., section 3.1: so many words of a text are hidden.
-_HIDDEN_WORDS = 0.15
+_HIDDEN_SHARE = 0.15
 NO_TARGET = -100
 
 
@@ -44,7 +44,7 @@ def synthetic_targets(name: str, inputs: torch.Tensor) -> Any:
     """
     info = network_info(name)
     by_kind: Mapping[Kind, Callable[[NetworkInfo, torch.Tensor], Any]] = {
-        Kind.IMAGE: _one_class,
+        Kind.IMAGE: _image_classes,
         Kind.TEXT: _class_everywhere,
         Kind.SEGMENTATION: _class_everywhere,
         Kind.DETECTION: _objects,
@@ -68,7 +68,7 @@ def _inputs(
     return torch.randint(info.classes, (batch_size, *info.input_shape), device=device)
 
 
-def _one_class(info: NetworkInfo, inputs: torch.Tensor) -> torch.Tensor:
+def _image_classes(info: NetworkInfo, inputs: torch.Tensor) -> torch.Tensor:
     import torch
 
     return torch.randint(info.classes, (len(inputs),), device=inputs.device)
@@ -120,13 +120,13 @@ def _sequence_targets(info: NetworkInfo, inputs: torch.Tensor) -> Any:
     rows, length, device = len(inputs), inputs.shape[-1], inputs.device
     if info.name == "bert_base_squad":
         return torch.randint(length, (rows, 2), device=device)
-    words = torch.randint(info.classes, (rows, length), device=device)
+    tokens = torch.randint(info.classes, (rows, length), device=device)
     if info.name == "transformer_big":
-        return words
-    hidden = torch.rand(rows, length, device=device) < _HIDDEN_WORDS
+        return tokens
+    hidden = torch.rand(rows, length, device=device) < _HIDDEN_SHARE
     # One word is always hidden: the mean over none would not be a number.
     hidden[:, 0] = True
     return {
-        "words": words.where(hidden, NO_TARGET),
+        "words": tokens.where(hidden, NO_TARGET),
         "is_next": torch.randint(2, (rows,), device=device),
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from models.zoo.building import build_on_meta, build_torchvision
-from models.zoo.torchvision_import import import_torchvision
+from models.zoo.torchvision_operators import import_torchvision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

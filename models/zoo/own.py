@@ -154,7 +154,7 @@ class OwnNetwork:
                 hint=advice,
                 reference=self.reference,
                 what=what,
-                said=_one_line(error),
+                said=_message(error),
             ) from error
 
 
@@ -168,14 +168,17 @@ def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
     place, _, name = reference.partition(".py:")
     place = place if place.endswith(".py") else f"{place}.py"
     path = Path(place).expanduser().resolve()
-    if not path.is_file():
+    try:
+        content = path.read_bytes()
+    except OSError as error:
         raise UsageError(
-            "there is no file {place}",
+            "there is no file {place} that can be read",
+            field="model",
             hint="name one as --model path/to/file.py:build",
             place=place,
-        )
+        ) from error
     imports = TheirImports.of((path.parent, (root or Path.cwd()).resolve()))
-    fingerprint = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    fingerprint = hashlib.sha256(content).hexdigest()[:12]
     module = _load(path, reference, fingerprint, imports)
     function = getattr(module, name or "build", None)
     if not callable(function):
@@ -206,7 +209,7 @@ def _load(path: Path, reference: str, fingerprint: str, imports: TheirImports) -
             "{reference} cannot be loaded ({said})",
             hint=_way_out(error),
             reference=reference,
-            said=_one_line(error),
+            said=_message(error),
         ) from error
     return module
 
@@ -244,7 +247,7 @@ def _info(module: ModuleType, reference: str, path: Path) -> NetworkInfo:
         ) from error
 
 
-def _one_line(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """'ValueError: what it said', its first line only."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -42,7 +42,7 @@ def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
             reserve = inputs.new_empty(*places, (gates + _KEPT) * hidden)
             ctx.save_for_backward(inputs, by_input, by_state, outputs, reserve)
             _log_product(log, inputs, by_input, reserve)
-            step, kept = _one_step(outputs, steps), _one_step(reserve, steps)
+            step, kept = _step(outputs, steps), _step(reserve, steps)
             for _ in range(steps):
                 _log_product(log, step, by_state, kept)
                 log.add("rnn_step", "elementwise", NO_WORK, [kept, step], [kept, step])
@@ -51,7 +51,7 @@ def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
             inputs, by_input, by_state, outputs, reserve = ctx.saved_tensors
-            step, kept = _one_step(outputs, ctx.steps), _one_step(reserve, ctx.steps)
+            step, kept = _step(outputs, ctx.steps), _step(reserve, ctx.steps)
             for _ in range(ctx.steps):
                 log.add("rnn_step_backward", "elementwise", NO_WORK, [kept, step], [kept, step])
                 _log_product(log, step, by_state, kept)
@@ -98,7 +98,7 @@ def _joined(directions: Sequence[torch.Tensor]) -> torch.Tensor:
     return directions[0] if len(directions) == 1 else torch.cat(tuple(directions), dim=-1)
 
 
-def _one_step(tensor: torch.Tensor, steps: int) -> torch.Tensor:
+def _step(tensor: torch.Tensor, steps: int) -> torch.Tensor:
     return tensor.new_empty(tensor.numel() // steps // tensor.shape[-1], tensor.shape[-1])
 
 

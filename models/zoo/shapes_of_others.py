@@ -114,9 +114,9 @@ class Ncf(nn.Module):
 class Gnmt(nn.Module):
     """Wu et al., arXiv:1609.08144, in the four layers of NVIDIA's GNMT v2; words at once."""
 
-    def __init__(self, words: int = 32_320, width: int = 1024) -> None:
+    def __init__(self, vocabulary: int = 32_320, width: int = 1024) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(words, width)
+        self.embedding = nn.Embedding(vocabulary, width)
         self.both_ways = nn.LSTM(width, width, bidirectional=True, batch_first=True)
         self.first = nn.LSTM(2 * width, width, batch_first=True)
         self.encoder = nn.ModuleList(nn.LSTM(width, width, batch_first=True) for _ in range(2))
@@ -125,7 +125,7 @@ class Gnmt(nn.Module):
         self.energy = nn.Linear(width, 1)
         self.decoder = nn.ModuleList(nn.LSTM(2 * width, width, batch_first=True) for _ in range(3))
         self.dropout = nn.Dropout(0.2)
-        self.classifier = nn.Linear(width, words)
+        self.classifier = nn.Linear(width, vocabulary)
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Words (batch, n) and (batch, m) to logits (batch, m, words)."""

@@ -91,7 +91,7 @@ def _pixel_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) ->
 
 
 def _yolo_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    from models.zoo.yolo_loss import yolo_loss
+    from models.zoo.yolo import yolo_loss
 
     return yolo_loss(network(inputs), targets)
 

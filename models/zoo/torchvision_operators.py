@@ -7,14 +7,14 @@ rate measured with them is not a rate of torchvision.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch.nn import functional
-
-from models.zoo.boxes import non_maximum_suppression
-from models.zoo.torchvision_import import import_torchvision
 
 OPERATORS = ("torchvision::nms", "torchvision::roi_align")
 # Registrations vanish with the library object, so it is kept for the process's life.
@@ -125,3 +125,77 @@ def _places(
     place = start[:, None] + steps * length[:, None]
     inside = (place >= -1) & (place <= size)
     return place.clamp(0, size - 1) * (2 / max(size - 1, 1)) - 1, inside
+
+
+_SCHEMAS = (
+    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+)
+# A library's registrations vanish with the object, so it is kept for the process's life.
+_declared: list[Any] = []
+
+
+def import_torchvision() -> ModuleType:
+    """`torchvision`, with missing operators declared when, and only when, they are missing.
+
+    Raises ImportError where torchvision is not installed, RuntimeError for any other fault.
+    """
+    try:
+        return importlib.import_module("torchvision")
+    except RuntimeError as error:
+        if "torchvision::nms does not exist" not in str(error):
+            raise
+    _declare_missing_operators()
+    _forget_half_imported()
+    return importlib.import_module("torchvision")
+
+
+def _declare_missing_operators() -> None:
+    import torch
+
+    make_library: Any = torch.library.Library  # carries no types
+    library = make_library("torchvision", "DEF")
+    for schema in _SCHEMAS:
+        library.define(schema)
+    _declared.append(library)
+
+
+def _forget_half_imported() -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+        del sys.modules[name]
+
+
+def pairwise_iou(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Intersection over union: boxes (..., m, 4) and (..., n, 4) to (..., m, n).
+
+    A box is (left, top, right, bottom). Two boxes without area give NaN, which is above no
+    threshold.
+    """
+    low = torch.maximum(first[..., :, None, :2], second[..., None, :, :2])
+    high = torch.minimum(first[..., :, None, 2:], second[..., None, :, 2:])
+    shared = (high - low).clamp(min=0).prod(dim=-1)
+    return shared / (_area(first)[..., :, None] + _area(second)[..., None, :] - shared)
+
+
+def non_maximum_suppression(
+    boxes: torch.Tensor, scores: torch.Tensor, iou_threshold: float
+) -> torch.Tensor:
+    """Indices of the boxes (n, 4) kept, best score first: what `torchvision.ops.nms` gives.
+
+    A box falls when it overlaps a better one that is kept by more than the threshold. Instead
+    of going through them one by one, all are judged by the verdicts of the round before, until
+    no verdict changes: after k rounds the best k are final, and few rounds are needed.
+    """
+    order = scores.sort(descending=True, stable=True).indices
+    ranked = boxes[order]
+    overlaps = (pairwise_iou(ranked, ranked) > iou_threshold).triu(diagonal=1)
+    kept = torch.ones(len(order), dtype=torch.bool, device=boxes.device)
+    while True:
+        judged = ~(overlaps & kept[:, None]).any(dim=0)
+        if torch.equal(judged, kept):
+            return order[kept]
+        kept = judged
+
+
+def _area(boxes: torch.Tensor) -> torch.Tensor:
+    return (boxes[..., 2:] - boxes[..., :2]).prod(dim=-1)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Observation, Precision, Status, Task, Workload
-from advisor.domain.ranges import is_positive
+from advisor.domain.machines import is_positive
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import UsageError
 from sweeps.anchors.observing import read_measurements

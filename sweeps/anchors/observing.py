@@ -14,7 +14,7 @@ from advisor.domain import (
     Task,
     Tf32,
 )
-from advisor.domain.ranges import is_positive
+from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
 from advisor.records import replace
 from sweeps.anchors.records import (

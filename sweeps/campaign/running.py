@@ -16,8 +16,7 @@ from advisor.errors import AdvisorError, MeasuringError
 from models.zoo.opening import Runnable
 from sweeps.campaign.cells import BatchRange, BenchmarkBudget, Machine, next_batch, synthetic_trial
 from sweeps.campaign.records import Records
-from sweeps.campaign.surroundings import ask_nvidia_smi
-from sweeps.machine.nvidia_smi import STATE_FIELDS
+from sweeps.machine import nvidia_smi
 from sweeps.machine.processes import busy_seconds, judge
 from sweeps.trial.faults import lacks_memory
 from sweeps.trial.limits.choosing import allowed_cpus
@@ -196,7 +195,15 @@ def _state(machine: Machine) -> dict[str, Any]:
     """Clocks, temperature and what else uses the GPU, before a ladder."""
     if machine.accelerator != "cuda":
         return {}
-    return {"gpu_state_before": ask_nvidia_smi(STATE_FIELDS)}
+    return {"gpu_state_before": ask_nvidia_smi(nvidia_smi.STATE_FIELDS)}
+
+
+def ask_nvidia_smi(fields: dict[str, str]) -> list[nvidia_smi.Facts] | None:
+    """All GPUs' facts or present state; None where nvidia-smi cannot tell."""
+    try:
+        return nvidia_smi.query(fields)
+    except MeasuringError:
+        return None
 
 
 def _line(row: Measurement) -> str:

@@ -29,9 +29,18 @@ def recognise(path: Path) -> str:
     JPEG files beneath a folder come first: a tar file among them is a user's copy. A file
     without a known suffix is taken for text. Raises `UsageError` for what is none of them.
     """
-    if path.is_dir():
-        return _recognise_folder(path)
-    if not path.exists():
+    try:
+        if path.is_dir():
+            return _recognise_folder(path)
+        is_there = path.exists()
+    except OSError as error:
+        raise UsageError(
+            "cannot read '{path}' ({reason})",
+            hint="name a data set that you may read",
+            path=path,
+            reason=error.strerror or error,
+        ) from error
+    if not is_there:
         raise UsageError(
             "no folder or file '{path}'",
             hint=Message("needed: {formats}", formats=_FORMATS),

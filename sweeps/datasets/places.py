@@ -15,9 +15,11 @@ from sweeps.trial.orphans.folders import FOLDER_ON_MOUNTS, forget_unfinished, un
 
 def check_free(folder: Path) -> None:
     """Refuse a place that holds something: a data set never takes the place of files."""
-    if folder.is_dir() and not any(folder.iterdir()):
-        return
-    if folder.exists() or folder.is_symlink():
+    try:
+        taken = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    except OSError as error:
+        raise _not_written(folder, error) from error
+    if taken or folder.is_symlink():
         raise UsageError(
             "'{folder}' exists and is not empty",
             hint="remove it, or name a new folder",
@@ -41,17 +43,18 @@ def made_whole(folder: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         unfinished.rename(folder)
     except OSError as error:
-        raise DataError(
-            "cannot write the data set to '{folder}' ({error})",
-            hint=(
-                "free some space, or name another place; a folder of images of your own goes "
-                "with --data"
-            ),
-            folder=folder,
-            error=error.strerror or error,
-        ) from error
+        raise _not_written(folder, error) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _not_written(folder: Path, error: OSError) -> DataError:
+    return DataError(
+        "cannot write the data set to '{folder}' ({reason})",
+        hint="free some space, or name another place",
+        folder=folder,
+        reason=error.strerror or error,
+    )
 
 
 def dataset_on_mount(mount: Path, data: Path) -> Path:

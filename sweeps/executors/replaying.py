@@ -52,7 +52,7 @@ def main(file: str, seconds: float) -> None:
     """The worker's side of the conversation."""
     from sweeps.formats.serialization import trial_from_dict
     from sweeps.machine.processes import end_with_parent
-    from sweeps.trial.worker_side import send, wait_for_go
+    from sweeps.trial.child import send_to_parent, wait_for_go
 
     end_with_parent()
     job = json.loads(sys.stdin.readline())
@@ -60,7 +60,7 @@ def main(file: str, seconds: float) -> None:
     if job.get("wait_for_go"):
         wait_for_go()
     time.sleep(seconds)
-    send(measurement_to_dict(answer))
+    send_to_parent(measurement_to_dict(answer))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from advisor.domain import Measurement, Status
-from advisor.domain.ranges import is_positive
+from advisor.domain.machines import is_positive
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
 from advisor.strict_json import check_json

@@ -59,6 +59,7 @@ _TEXT_FIELDS = frozenset(
      "persistence_mode", "held_back_bits", "held_back_bits_now"}
 )  # fmt: skip
 _TIMEOUT_SECONDS = 20
+NOT_INSTALLED = "no_nvidia_smi"  # the code of the error where the program is not here
 _UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field to query')
 _CUDA_VERSION = re.compile(r"CUDA (?:[A-Z]+ )?Version\s*:\s*(\d+(?:\.\d+)*)")
 
@@ -113,7 +114,11 @@ def run_nvidia_smi(arguments: Sequence[str]) -> str:
     """nvidia-smi's stdout, also when it refuses a field (it says so there)."""
     program = shutil.which("nvidia-smi")
     if program is None:
-        raise MeasuringError("no nvidia-smi here: no NVIDIA driver, or a container without it")
+        raise MeasuringError(
+            "nvidia-smi is not installed",
+            hint="install the NVIDIA driver, or start the container with its GPUs",
+            code=NOT_INSTALLED,
+        )
     try:
         done = subprocess.run(
             [program, *arguments],

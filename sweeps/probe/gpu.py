@@ -58,10 +58,12 @@ def torch_devices() -> list[dict[str, Any]]:
     ]
 
 
-def merge_devices(told: list[nvidia_smi.Facts], seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def merge_devices(
+    reported: list[nvidia_smi.Facts], seen: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """nvidia-smi's GPUs, each with torch's facts where torch sees the same one (by UUID; by
     order where torch tells none); then what only torch sees (a MIG slice, another vendor)."""
-    merged = [dict(facts) for facts in told]
+    merged = [dict(facts) for facts in reported]
     by_uuid = {facts["uuid"]: facts for facts in merged}
     in_order = len(merged) == len(seen)
     for position, device in enumerate(seen):

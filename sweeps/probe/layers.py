@@ -128,11 +128,11 @@ def _lstm(units: int) -> Build:
     def build(setting: Setting) -> Layer:
         torch = load_torch()
         module = torch.nn.LSTM(units, units)
-        words = setting.activation(_LSTM_STEPS, setting.batch, units)
+        sequence = setting.activation(_LSTM_STEPS, setting.batch, units)
         flops = 2 * setting.batch * 4 * units * (2 * units) * _LSTM_STEPS
         shape = f"{_LSTM_STEPS} steps x {setting.batch} x {units} units"
         sizes = {"batch": setting.batch, "steps": _LSTM_STEPS, "units": units}
-        layer = _layer(setting, module, (words,), flops, shape, sizes)
+        layer = _layer(setting, module, (sequence,), flops, shape, sizes)
         # Only the output sequence; the last states are part of it.
         return replace(layer, call=lambda x: layer.call(x)[0])
 

@@ -35,13 +35,13 @@ def parse_lspci(text: str) -> list[PciDevice]:
     devices = []
     for line in text.splitlines():
         try:
-            words = shlex.split(line)
+            fields = shlex.split(line)
         except ValueError:
             continue
-        named = [_NAME_AND_CODE.match(word) for word in words[1:4]]
+        named = [_NAME_AND_CODE.match(word) for word in fields[1:4]]
         if len(named) == 3 and all(named):
             (_, kind), (vendor, vendor_code), (name, code) = (m.groups() for m in named if m)
-            devices.append(PciDevice(words[0], kind, vendor, name, vendor_code, code))
+            devices.append(PciDevice(fields[0], kind, vendor, name, vendor_code, code))
     return devices
 
 

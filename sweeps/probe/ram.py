@@ -83,13 +83,13 @@ def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[
 
     The thread that uses a part touches it first, so that it lies in its NUMA node.
     """
-    words = array_bytes // 8 // len(cpus)
+    length = array_bytes // 8 // len(cpus)
     with ExitStack() as stack:
         threads = [
             stack.enter_context(ThreadPoolExecutor(1, initializer=_pin, initargs=(cpu,)))
             for cpu in cpus
         ]
-        made = [thread.submit(_touched_pair, words) for thread in threads]
+        made = [thread.submit(_touched_pair, length) for thread in threads]
         pairs = [entry.result() for entry in made]
 
         def run(work: Work) -> float:
@@ -97,7 +97,7 @@ def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[
             ran = [thread.submit(work, *pair) for thread, pair in zip(threads, pairs, strict=True)]
             for entry in ran:
                 entry.result()
-            return words * 8 * len(cpus)
+            return length * 8 * len(cpus)
 
         yield run
 
@@ -106,5 +106,5 @@ def _pin(cpu: int) -> None:
     os.sched_setaffinity(0, {cpu})  # 0 is this thread, not the process
 
 
-def _touched_pair(words: int) -> tuple[Array, Array]:
-    return np.ones(words, dtype=np.int64), np.zeros(words, dtype=np.int64) + 1
+def _touched_pair(length: int) -> tuple[Array, Array]:
+    return np.ones(length, dtype=np.int64), np.zeros(length, dtype=np.int64) + 1

@@ -67,9 +67,9 @@ def outlier_share(steps: Sequence[float], period: int = 1) -> float:
 def _not_ok(measurement: Measurement) -> QualityIssue | None:
     if measurement.status in (Status.OK, Status.OUT_OF_MEMORY):
         return None
-    words = measurement.status.value.replace("_", " ")
+    status = measurement.status.value.replace("_", " ")
     return QualityIssue(
-        kind=measurement.status.value, detail=measurement.reason or words, advice=_AGAIN
+        kind=measurement.status.value, detail=measurement.reason or status, advice=_AGAIN
     )
 
 

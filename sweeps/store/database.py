@@ -175,7 +175,7 @@ def _is_lost(error: SQLAlchemyError) -> bool:
 
 def _refusal(what: str) -> str:
     fatal = what.partition("FATAL:")[2]
-    return next((state for words, state in _REFUSALS.items() if words in fatal), "")
+    return next((state for sign, state in _REFUSALS.items() if sign in fatal), "")
 
 
 def _way_out(state: str) -> str:

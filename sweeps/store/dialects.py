@@ -90,6 +90,22 @@ def sqlite_file(url: sql.URL) -> Path | None:
     return Path(str(url.database))
 
 
+def is_there(file: Path) -> bool:
+    """Whether there is such a file; `DataError` where that may not be looked at."""
+    try:
+        return file.exists()
+    except OSError as error:
+        raise DataError(
+            "cannot read the database '{file}' ({reason})",
+            hint=Message(
+                "set {database_variable} to a place that you may read",
+                database_variable=DATABASE_VARIABLE,
+            ),
+            file=file,
+            reason=error.strerror or error,
+        ) from error
+
+
 def make_engine(url: sql.URL) -> sql.Engine:
     """An engine that connects when it is first used; `UsageError` where there is no such driver."""
     try:
@@ -148,7 +164,7 @@ def _postgresql_options(url: sql.URL) -> dict[str, Any]:
 def _readable(url: sql.URL) -> sql.URL:
     """Where not even the log's index can be made, nobody writes: the file is read as it is."""
     file = sqlite_file(url)
-    if file is None or not file.is_file() or os.access(file.parent, os.W_OK):
+    if file is None or not is_there(file) or os.access(file.parent, os.W_OK):
         return url
     if Path(f"{file}-wal").exists() or url.query:
         return url

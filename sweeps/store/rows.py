@@ -71,17 +71,17 @@ def _reason(trial_id: str, database: str, error: DataError) -> str:
     )
 
 
-def gives_way(known: Any, row: Row, since: datetime | None) -> bool:
+def gives_way(existing: Any, row: Row, since: datetime | None) -> bool:
     """Whether the stored row (`status`, `started_at`, `payload`) gives way to one that comes in:
     that one ended well and the stored one did not, or has all its runs and more, or it alone
     began at `since` or later."""
     if row["status"] != Status.OK.value:
         return False
-    if known.status != Status.OK.value:
+    if existing.status != Status.OK.value:
         return True
-    if is_stale(known.started_at, since) and not is_stale(row["started_at"], since):
+    if is_stale(existing.started_at, since) and not is_stale(row["started_at"], since):
         return True
-    coming, stored = _runs(row["payload"]), _runs(known.payload)
+    coming, stored = _runs(row["payload"]), _runs(existing.payload)
     return len(coming) > len(stored) and coming[: len(stored)] == stored
 
 

@@ -14,7 +14,14 @@ import sqlalchemy as sql
 from advisor.errors import DataError
 from advisor.messages import Message
 from sweeps.store.database import Database
-from sweeps.store.dialects import DATABASE_VARIABLE, SQLITE, lock_migrations, log_ahead, make_folder
+from sweeps.store.dialects import (
+    DATABASE_VARIABLE,
+    SQLITE,
+    is_there,
+    lock_migrations,
+    log_ahead,
+    make_folder,
+)
 
 VERSION_TABLE = "advisor_schema"
 VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
@@ -37,7 +44,7 @@ def look(database: Database) -> SchemaState:
 
     `DataError` where it is another program's, or of a later version of this one.
     """
-    if database.file is not None and not database.file.exists():
+    if database.file is not None and not is_there(database.file):
         return SchemaState.NOTHING
     version = database.read(lambda connection: _version(connection, database.name))
     return (

@@ -150,3 +150,16 @@ def worker_environment() -> dict[str, str]:
     root = str(Path(__file__).resolve().parents[2])
     paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     return environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+
+
+def wait_for_go() -> None:
+    """Everything is loaded: the limits may be switched on."""
+    send_to_parent("ready")
+    if not sys.stdin.readline():
+        os._exit(1)  # the parent has gone
+
+
+def send_to_parent(message: object) -> None:
+    """One line of JSON to the parent."""
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()

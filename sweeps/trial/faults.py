@@ -47,12 +47,12 @@ class Ending:
 
 def ending_of(error: BaseException, dataset_path: str = "") -> Ending:
     """The ending that an error stands for, whatever it is."""
-    return recognised_ending(error, dataset_path) or Ending(Status.FAILED, _one_line(error))
+    return recognised_ending(error, dataset_path) or Ending(Status.FAILED, _message(error))
 
 
 def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
     """The ending of an error whose cause is known; None for any other."""
-    message = _one_line(error)
+    message = _message(error)
     if lacks_memory(error):
         return Ending(Status.OUT_OF_MEMORY, message)
     causes: tuple[Callable[[], str | None], ...] = (
@@ -67,14 +67,14 @@ def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | 
     if reason:
         return Ending(Status.FAILED, reason)
     if "DataLoader timed out" in message:
-        words = f"no batch came from '{dataset_path}' ({message}); does its disk still answer?"
-        return Ending(Status.TIMED_OUT, words)
+        reason = f"no batch came from '{dataset_path}' ({message}); does its disk still answer?"
+        return Ending(Status.TIMED_OUT, reason)
     return Ending(Status.FAILED, message) if isinstance(error, AdvisorError) else None
 
 
 def lacks_memory(error: BaseException) -> bool:
     """Whether the machine or the GPU had too little memory: torch reports that in many ways."""
-    text = _one_line(error).lower()
+    text = _message(error).lower()
     return isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY)
 
 
@@ -137,7 +137,7 @@ def _lost_gpu(stated: str) -> str | None:
     return None
 
 
-def _one_line(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """One line. A loader process sends its traceback as the message: its last line has the
     error. Errors of our own need no name of their class."""
     text = str(error)

@@ -83,20 +83,20 @@ _PREFIX = "advisor_sweep_"
 _OUTCOMES = ("ok", "failed")
 
 
-def sweep_registry(standing: Callable[[], SweepProgress]) -> CollectorRegistry:
+def sweep_registry(progress: Callable[[], SweepProgress]) -> CollectorRegistry:
     """A registry of this sweep alone: it asks where the sweep stands at every scrape."""
     registry = CollectorRegistry()
-    registry.register(_OfSweep(standing))
+    registry.register(_OfSweep(progress))
     return registry
 
 
 class _OfSweep(Collector):
-    def __init__(self, standing: Callable[[], SweepProgress]) -> None:
-        self._standing = standing
+    def __init__(self, progress: Callable[[], SweepProgress]) -> None:
+        self._progress = progress
 
     def collect(self) -> Iterator[Metric]:
         """Every label is there from the beginning, so that rates have a start."""
-        now = self._standing()
+        now = self._progress()
         ended = {status.value: now.counts.get(status, 0) for status in Status}
         yield _counts("trials", "Trials that have ended, by how they ended.", "status", ended)
         yield _counter("attempts", "Attempts, with those that neighbours spoiled.", now.attempts)

@@ -94,14 +94,14 @@ def story_text(story: Iterable[Line], *, of_many: bool = False) -> list[str]:
         since = f"+{(moment - first).total_seconds():.1f} s" if moment and first else ""
         when = moment.strftime("%Y-%m-%d %H:%M:%S") if moment else ""
         event = str(line["event"])
-        words = _PHRASES.get(event, event.replace("_", " "))
+        phrase = _PHRASES.get(event, event.replace("_", " "))
         existing = {name: value for name, value in line.items() if value is not None}
         facts = ", ".join(
             _fact(name, entry) for name, entry in existing.items() if name not in _HEAD
         )
         whose = f"{str(line.get('trial_id', ''))[:8]:8}  " if of_many else ""
         lines.append(
-            f"{when:19}  {since:>10}  {whose}{words}{': ' if facts else ''}{facts}".rstrip()
+            f"{when:19}  {since:>10}  {whose}{phrase}{': ' if facts else ''}{facts}".rstrip()
         )
     return lines
 

@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 from sweeps.machine.processes import end_with_parent
-from sweeps.trial.worker_side import send, wait_for_go
+from sweeps.trial.child import send_to_parent, wait_for_go
 
 
 def main() -> None:
@@ -26,9 +26,9 @@ def main() -> None:
     job = json.loads(sys.stdin.readline())
     from sweeps.events import EVENT_KEY, as_document, subscribe
 
-    with subscribe(lambda event: send({EVENT_KEY: as_document(event)})):
+    with subscribe(lambda event: send_to_parent({EVENT_KEY: as_document(event)})):
         answer = _measure(job)
-    send(answer)
+    send_to_parent(answer)
 
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:

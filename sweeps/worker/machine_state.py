@@ -87,8 +87,8 @@ def gpu_state(
 def throttle_reasons(before: nvidia_smi.Facts, after: nvidia_smi.Facts) -> list[str]:
     """What lowered the clocks: by counters that grew, else by what is told at the end."""
     grown = [
-        words
-        for name, words in _HELD_BACK_COUNTERS.items()
+        cause
+        for name, cause in _HELD_BACK_COUNTERS.items()
         if _number(after.get(name)) > _number(before.get(name))
     ]
     text = str(after.get("held_back_bits_now") or after.get("held_back_bits") or "0")
@@ -96,7 +96,7 @@ def throttle_reasons(before: nvidia_smi.Facts, after: nvidia_smi.Facts) -> list[
         bits = int(text, 16)
     except ValueError:
         bits = 0
-    return sorted({*grown, *(words for bit, words in _HELD_BACK_BITS.items() if bits & bit)})
+    return sorted({*grown, *(cause for bit, cause in _HELD_BACK_BITS.items() if bits & bit)})
 
 
 def _number(value: object) -> float:

@@ -125,7 +125,7 @@ class ScheduleContract:
         book.remove("weekly", now=NOW)
         assert book.all() == []
         assert book.runs.open() == []
-        assert "removed" in book.runs.one(run.number).note
+        assert "removed" in book.runs.numbered(run.number).note
         assert book.add(wanted(cron="0 4 * * 1"), now=NOW).number != run.schedule
 
     def test_an_unknown_name_gets_the_nearest(self, book):
@@ -155,11 +155,11 @@ class ScheduleContract:
     def test_a_run_of_a_process_that_is_killed_is_known_to_be_lost(self, book, url, run):
         begin = f"runs.begin({run.number}, owner, log='/log', now=0.0)"
         with held_elsewhere(url, begin) as process:
-            assert book.runs.one(run.number).alive
+            assert book.runs.numbered(run.number).alive
             process.kill()
             process.wait()
-            assert soon(lambda: not book.runs.one(run.number).alive)
-            lost = book.runs.one(run.number)
+            assert soon(lambda: not book.runs.numbered(run.number).alive)
+            lost = book.runs.numbered(run.number)
             assert book.runs.take_back(lost, now=NOW) is RunState.DUE
 
     def test_a_due_time_has_one_row_however_often_it_is_claimed(self, book):
@@ -175,8 +175,8 @@ class ScheduleContract:
         locks = all_at_once(lambda: book.runs.begin(run.number, this_process(), log="/l", now=NOW))
         (lock,) = [lock for lock in locks if lock]
         with closing_lock(lock):
-            assert book.runs.one(run.number).attempts == 1
-            assert book.runs.one(run.number).alive
+            assert book.runs.numbered(run.number).attempts == 1
+            assert book.runs.numbered(run.number).alive
 
     def test_a_run_keeps_what_came_of_it_and_is_not_begun_again(self, book, run):
         owner = this_process()
@@ -185,7 +185,7 @@ class ScheduleContract:
             ending = Ending(state=RunState.DONE, exit_code=0, cost_usd=1.5, trials=4, report=report)
             assert book.runs.end(run.number, owner, ending, now=NOW + 9)
             assert book.runs.end(run.number, owner, ending, now=NOW + 9)  # a lost answer
-        ended = book.runs.one(run.number)
+        ended = book.runs.numbered(run.number)
         assert (ended.state, ended.cost_usd, ended.trials) == (RunState.DONE, 1.5, 4)
         assert ended.report == report
         assert not book.runs.begin(run.number, this_process(), log="/log", now=NOW)
@@ -200,7 +200,7 @@ class ScheduleContract:
             state = book.runs.take_back(lost, now=NOW)
             assert state is (RunState.DUE if attempt < 3 else RunState.FAILED)
         assert not book.runs.end(run.number, owner, Ending(state=RunState.DONE), now=NOW)
-        assert "was lost" in book.runs.one(run.number).note
+        assert "was lost" in book.runs.numbered(run.number).note
 
     def test_a_run_that_lives_is_not_taken_back(self, book, run):
         owner = this_process()
@@ -208,7 +208,7 @@ class ScheduleContract:
             (live,) = book.runs.open()
             assert book.runs.take_back(live, now=NOW) is None
             book.runs.note_cost(run.number, owner, 0.5)
-        assert book.runs.one(run.number).cost_usd == 0.5
+        assert book.runs.numbered(run.number).cost_usd == 0.5
 
     def test_a_run_that_was_ended_politely_is_due_again_and_has_lost_no_attempt(self, book, run):
         owner = this_process()
@@ -235,7 +235,7 @@ class ScheduleContract:
         assert book.runs.open() == []  # no daemon begins it
         book.runs.note_stop(run.sweep_id, now=NOW + 1)
         book.runs.note_stop(run.sweep_id, now=NOW + 2)
-        assert book.runs.one(run.number).stop_at == NOW + 1
+        assert book.runs.numbered(run.number).stop_at == NOW + 1
         book.runs.forget([run.number])
         assert book.runs.sweeps() == []
 

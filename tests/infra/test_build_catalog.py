@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.catalog.cpus import plain_cpu_name
-from advisor.catalog.files import DATA_FOLDER, MANIFEST
+from advisor.catalog.files import DATA_FOLDER, MANIFEST, BundleFiles
+from advisor.catalog.prices import array_path
 from infra.build_catalog import main
 from infra.catalog_build import bundle as bundles
 from infra.catalog_build.tables import number, table
@@ -119,3 +120,20 @@ def test_second_threads_add_the_same_to_every_core_that_has_them(built):
     cascade_lake = models["Intel Xeon Platinum 8259CL"]
     assert float(cascade_lake["mixed_marks_yield"]) == pytest.approx(0.33, abs=0.02)
     assert float(cascade_lake["integer_division_yield"]) == pytest.approx(0.318, abs=0.005)
+
+
+def test_the_arrays_of_prices_say_what_their_tables_say(built, tmp_path):
+    """The catalogue reads the array; a person reads the table."""
+    bundles.write(built, tmp_path)
+    files = BundleFiles(tmp_path)
+    tables = [path for path in built.files if array_path(path) in built.files and ".csv" in path]
+    assert len(tables) == 5
+    for path in tables:
+        rows, table = files.array(array_path(path)), files.table(path)
+        for row, (name, basis, *cells) in zip(rows, table, strict=True):
+            assert [row["instance_type"].decode(), row["basis"].decode()] == [name, basis]
+            texts = [cell.partition("~")[::2] for cell in cells]
+            assert [float(usd or "nan") for usd, _ in texts] == pytest.approx(
+                row["price"].tolist(), rel=0, abs=0, nan_ok=True
+            )
+            assert [int(band or -1) for _, band in texts] == row["band"].tolist()

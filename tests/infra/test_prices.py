@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.catalog_build import bases, other_clouds, prices, regional, wide
+from infra.catalog_build import other_clouds, prices, regional, wide
 from infra.catalog_build.extract import extracts
 from infra.catalog_build.regional import RegionalRatios
 from infra.catalog_build.wide import Basis, PriceRow, price_cell, price_table
@@ -57,8 +57,8 @@ def test_zero_is_how_sources_say_missing():
 
 def test_two_prices_for_one_offer_are_refused_whatever_line_they_stand_in():
     """A list price and an estimate for the same type, market and region."""
-    one = PriceRow("a.big", bases.AWS_LIST, {"r": "1"})
-    other = PriceRow("a.big", bases.AWS_REGIONAL, {"r": "2"})
+    one = PriceRow("a.big", wide.AWS_LIST, {"r": "1"})
+    other = PriceRow("a.big", wide.AWS_REGIONAL, {"r": "2"})
     with pytest.raises(ValueError, match="two prices"):
         price_table("x.csv", [one, other])
 
@@ -108,7 +108,7 @@ def test_estimates_are_marked_and_made_for_offered_regions_only(monkeypatch):
     rows = regional.on_demand_estimates({"a.small": "10", "a.large": "20"}, offered)
     assert [dict(one.cells) for one in rows] == [{"far": "12"}, {}]
     assert {one.basis.kind for one in rows} == {"estimated"}
-    (spot,) = regional.spot_estimates({"a.small": {"us-east-1": "10", "far": "12"}}, bases.AWS_SPOT)
+    (spot,) = regional.spot_estimates({"a.small": {"us-east-1": "10", "far": "12"}}, wide.AWS_SPOT)
     assert dict(spot.cells) == {"us-east-1": "3~2"}  # a saving of 100 % would be a price of 0
     assert spot.basis.kind == "estimated"
 

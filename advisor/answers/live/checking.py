@@ -10,7 +10,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from advisor.answers.live.offerings import Offerings, ask_offerings
 from advisor.answers.live.prices import LIVE_MARKETS, Question, ask_prices
@@ -20,11 +20,14 @@ from advisor.catalog.refreshed import Refreshed
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation, Request
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
-from advisor.engine import PerformanceModel, Preparations, recommend
+from advisor.engine import Preparations, recommend
 from advisor.errors import LiveError
 from advisor.records import replace
-from infra.live.bounded import Deadline
-from infra.live.quotas import vcpu_quota
+from infra.live.facts import vcpu_quota
+from infra.live.session import Deadline
+
+if TYPE_CHECKING:
+    from advisor.engine.model import PerformanceModel
 
 # A person waits: so long in all, and so long for one service.
 TOTAL_SECONDS = 30.0

@@ -8,8 +8,7 @@ from advisor.catalog import Catalog
 from advisor.catalog.support import CLOUD
 from advisor.errors import LiveError
 from advisor.records import dataclass
-from infra.live.facts import Facts, facts
-from infra.live.offered import offered
+from infra.live.facts import Facts, facts, offered
 
 # So many types, and more than half of those asked for, do not vanish at once: an answer was lost.
 FEWEST_DOUBTED = 4

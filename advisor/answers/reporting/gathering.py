@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
 from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
 from advisor.answers.reporting.evidence import Measured
@@ -58,7 +56,7 @@ def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int,
     preparations, measured = None, Measured()
     for place, workload in group:
         with _with_place(workload):
-            question = replace(workload.question, explain=True, explain_rejected=True)
+            question = workload.question.replace(explain=True, explain_rejected=True)
             result = recommended(context, question, preparations, today=as_of)
             preparations = result.preparations
             answered = Answered(

@@ -13,13 +13,13 @@ from typing import Any, NoReturn
 from advisor.answers.context import Context
 from advisor.answers.reporting.reproducing import Input
 from advisor.domain import Recommendation, Request
-from advisor.domain.request_document import request_from
 from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.messages import Message
-from advisor.questions.datasets import DATASETS, dataset_for
+from advisor.questions.values import DATASETS, dataset_for
 from advisor.render.blocks import candidate_block
 from advisor.render.document import SCHEMA as RECOMMENDATION
+from advisor.render.document import request_from
 from advisor.render.schema_check import first_fault
 from advisor.render.sizing.facts import SCHEMA as REPORT
 

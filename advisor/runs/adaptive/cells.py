@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import load_catalog, resources_of
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (
     CacheState,
     LimitedBy,
@@ -27,7 +27,7 @@ from advisor.errors import NoOfferError, UsageError
 from advisor.runs.fitting import reference_cpu
 from models.performance import load_model, paced_gpu
 from models.performance.fit_pipeline import Trials, modelled_on_cpu
-from models.performance.memory.host import host_memory_mib
+from models.performance.memory.steps import host_memory_mib
 from models.performance.networks import Floats, bundled_networks
 from models.performance.pipeline import PipelineRequest, pipeline_columns
 from models.performance.surface import Question, Surface
@@ -71,11 +71,11 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     """The surface over rows; the CPU is the one of the earliest measurement, which later ones (of
     other nodes) do not change, else this machine's."""
     networks = bundled_networks()
-    unknown = {row.request.workload.network for row in rows} - set(networks.names)
-    if unknown:
+    missing = {row.request.workload.network for row in rows} - set(networks.names)
+    if missing:
         raise UsageError(
             "adaptive planning knows no operations of {unknown}",
-            unknown=", ".join(sorted(unknown)),
+            unknown=", ".join(sorted(missing)),
             hint="leave --adaptive out for it",
         )
     nan = np.full(len(rows), np.nan)
@@ -106,25 +106,25 @@ def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Mea
     GPU's rates are what they are.
     """
     sheets, model = load_catalog().gpus, load_model()
-    found = (observed(row, "", lambda name: sheet_of(name, sheets)) for row in measured)
-    steps = [one for one in found if isinstance(one, Observation)]
+    observations = (observed(row, "", lambda name: sheet_of(name, sheets)) for row in measured)
+    steps = [each for each in observations if isinstance(each, Observation)]
     if not steps:
         return surface
-    known, card = model.step_times.condition(steps, model.table), paced_gpu(gpu)
+    conditioned, card = model.step_times.condition(steps, model.table), paced_gpu(gpu)
     faster: dict[Workload, float] = {}
     rates = surface.trials.accelerator.copy()
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         workload = row.request.workload
-        if not np.isfinite(rates[place]):
+        if not np.isfinite(rates[index]):
             continue
         if workload not in faster:
             facts = model.table.of(workload)
             before, after = (
-                one.estimates([(workload, card)], facts).mean[0]
-                for one in (model.step_times, known)
+                each.estimates([(workload, card)], facts).mean[0]
+                for each in (model.step_times, conditioned)
             )
             faster[workload] = float(np.exp(before - after))
-        rates[place] *= faster[workload]
+        rates[index] *= faster[workload]
     return replace(surface, trials=replace(surface.trials, accelerator=rates))
 
 

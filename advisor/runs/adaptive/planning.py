@@ -99,8 +99,8 @@ class AdaptiveSweep:
         return tuple(anchor_trials(slopes, range(len(self.trials))))
 
     def _surface(self, measured: Mapping[str, Measurement]) -> Surface:
-        known = (measured[t.trial_id] for t in self.trials if t.trial_id in measured)
-        good = (row for row in known if row.status is Status.OK)
+        stored = (measured[t.trial_id] for t in self.trials if t.trial_id in measured)
+        good = (row for row in stored if row.status is Status.OK)
         specs = self.specs.rows if self.specs else ()
         return surface_of([*self.rows, *specs], good)
 
@@ -145,8 +145,8 @@ class AdaptiveSweep:
         """Rate of a cell after the runs in `done`, and the variance of its logarithm; 0 where the
         trial gave none."""
         runs = done.count(row)
-        found = measured[self.trials[row].trial_id]
-        cut = replace(found, repeats=found.repeats[: runs - 1])
+        stored = measured[self.trials[row].trial_id]
+        cut = replace(stored, repeats=stored.repeats[: runs - 1])
         rate = cut.throughput_samples_per_second if cut.status is Status.OK else None
         return (rate, _noise(cut) / (1 + len(cut.repeats))) if rate else (0.0, 0.0)
 
@@ -166,11 +166,11 @@ class AdaptiveSweep:
         return tuple(rows[:left])
 
     def _seconds(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> list[float]:
-        found = []
+        times = []
         for row in dict.fromkeys(done):
             runs = done.count(row)
-            found += [seconds_of(measured[self.trials[row].trial_id]) / runs] * runs
-        return found
+            times += [seconds_of(measured[self.trials[row].trial_id]) / runs] * runs
+        return times
 
     def _waiting(
         self, done: Sequence[int], rows: Sequence[int], measured: Mapping[str, Measurement]
@@ -179,8 +179,8 @@ class AdaptiveSweep:
         items = []
         for row in rows:
             trial, run = self.trials[row], done.count(row) + 1
-            found = measured.get(trial.trial_id)
-            if found is None or (found.status is Status.OK and _tries(found) < run):
+            stored = measured.get(trial.trial_id)
+            if stored is None or (stored.status is Status.OK and _tries(stored) < run):
                 items.append(Item(trial, run))
         return tuple(items)
 
@@ -244,7 +244,7 @@ def adaptive_sweep(
 def _tries(measurement: Measurement) -> int:
     """Runs that were made, those in vain too: nothing is tried in vain for ever. What neighbours
     spoiled is a run only where all its attempts were."""
-    spoiled = sum(one.get("status") == Status.CONTAMINATED for one in measurement.attempts)
+    spoiled = sum(attempt.get("status") == Status.CONTAMINATED for attempt in measurement.attempts)
     in_vain: int = len(measurement.attempts) - spoiled + spoiled // (1 + REPEATS_WHEN_SPOILED)
     return 1 + len(measurement.repeats) + in_vain
 

@@ -38,23 +38,23 @@ def run_adaptive(
     """
     from sweeps.driver.runner import current_rows
 
-    known = current_rows(sweep.trials, store, since=since)
-    standing = sweep.standing(known)
-    if not standing.next:
-        return standing
-    earlier, begun = standing.spent_seconds, clock()
+    rows = current_rows(sweep.trials, store, since=since)
+    status = sweep.standing(rows)
+    if not status.next:
+        return status
+    earlier, begun = status.spent_seconds, clock()
     machine = {} if ray_address else probed_machine()
     with measuring_here(sweep.trials, executor, ray_address) as chosen:
-        while standing.next:
-            on_batch(standing)
+        while status.next:
+            on_batch(status)
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
-                return replace(standing, next=(), stopped=_used_up(sweep))
-            _measure(standing.next, known, store, chosen, machine, on_progress, since)
-            known = current_rows(sweep.trials, store, since=since)
-            before, standing = standing, sweep.standing(known)
-            if standing.next == before.next:
-                return replace(standing, next=(), stopped="its trials left nothing in the store")
-    return standing
+                return replace(status, next=(), stopped=_used_up(sweep))
+            _measure(status.next, rows, store, chosen, machine, on_progress, since)
+            rows = current_rows(sweep.trials, store, since=since)
+            before, status = status, sweep.standing(rows)
+            if status.next == before.next:
+                return replace(status, next=(), stopped="its trials left nothing in the store")
+    return status
 
 
 def _used_up(sweep: AdaptiveSweep) -> str:
@@ -63,7 +63,7 @@ def _used_up(sweep: AdaptiveSweep) -> str:
 
 def _measure(
     items: Sequence[Item],
-    known: Mapping[str, Measurement],
+    rows: Mapping[str, Measurement],
     store: MeasurementStore,
     executor: Executor,
     machine: Mapping[str, Any],
@@ -73,7 +73,7 @@ def _measure(
     """One more good run of each trial, under leases; runs that were spoiled do not count."""
     from sweeps.driver.runner import run_sweep
 
-    runs = {item.trial.trial_id: 1 + _good_runs(known.get(item.trial.trial_id)) for item in items}
+    runs = {item.trial.trial_id: 1 + _good_runs(rows.get(item.trial.trial_id)) for item in items}
     run_sweep(
         [item.trial for item in items], executor, store, on_progress=on_progress, machine=machine,
         runs_of=lambda trial: runs[trial.trial_id], since=since,

@@ -53,9 +53,8 @@ class Guest:
 def this_instance(folder: Path) -> Guest:
     """The instance on which this runs."""
     from infra.aws.asking import Aws
-    from infra.aws.guest.local_disk import mount_local_disk
     from infra.aws.guest.metadata import Metadata
-    from infra.aws.guest.volumes import mount_volumes, volume_ids
+    from infra.aws.guest.volumes import mount_local_disk, mount_volumes, volume_ids
 
     aws, metadata = Aws(), Metadata()
 
@@ -199,11 +198,11 @@ class Sending:
 def _signature(database: str) -> object:
     """What changes with every row of a SQLite file (its log grows, or is folded into it)."""
     main = Path(database.removeprefix("sqlite:///"))
-    found = []
+    states = []
     for path in (main, main.with_name(f"{main.name}-wal")):
         try:
             state = path.stat()
         except OSError:
             continue
-        found.append((state.st_mtime_ns, state.st_size))
-    return tuple(found)
+        states.append((state.st_mtime_ns, state.st_size))
+    return tuple(states)

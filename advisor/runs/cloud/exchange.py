@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from advisor.domain import Measurement
-    from infra.aws.clock import Clock
+    from infra.aws.asking import Clock
     from infra.aws.guest.result_bucket import ResultBucket
     from sweeps.store import MeasurementStore
 
@@ -112,10 +112,10 @@ def guest_states(result_bucket: ResultBucket) -> list[GuestState]:
 
 def _state(content: bytes) -> GuestState | None:
     try:
-        told = json.loads(content)
+        state = json.loads(content)
         return GuestState(
-            instance_id=str(told["instance_id"]), phase=Phase(told["phase"]), at=str(told["at"]),
-            end=End(told["end"]), exit_code=told["exit_code"], said=str(told["said"]),
+            instance_id=str(state["instance_id"]), phase=Phase(state["phase"]), at=str(state["at"]),
+            end=End(state["end"]), exit_code=state["exit_code"], said=str(state["said"]),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError):
         return None

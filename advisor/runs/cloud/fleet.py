@@ -24,7 +24,7 @@ from advisor.runs.cloud.plan import (
     type_named,
 )
 from advisor.runs.cloud.sweep import CloudRun, Say, run_cloud
-from infra.aws.clock import LeavingClock
+from infra.aws.asking import LeavingClock
 from infra.aws.ending import NotEndedError
 from infra.aws.findings import refuse_missing
 from infra.aws.launch_options import Machine
@@ -62,26 +62,26 @@ def shared_out(
         )
     catalog = load_catalog()
     types = [type_named(catalog, name) for name in instances]
-    hourly = [known_usd(catalog, one, options.region) for one in types]
-    known = [one for one in hourly if one is not None]
-    parts = known if len(known) == len(instances) else [1.0] * len(instances)
+    hourly = [known_usd(catalog, instance, options.region) for instance in types]
+    prices = [instance for instance in hourly if instance is not None]
+    parts = prices if len(prices) == len(instances) else [1.0] * len(instances)
     alone = len(instances) == 1
     return tuple(
         replace(
             options,
             instance=name,
             budget_usd=options.budget_usd * part / sum(parts),
-            arguments=(*options.arguments, *_gpu_words(one, catalog, names_gpu)),
+            arguments=(*options.arguments, *_gpu_words(instance, catalog, names_gpu)),
             sweep_id=options.sweep_id if alone else _own_id(options.sweep_id, name),
         )
-        for name, one, part in zip(instances, types, parts, strict=True)
+        for name, instance, part in zip(instances, types, parts, strict=True)
     )
 
 
 def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ...]:
     """Look at everything that each launch needs; nothing is made. `UsageError` names the type
     that cannot be asked for like this."""
-    return tuple(_planned(one, aws) for one in options)
+    return tuple(_planned(option, aws) for option in options)
 
 
 def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[InstanceRun]:

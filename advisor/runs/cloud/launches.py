@@ -10,11 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec.structs import replace
-
 from advisor.domain import Market
 from advisor.errors import CloudError
-from advisor.questions.reading import fields_of
 from advisor.runs.cloud.fleet import shared_out
 from advisor.runs.cloud.plan import CloudOptions, refuse_unknown
 from advisor.runs.processes import outcome_of
@@ -41,7 +38,7 @@ def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptio
     before `since` is measured anew. `UsageError` for what a guest would refuse, and for what is
     known to be wrong without asking AWS."""
     gpu = () if sweep.preset else ("cuda",)
-    plan_anywhere(replace(sweep, accelerator=sweep.accelerator or gpu))
+    plan_anywhere(sweep.replace(accelerator=sweep.accelerator or gpu))
     regions = sweep.region or ("us-east-1",)
     whole = CloudOptions(
         instance=sweep.instance[0],
@@ -106,10 +103,10 @@ def _arguments(sweep: SweepRun, since: datetime | None) -> tuple[str, ...]:
     """As words of the guest's command. The time is part of the sweep's id, too: a later occurrence
     is another sweep."""
     words: list[str] = []
-    fields = fields_of(SweepRun)
+    fields = SweepRun.fields
     for name in _SENT:
         if value := getattr(sweep, name):
-            words += [fields[name].option, fields[name].about.kind.text_of(value)]
+            words += [fields[name].option, fields[name].kind.text_of(value)]
     words += ["--retry-failed"] if sweep.retry_failed else []
     words += ["--fresh-since", since.astimezone(UTC).isoformat()] if since else []
     return tuple(words)

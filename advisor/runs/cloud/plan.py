@@ -76,7 +76,7 @@ class CloudPlan:
     @property
     def most_usd_per_hour(self) -> float | None:
         """What an hour of the dearest offer costs with its volumes; None without an offer."""
-        hourly = [usd_per_hour(one, self.sweep) for one in self.preflight.options]
+        hourly = [usd_per_hour(option, self.sweep) for option in self.preflight.options]
         return max(hourly, default=None)
 
     @property
@@ -112,18 +112,22 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         subnet=options.subnet, image=options.image,
     )  # fmt: skip
     regions = regions_of(catalog, options)
-    found = look(aws, regions, wish, sweep)
-    roots = (one.image.root_gib for one in found.regions)
+    preflight = look(aws, regions, wish, sweep)
+    roots = (region.image.root_gib for region in preflight.regions)
     sweep = replace(sweep, root_gib=max((sweep.root_gib, *roots)))  # what is launched, and paid
-    findings = list(found.findings)
+    findings = list(preflight.findings)
     home = ""
-    if found.caller:
-        findings += allowed(aws, found, sweep, options.instance)
+    if preflight.caller:
+        findings += allowed(aws, preflight, sweep, options.instance)
         home, about = bucket(aws, options.region, options.bucket)
         findings.append(about)
-    _refuse_small_budget(found, sweep)
+    _refuse_small_budget(preflight, sweep)
     return CloudPlan(
-        options=options, sweep=sweep, preflight=found, findings=tuple(findings), bucket_region=home
+        options=options,
+        sweep=sweep,
+        preflight=preflight,
+        findings=tuple(findings),
+        bucket_region=home,
     )
 
 
@@ -156,19 +160,19 @@ def sweep_id(options: CloudOptions) -> str:
 def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType, ...]:
     """The type that is asked for, then others of its family with its GPUs that are as large as
     the sweep needs, cheapest first: they measure the same."""
-    asked = type_named(catalog, options.instance)
-    _refuse_too_small_type(asked, options)
+    wanted = type_named(catalog, options.instance)
+    _refuse_too_small_type(wanted, options)
     if options.only_this_type:
-        return (asked,)
-    own = known_usd(catalog, asked, options.region) or math.inf
+        return (wanted,)
+    own = known_usd(catalog, wanted, options.region) or math.inf
     others = [
-        (usd, one.name, one)
-        for one in catalog.instances(_ON_AWS)
-        if _serves_as(one, asked, options)
-        and (usd := known_usd(catalog, one, options.region)) is not None
+        (usd, other.name, other)
+        for other in catalog.instances(_ON_AWS)
+        if _serves_as(other, wanted, options)
+        and (usd := known_usd(catalog, other, options.region)) is not None
         and usd <= _MOST_TIMES_AS_DEAR * own
     ]
-    return (asked, *(one for *_, one in sorted(others)[: _MOST_TYPES - 1]))
+    return (wanted, *(other for *_, other in sorted(others)[: _MOST_TYPES - 1]))
 
 
 def type_named(catalog: Catalog, name: str) -> InstanceType:
@@ -176,63 +180,63 @@ def type_named(catalog: Catalog, name: str) -> InstanceType:
     return catalog.instance(catalog.name_of(name, _ON_AWS), _ON_AWS)
 
 
-def known_usd(catalog: Catalog, one: InstanceType, region: str) -> float | None:
+def known_usd(catalog: Catalog, instance: InstanceType, region: str) -> float | None:
     """What an hour of a type costs on demand by the catalogue; None where it has no price."""
-    price = catalog.price(one.name, region, Market.ON_DEMAND, _ON_AWS)
+    price = catalog.price(instance.name, region, Market.ON_DEMAND, _ON_AWS)
     return price.usd_per_hour if price else None
 
 
-def _serves_as(one: InstanceType, asked: InstanceType, options: CloudOptions) -> bool:
+def _serves_as(other: InstanceType, wanted: InstanceType, options: CloudOptions) -> bool:
     return (
-        _make(one) == _make(asked)
-        and one != asked
-        and one.current
-        and _is_large_enough(one, options)
+        _make(other) == _make(wanted)
+        and other != wanted
+        and other.current
+        and _is_large_enough(other, options)
     )
 
 
-def _is_large_enough(one: InstanceType, options: CloudOptions) -> bool:
+def _is_large_enough(instance: InstanceType, options: CloudOptions) -> bool:
     """Limits are smaller than the host: Ray and the system need a little of both."""
-    return one.vcpus >= options.needs_vcpus and one.memory_mib > options.needs_mib
+    return instance.vcpus >= options.needs_vcpus and instance.memory_mib > options.needs_mib
 
 
-def _refuse_too_small_type(asked: InstanceType, options: CloudOptions) -> None:
-    if not _is_large_enough(asked, options):
+def _refuse_too_small_type(wanted: InstanceType, options: CloudOptions) -> None:
+    if not _is_large_enough(wanted, options):
         raise UsageError(
             (
                 "{name} has {vcpus} vCPUs and {value:g} GiB, and the largest trial asks for "
                 "{needs_vcpus:g} and {value_2:g} GiB"
             ),
-            name=asked.name,
-            vcpus=asked.vcpus,
-            value=asked.memory_mib / 1024,
+            name=wanted.name,
+            vcpus=wanted.vcpus,
+            value=wanted.memory_mib / 1024,
             needs_vcpus=options.needs_vcpus,
             value_2=options.needs_mib / 1024,
             hint="take a larger --instance, or smaller --vcpus and --memory",
         )
 
 
-def _make(one: InstanceType) -> tuple[object, ...]:
+def _make(instance: InstanceType) -> tuple[object, ...]:
     """What measurements depend on beside the size."""
-    family = one.name.partition(".")[0]
-    return family, one.cpu.model, one.gpu_name, one.gpu_count, one.gpu_fraction
+    family = instance.name.partition(".")[0]
+    return family, instance.cpu.model, instance.gpu_name, instance.gpu_count, instance.gpu_fraction
 
 
 def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
     """A volume for each disk type that is one of AWS's; rates of a user's own need none."""
-    found: dict[str, Volume] = {}
+    by_type: dict[str, Volume] = {}
     for text in texts:
         if "=" in text or text.strip().lower() in ("unlimited", "local"):
             continue
         disk_type, size = catalog.disks.parse(text)
-        if disk_type in found:
+        if disk_type in by_type:
             raise UsageError(
                 "{disk_type} is asked for twice",
                 disk_type=disk_type,
                 hint="one volume of a type is mounted",
             )
-        found[disk_type] = _volume(catalog, disk_type, size or _DEFAULT_DISK_GIB)
-    return tuple(found.values())
+        by_type[disk_type] = _volume(catalog, disk_type, size or _DEFAULT_DISK_GIB)
+    return tuple(by_type.values())
 
 
 def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
@@ -246,19 +250,19 @@ def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
 def bounded_price(aws: Aws) -> PriceOf:
     """What an hour costs on demand: as AWS tells it today, else the list price that is known; an
     estimate bounds nothing."""
-    from infra.live.bounded import Deadline
     from infra.live.on_demand import on_demand
     from infra.live.quotes import Quote
+    from infra.live.session import Deadline
 
     catalog = load_catalog()
-    told: dict[tuple[str, str], float | None] = {}
+    prices: dict[tuple[str, str], float | None] = {}
     deadline = Deadline(30.0, 12.0)
     silent: list[bool] = []
 
     def price_of(name: str, region: str) -> float | None:
-        if (name, region) not in told:
-            told[name, region] = _listed(name, region)
-        return told[name, region]
+        if (name, region) not in prices:
+            prices[name, region] = _listed(name, region)
+        return prices[name, region]
 
     def _listed(name: str, region: str) -> float | None:
         if not silent:
@@ -277,10 +281,10 @@ def bounded_price(aws: Aws) -> PriceOf:
     return price_of
 
 
-def _refuse_small_budget(found: Preflight, sweep: Sweep) -> None:
-    if not found.options:
+def _refuse_small_budget(preflight: Preflight, sweep: Sweep) -> None:
+    if not preflight.options:
         return
-    cheapest = min(found.options, key=lambda one: usd_per_hour(one, sweep))
+    cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
     refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest))
 
 
@@ -299,9 +303,9 @@ def accelerator_of(instance: InstanceType, catalog: Catalog) -> str:
     chip, memory = _parts(instance.gpu_name)
     sizes = {
         size
-        for one in catalog.instances(instance.cloud)
-        if one.gpu_name
-        for other, size in [_parts(one.gpu_name)]
+        for instance_type in catalog.instances(instance.cloud)
+        if instance_type.gpu_name
+        for other, size in [_parts(instance_type.gpu_name)]
         if other == chip
     }
     return f"{CUDA}:{chip}-{memory}" if len(sizes) > 1 else f"{CUDA}:{chip}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from advisor.runs.cloud.fleet import InstanceRun
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
-    from infra.aws.finding import Managed
+    from infra.aws.launch_options import LaunchOption
+    from infra.aws.managed import Managed
     from infra.aws.reap import Reaped
 
 
@@ -25,36 +27,27 @@ FLEET_SCHEMA = "advisor.cloud-fleet/1"
 
 def plan_document(plan: CloudPlan) -> dict[str, Any]:
     """As report/schemas/cloud-plan.schema.json describes it."""
-    stopping = [one for one in plan.findings if one.stops and not one.ok]
+    missing = [check for check in plan.findings if check.stops and not check.ok]
     return {
         "schema": PLAN_SCHEMA,
         "sweep_id": plan.sweep.id,
         "owner": plan.sweep.owner,
-        "can_launch": bool(plan.preflight.options) and not stopping,
+        "can_launch": bool(plan.preflight.options) and not missing,
         "budget_usd": plan.sweep.budget_usd,
         "most_usd": round(plan.most_usd, 4),
         "hours": plan.sweep.hours,
-        "volumes": [
-            {
-                "type": one.type,
-                "size_gib": one.size_gib,
-                "iops": one.iops,
-                "mib_per_second": one.mib_per_second,
-            }
-            for one in plan.sweep.volumes
-        ],
+        "volumes": [asdict(volume) for volume in plan.sweep.volumes],
         "command": ["advisor", *plan.options.command.split(), *plan.options.arguments],
-        "offers": [_offer(plan, number) for number in range(len(plan.preflight.options))],
+        "offers": [_offer(plan, option) for option in plan.preflight.options],
         "checks": [
-            {"check": one.check, "ok": one.ok, "stops": one.stops and not one.ok,
-             "told": one.told, "mend": one.mend}
-            for one in plan.findings
+            {"check": check.check, "ok": check.ok, "stops": check.stops and not check.ok,
+             "told": check.text, "mend": check.mend}
+            for check in plan.findings
         ],
     }  # fmt: skip
 
 
-def _offer(plan: CloudPlan, number: int) -> dict[str, Any]:
-    option = plan.preflight.options[number]
+def _offer(plan: CloudPlan, option: LaunchOption) -> dict[str, Any]:
     hourly = usd_per_hour(option, plan.sweep)
     paid = lasts(plan.sweep.budget_usd, hourly, plan.sweep.hours)
     return {
@@ -71,6 +64,7 @@ def _offer(plan: CloudPlan, number: int) -> dict[str, Any]:
 def run_document(run: CloudRun) -> dict[str, Any]:
     """As report/schemas/cloud-run.schema.json describes it."""
     provisioned = run.provisioned
+    removed = provisioned.ended.removed if provisioned else ()
     return {
         "schema": RUN_SCHEMA,
         "sweep_id": run.sweep_id,
@@ -78,43 +72,39 @@ def run_document(run: CloudRun) -> dict[str, Any]:
         "measured_now": run.collected,
         "spent_usd": round(provisioned.spent_usd, 4) if provisioned else 0.0,
         "instances": provisioned.instances if provisioned else 0,
-        "removed": [
-            {"kind": one.kind, "id": one.id, "region": one.region}
-            for one in (provisioned.ended.removed if provisioned else ())
-        ],
-        "said": run.said,
+        "removed": [{"kind": gone.kind, "id": gone.id, "region": gone.region} for gone in removed],
+        "said": run.last_line,
     }
 
 
 def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
     """As report/schemas/cloud-fleet-plan.schema.json describes it."""
-    documents = [plan_document(one) for one in plans]
+    documents = [plan_document(plan) for plan in plans]
     return {
         "schema": FLEET_PLAN_SCHEMA,
-        "can_launch": all(one["can_launch"] for one in documents),
-        "most_usd": round(sum(one["most_usd"] for one in documents), 4),
+        "can_launch": all(document["can_launch"] for document in documents),
+        "most_usd": round(sum(document["most_usd"] for document in documents), 4),
         "plans": documents,
     }
 
 
-def fleet_document(berths: Sequence[InstanceRun]) -> dict[str, Any]:
+def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
     """As report/schemas/cloud-fleet.schema.json describes it. What an instance had cost whose
     sweep failed is not known here: its whole share of the budget is counted."""
-    runs = [run_document(one.run) if one.run else None for one in berths]
-    lost = sum(one.plan.most_usd for one in berths if one.had_instance)
-    spent = lost + sum(run["spent_usd"] for run in runs if run)
+    runs = [run_document(each.run) if each.run else None for each in instances]
+    lost = sum(each.plan.most_usd for each in instances if each.had_instance)
     counts = [run["measured_now"] for run in runs if run]
     return {
         "schema": FLEET_SCHEMA,
         "measured_now": None if None in counts else sum(counts),
-        "spent_usd": round(spent, 4),
+        "spent_usd": round(lost + sum(run["spent_usd"] for run in runs if run), 4),
         "sweeps": [
             {
-                "instance_type": one.plan.options.instance,
-                "error": str(one.error) if one.error else "",
+                "instance_type": each.plan.options.instance,
+                "error": str(each.error or ""),
                 "run": run,
             }
-            for one, run in zip(berths, runs, strict=True)
+            for each, run in zip(instances, runs, strict=True)
         ],
     }
 
@@ -151,13 +141,13 @@ def _refuse_unknown(region: str) -> None:
     import boto3
 
     session = boto3.session.Session()
-    known = [
+    regions = [
         name
         for partition in session.get_available_partitions()
         for name in session.get_available_regions("ec2", partition)
     ]
-    if region not in known:
-        raise unknown_name("region", region, known)
+    if region not in regions:
+        raise unknown_name("region", region, regions, field="region")
 
 
 def reaped_document(reaped: Reaped, schema: str) -> dict[str, Any]:
@@ -167,25 +157,14 @@ def reaped_document(reaped: Reaped, schema: str) -> dict[str, Any]:
         "as_of": reaped.now.isoformat(timespec="seconds"),
         "dry_run": reaped.dry_run,
         "regions": list(reaped.regions),
-        "expired": [_row(one) for one in reaped.expired],
-        "kept": [_row(one) for one in reaped.kept],
-        "removed": [_row(one) for one in reaped.removed],
-        "remaining": [{**_row(one.found), "reason": one.reason} for one in reaped.remaining],
-        "not_told": [
-            {"region": one.region, "kind": one.kind, "reason": one.reason}
-            for one in reaped.not_listed
-        ],
+        "expired": [*map(_thing, reaped.expired)],
+        "kept": [*map(_thing, reaped.kept)],
+        "removed": [*map(_thing, reaped.removed)],
+        "remaining": [{**_thing(left.thing), "reason": left.reason} for left in reaped.remaining],
+        "not_told": [asdict(missing) for missing in reaped.not_listed],
     }
 
 
-def _row(one: Managed) -> dict[str, Any]:
-    return {
-        "kind": one.kind,
-        "id": one.id,
-        "region": one.region,
-        "sweep_id": one.sweep_id,
-        "owner": one.owner,
-        "expires_at": one.expires_at.isoformat(timespec="seconds") if one.expires_at else None,
-        "state": one.state,
-        "detail": one.detail,
-    }
+def _thing(thing: Managed) -> dict[str, Any]:
+    expires = thing.expires_at.isoformat(timespec="seconds") if thing.expires_at else None
+    return {**asdict(thing), "expires_at": expires}

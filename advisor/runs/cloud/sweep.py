@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from infra.aws.asking import Aws
     from infra.aws.guest.job import Job
     from infra.aws.guest.result_bucket import ResultBucket
-    from infra.aws.launch_options import LaunchOption, Machine
+    from infra.aws.launch_options import LaunchOption, Machine, UserData
     from infra.aws.provisioning.provisioned import Provisioned
-    from infra.aws.provisioning.slots import UserData
 
 
 class SharedRows:
@@ -53,12 +52,14 @@ class SharedRows:
             stored = store.read()
         for row in stored.measurements:
             host = str(row.environment.get("host", "")).partition(".")[0]
-            if any(_measured_by(one, host, row.started_at) for one in self._machines.values()):
+            if any(
+                _measured_by(machine, host, row.started_at) for machine in self._machines.values()
+            ):
                 yield row
 
     def _is_new(self, row: Measurement) -> bool:
-        known = self._before.get(row.trial.trial_id)
-        return known is None or (known.status, known.started_at) != (row.status, row.started_at)
+        before = self._before.get(row.trial.trial_id)
+        return before is None or (before.status, before.started_at) != (row.status, row.started_at)
 
 
 def _measured_by(machine: Machine, host: str, started_at: str) -> bool:
@@ -84,13 +85,14 @@ Say = Callable[[str], None]
 class CloudRun:
     """How it went. `provisioned` is None where everything was measured before.
     `collected` counts what came back now, None where that went into a database that cannot be
-    seen from here; `said` is the guest's last word."""
+    seen from here; `last_line` is the last that the
+    guest's command printed."""
 
     sweep_id: str
     why: Why
     collected: int | None
     provisioned: Provisioned | None = None
-    said: str = ""
+    last_line: str = ""
 
 
 class BucketWork:
@@ -104,7 +106,7 @@ class BucketWork:
         self._say = say
         self._phases: dict[str, Phase] = {}
         self.collected = 0
-        self.said = ""
+        self.last_line = ""
 
     def told(self, machine: Machine) -> Why | None:
         """See `infra.aws.watching.Work`; a bucket that does not answer has told nothing."""
@@ -114,8 +116,8 @@ class BucketWork:
         except AdvisorError as error:
             self._say(f"the bucket is not read now ({error})")
             return None
-        own = next((one for one in states if one.instance_id == machine.id), None)
-        return self._why(own) if own else None
+        state = next((one for one in states if one.instance_id == machine.id), None)
+        return self._why(state) if state else None
 
     def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
         """See `infra.aws.watching.Work`."""
@@ -135,14 +137,14 @@ class BucketWork:
 
     def is_done(self) -> bool:
         """Whether some guest has brought the sweep to its end already."""
-        return any(one.end is End.DONE for one in guest_states(self._mailbox))
+        return any(state.end is End.DONE for state in guest_states(self._mailbox))
 
-    def _why(self, own: GuestState) -> Why | None:
-        if self._phases.get(own.instance_id) is not own.phase:
-            self._phases[own.instance_id] = own.phase
-            self._say(f"{own.instance_id}: {own.phase} {own.end} {own.said}".rstrip())
-        self.said = own.said
-        return _WHY.get(own.end)
+    def _why(self, state: GuestState) -> Why | None:
+        if self._phases.get(state.instance_id) is not state.phase:
+            self._phases[state.instance_id] = state.phase
+            self._say(f"{state.instance_id}: {state.phase} {state.end} {state.said}".rstrip())
+        self.last_line = state.said
+        return _WHY.get(state.end)
 
 
 def run_cloud(
@@ -154,9 +156,9 @@ def run_cloud(
     `CloudError` names what is missing before anything is launched, or what may be left after.
     """
     from infra.aws.guest.result_bucket import ResultBucket
+    from infra.aws.launch_options import Slot
     from infra.aws.provisioning.fallbacks import Fallbacks
     from infra.aws.provisioning.provisioned import provision
-    from infra.aws.provisioning.slots import Slot
 
     refuse_missing(plan.findings)
     job = job_of(plan)
@@ -188,7 +190,7 @@ def run_cloud(
         _collect_last(work, say)
     return CloudRun(
         sweep_id=plan.sweep.id, why=provisioned.outcome.why, provisioned=provisioned,
-        said=work.said,
+        last_line=work.last_line,
         collected=shared.measured() if shared else work.collected,
     )  # fmt: skip
 

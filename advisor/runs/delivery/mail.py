@@ -88,13 +88,13 @@ class MailTarget:
 
     def _from(self) -> str:
         user = os.environ.get(USER_VARIABLE, "")
-        found = self.sender or os.environ.get(FROM_VARIABLE) or (user if "@" in user else "")
-        if not found:
+        address = self.sender or os.environ.get(FROM_VARIABLE) or (user if "@" in user else "")
+        if not address:
             raise UsageError(
                 "--send {target}: from whom?", target=self.label, field="send",
                 hint=f"add &from=ADDRESS, or set {FROM_VARIABLE}",
             )  # fmt: skip
-        return _address(found)
+        return _address(address)
 
     @contextmanager
     def _session(self) -> Iterator[smtplib.SMTP]:
@@ -160,10 +160,10 @@ class MailTarget:
                 label=self.label,
                 user_variable=USER_VARIABLE,
             )
-        code, said = _code_of(error)
-        words = f"{self.label}: {f'{code} ' if code else ''}{said}"
+        code, answer = _code_of(error)
+        text = f"{self.label}: {f'{code} ' if code else ''}{answer}"
         passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
-        return TransientDeliveryError(words) if passes else DeliveryError(words)
+        return TransientDeliveryError(text) if passes else DeliveryError(text)
 
 
 def mail_target(text: str) -> MailTarget:
@@ -177,10 +177,10 @@ def mail_target(text: str) -> MailTarget:
     if not parts.hostname or parts.path not in ("", "/"):
         raise ValueError("SERVER:PORT stands between // and ?")
     # A plus is part of an address, and no blank.
-    words = parse_qs(parts.query.replace("+", "%2B"), strict_parsing=True)
-    if unknown := set(words) - {"to", "from"}:
+    parameters = parse_qs(parts.query.replace("+", "%2B"), strict_parsing=True)
+    if unknown := set(parameters) - {"to", "from"}:
         raise ValueError(f"{', '.join(sorted(unknown))}: only to and from are known")
-    to = [_address(one) for value in words.get("to", []) for one in value.split(",")]
+    to = [_address(address) for value in parameters.get("to", []) for address in value.split(",")]
     if not 0 < len(to) <= _MOST_RECIPIENTS:
         raise ValueError(f"to= names 1 to {_MOST_RECIPIENTS} addresses")
     return MailTarget(
@@ -188,7 +188,7 @@ def mail_target(text: str) -> MailTarget:
         port=parts.port or _PORTS[parts.scheme],
         tls_at_once=parts.scheme == "smtps",
         to=tuple(dict.fromkeys(to)),
-        sender=_address(words["from"][-1]) if "from" in words else None,
+        sender=_address(parameters["from"][-1]) if "from" in parameters else None,
     )
 
 
@@ -207,6 +207,6 @@ def _code_of(error: smtplib.SMTPException) -> tuple[int, str]:
         answer = next(iter(error.recipients.values()))
     elif isinstance(error, smtplib.SMTPResponseException):
         answer = (error.smtp_code, error.smtp_error)
-    code, said = answer
-    words = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-    return int(code), one_line(words)[:200]
+    code, reply = answer
+    text = reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply)
+    return int(code), one_line(text)[:200]

@@ -13,6 +13,7 @@ from advisor.files import write_whole
 from advisor.runs.delivery.mail import mail_target
 from advisor.runs.delivery.message import Attachment, Message, Target, TransientDeliveryError
 from advisor.runs.delivery.webhook import webhook_target
+from infra.live.session import NO_CREDENTIALS, THROTTLED
 
 KINDS = (
     "file:PATH, s3://BUCKET/KEY, https://.., smtp://HOST:PORT?to=ADDRESS, or env:NAME for a "
@@ -205,10 +206,10 @@ def _as_trouble(error: LiveError) -> DeliveryError:
     cause = error.__cause__
     answer = getattr(cause, "response", None)
     if answer is None:
-        lasting = "credentials" in str(error) or "AWS_PROFILE" in str(error)
+        lasting = error.code == NO_CREDENTIALS
         return DeliveryError(str(error)) if lasting else TransientDeliveryError(str(error))
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    passes = status >= 500 or status == 429 or "throttles" in str(error)
+    passes = status >= 500 or status == 429 or error.code == THROTTLED
     return TransientDeliveryError(str(error)) if passes else DeliveryError(str(error))
 
 

@@ -56,9 +56,9 @@ def _outcome(name: str, future: Any) -> Finding:
     try:
         finding: Finding = future.result()
     except Exception as error:
-        words = f"cannot be told: {type(error).__name__}: {error}"
+        text = f"cannot be told: {type(error).__name__}: {error}"
         return Finding(
-            check=name, state=State.PROBLEM, found=one_line(words),
+            check=name, state=State.PROBLEM, found=one_line(text),
             advice="this is a defect of the advisor; please report it with this line",
         )  # fmt: skip
     return finding
@@ -71,18 +71,20 @@ def document(findings: list[Finding]) -> dict[str, Any]:
         "state": worst(findings).value,
         "checks": [
             {
-                "check": one.check,
-                "state": one.state.value,
-                "found": one.found,
-                "advice": one.advice,
-                "facts": dict(one.facts),
+                "check": finding.check,
+                "state": finding.state.value,
+                "found": finding.found,
+                "advice": finding.advice,
+                "facts": dict(finding.facts),
             }
-            for one in findings
+            for finding in findings
         ],
     }
 
 
 def worst(findings: list[Finding]) -> State:
     """A problem is worse than a warning."""
-    states = {one.state for one in findings}
-    return next(one for one in (State.PROBLEM, State.WARNING, State.OK) if one in states)
+    states = {finding.state for finding in findings}
+    return next(
+        finding for finding in (State.PROBLEM, State.WARNING, State.OK) if finding in states
+    )

@@ -23,12 +23,12 @@ def check_leftovers(*, keep: bool) -> Finding:
             facts=_facts(left, [], []),
         )  # fmt: skip
     outcome = remove(left)
-    stuck = [one.orphan for one in outcome.stuck]
+    stuck = [orphan.orphan for orphan in outcome.stuck]
     facts = _facts(left, outcome.gone, stuck)
     if not stuck:
-        words = f"of killed sweeps, removed: {_named(left)}"
-        return Finding(check="leftovers", state=State.OK, found=words, facts=facts)
-    reasons = sorted({one.reason for one in outcome.stuck})
+        text = f"of killed sweeps, removed: {_named(left)}"
+        return Finding(check="leftovers", state=State.OK, found=text, facts=facts)
+    reasons = sorted({orphan.reason for orphan in outcome.stuck})
     return Finding(
         check="leftovers", state=State.PROBLEM, facts=facts,
         found=f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}",
@@ -39,8 +39,8 @@ def check_leftovers(*, keep: bool) -> Finding:
 def _named(left: list[Orphan]) -> str:
     """'5 cgroups (/sys/..), 1 folder (/tmp/..)': one name of each kind."""
     kinds: dict[str, list[Orphan]] = {}
-    for one in left:
-        kinds.setdefault(one.kind, []).append(one)
+    for orphan in left:
+        kinds.setdefault(orphan.kind, []).append(orphan)
     return ", ".join(
         f"{len(some)} {_counted(kind, len(some))} ({some[0].name}{', ..' * (len(some) > 1)})"
         for kind, some in kinds.items()
@@ -52,12 +52,14 @@ def _counted(kind: str, count: int) -> str:
 
 
 def _commands(stuck: list[Orphan]) -> str:
-    some = "; ".join(f"sudo {one.command}" for one in stuck[:_TOLD_COMMANDS])
+    some = "; ".join(f"sudo {orphan.command}" for orphan in stuck[:_TOLD_COMMANDS])
     return some + "; .. (-o json has all)" * (len(stuck) > _TOLD_COMMANDS)
 
 
 def _facts(found: Any, removed: Any, stuck: Any) -> dict[str, list[dict[str, str]]]:
     def listed(some: Any) -> list[dict[str, str]]:
-        return [{"kind": one.kind, "name": one.name, "command": one.command} for one in some]
+        return [
+            {"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in some
+        ]
 
     return {"found": listed(found), "removed": listed(removed), "stuck": listed(stuck)}

@@ -62,11 +62,11 @@ def check_limits() -> Finding:
 
 def check_disk() -> Finding:
     """Room where rows, data sets and scratch files go."""
-    places = {"rows": user_folder(), "data sets": datasets_folder(), "scratch": Path("/tmp")}
-    free = {name: _free(place) for name, place in places.items()}
-    facts = {"free_bytes": {str(places[name]): size for name, size in free.items()}}
-    name = min(free, key=lambda one: free[one])
-    found = f"{free[name] / _GIB:.1f} GiB free for {name} ({places[name]})"
+    folders = {"rows": user_folder(), "data sets": datasets_folder(), "scratch": Path("/tmp")}
+    free = {name: _free(place) for name, place in folders.items()}
+    facts = {"free_bytes": {str(folders[name]): size for name, size in free.items()}}
+    name = min(free, key=lambda name: free[name])
+    found = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"
     if free[name] >= _ENOUGH_BYTES:
         return Finding(check="disk space", state=State.OK, found=found, facts=facts)
     state = State.WARNING if free[name] >= _LEAST_BYTES else State.PROBLEM

@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.runs.doctor.words import Finding, State
-from sweeps.machine.nvidia_smi import query
+from sweeps.machine.nvidia_smi import NOT_INSTALLED, query
 
 _PATIENCE_SECONDS = 60.0
 _DRIVER = Path("/proc/driver/nvidia/version")
@@ -38,7 +38,7 @@ def check_gpu() -> Finding:
     try:
         gpus = query(_GPU_FIELDS)
     except MeasuringError as error:
-        if not _DRIVER.exists() and "no nvidia-smi here" in str(error):
+        if not _DRIVER.exists() and error.code == NOT_INSTALLED:
             words = "no NVIDIA GPU here; --accelerator emulated:T4 or cpu measure without one"
             return Finding(check="gpu", state=State.OK, found=words, facts={"gpus": []})
         return Finding(

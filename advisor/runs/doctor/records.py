@@ -21,41 +21,41 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
     from sweeps.store.describing import describe
 
     try:
-        told = describe(default_database_url(), patience_seconds=patience_seconds)
+        state = describe(default_database_url(), patience_seconds=patience_seconds)
     except AdvisorError as error:
         return Finding(
             check="database", state=State.PROBLEM, found=str(error),
             advice="docs/store.md tells what each trouble means",
         )  # fmt: skip
-    rows = "1 row" if told["rows"] == 1 else f"{told['rows']:,} rows"
-    found = f"{told['program']}, {told['name']}: {rows}"
-    if told["tables"] == "nothing":
+    rows = "1 row" if state["rows"] == 1 else f"{state['rows']:,} rows"
+    found = f"{state['program']}, {state['name']}: {rows}"
+    if state["tables"] == "nothing":
         found += "; its tables are made by the first sweep"
-    if told["held"]:
-        found += f"; measured into now by {', '.join(told['held'])}"
-    if told["left_leases"]:
-        found += f"; {told['left_leases']} leases of drivers that are gone, free to take"
-    apart = abs(time.time() - told["now"]) if told["now"] else 0.0
+    if state["held"]:
+        found += f"; measured into now by {', '.join(state['held'])}"
+    if state["left_leases"]:
+        found += f"; {state['left_leases']} leases of drivers that are gone, free to take"
+    apart = abs(time.time() - state["now"]) if state["now"] else 0.0
     if apart > _CLOCKS_APART_SECONDS:
         return Finding(
-            check="database", state=State.WARNING, facts=told,
+            check="database", state=State.WARNING, facts=state,
             found=f"{found}; its clock and this one are {apart:.0f} s apart",
             advice="set both by NTP (timedatectl set-ntp true)",
         )  # fmt: skip
-    if told["tables"] == "older":
+    if state["tables"] == "older":
         return Finding(
             check="database", state=State.WARNING, found=f"{found}; its tables are older",
             advice="the next advisor sweep run migrates them; back the database up first",
-            facts=told,
+            facts=state,
         )  # fmt: skip
-    return Finding(check="database", state=State.OK, found=found, facts=told)
+    return Finding(check="database", state=State.OK, found=found, facts=state)
 
 
 def check_unsaved() -> Finding:
     """Measurements that a database could not take, and that nobody has imported yet."""
     from sweeps.driver.spool import unsaved_files
 
-    left = [str(one) for one in unsaved_files()]
+    left = [str(path) for path in unsaved_files()]
     if not left:
         return Finding(check="unsaved measurements", state=State.OK, found="none")
     return Finding(
@@ -98,6 +98,6 @@ def dates_in_bundle() -> list[date]:
 
     try:
         manifest = BundleFiles(Path(str(files("advisor") / "data"))).manifest
-        return [date.fromisoformat(one["as_of"]) for one in manifest["clouds"].values()]
+        return [date.fromisoformat(cloud["as_of"]) for cloud in manifest["clouds"].values()]
     except (DataError, KeyError, ValueError):
         return []

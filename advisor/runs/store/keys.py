@@ -8,13 +8,14 @@ are seconds since 1970.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sql
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
+from advisor.runs.store.records import record_of
 from advisor.runs.store.tables import API_KEYS as KEYS
 from advisor.runs.store.tables import API_SESSIONS as SESSIONS
 from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
@@ -106,40 +107,39 @@ class ApiKeys:
                     hint=Message("`advisor keys revoke {name}` first, or give this one another "
                                  "name", name=new.name),
                 )  # fmt: skip
-            connection.execute(KEYS.insert().values(_row_of(new, now)))
+            connection.execute(KEYS.insert().values({**asdict(new), "created_at": now}))
 
         self._database.write(work)
         return self.named(new.key_id)
 
     def all(self) -> list[StoredKey]:
         """Every key, revoked ones too, in the order in which they were added."""
-        return [_key_of(row) for row in self._rows(sql.select(KEYS).order_by(KEYS.c.number))]
+        query = sql.select(KEYS).order_by(KEYS.c.number)
+        return [record_of(StoredKey, row) for row in self._rows(query)]
 
     def named(self, name: str) -> StoredKey:
         """The key of that id, else the latest of that name; `UsageError` offers the nearest."""
-        known = self.all()
-        for one in reversed(known):
-            if one.key_id == name:
-                return one
-        of_name = [one for one in known if one.name == name]
-        if not of_name and not known:
+        keys = self.all()
+        matching = [key for key in keys if key.name == name]
+        matching += [key for key in keys if key.key_id == name]
+        if matching:
+            return matching[-1]
+        if not keys:
             raise UsageError("no key '{name}': none was added", name=name, field="name",
-                             hint=Message("see `advisor keys add -h`"))  # fmt: skip
-        if not of_name:
-            raise unknown_name("key", name, {one.name for one in known})
-        return of_name[-1]
+                             hint="see `advisor keys add --help`")  # fmt: skip
+        raise unknown_name("key", name, {key.name for key in keys}, field="name")
 
     def revoke(self, name: str, *, now: float) -> StoredKey:
         """End a key, and the sessions that were opened with it; again, it changes nothing."""
-        found = self.named(name)
+        key = self.named(name)
 
         def work(connection: sql.Connection) -> None:
-            here = (KEYS.c.key_id == found.key_id) & KEYS.c.revoked_at.is_(None)
+            here = (KEYS.c.key_id == key.key_id) & KEYS.c.revoked_at.is_(None)
             connection.execute(KEYS.update().where(here).values(revoked_at=now))
-            connection.execute(SESSIONS.delete().where(SESSIONS.c.key_id == found.key_id))
+            connection.execute(SESSIONS.delete().where(SESSIONS.c.key_id == key.key_id))
 
         self._database.write(work)
-        return self.named(found.key_id)
+        return self.named(key.key_id)
 
     def used(self, moments: Mapping[str, float]) -> None:
         """Note when keys (by id) were used last; does not wait for a database that is held."""
@@ -160,7 +160,7 @@ class ApiKeys:
             query = sql.select(SESSIONS.c.digest).where(mine).order_by(SESSIONS.c.created_at.desc())
             old = connection.execute(query.offset(MOST_SESSIONS_OF_A_KEY - 1)).scalars().all()
             connection.execute(SESSIONS.delete().where(SESSIONS.c.digest.in_(old)))
-            connection.execute(SESSIONS.insert().values(_session_row(session, now)))
+            connection.execute(SESSIONS.insert().values({**asdict(session), "created_at": now}))
 
         self._database.write(work)
 
@@ -175,10 +175,12 @@ class ApiKeys:
             return Holders({}, {})
 
         def work(connection: sql.Connection) -> Holders:
-            open_ones = sql.select(SESSIONS).where(SESSIONS.c.expires_at > now)
-            sessions = map(_session_of, connection.execute(open_ones))
-            keys = map(_key_of, connection.execute(sql.select(KEYS)))
-            return Holders({one.key_id: one for one in keys}, {one.digest: one for one in sessions})
+            are_open = sql.select(SESSIONS).where(SESSIONS.c.expires_at > now)
+            keys, sessions = sql.select(KEYS), connection.execute(are_open).all()
+            return Holders(
+                {row.key_id: record_of(StoredKey, row) for row in connection.execute(keys)},
+                {row.digest: record_of(Session, row) for row in sessions},
+            )
 
         return self._database.read(work)
 
@@ -205,40 +207,3 @@ def _alone(connection: sql.Connection) -> None:
     """Two that add the same name at once do so one after the other; SQLite's writers do anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(sql.text("LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE"))
-
-
-def _row_of(new: NewKey, now: float) -> dict[str, Any]:
-    return {
-        "key_id": new.key_id,
-        "name": new.name,
-        "scope": new.scope,
-        "digest": new.digest,
-        "created_at": now,
-        "expires_at": new.expires_at,
-    }
-
-
-def _key_of(row: Any) -> StoredKey:
-    return StoredKey(
-        key_id=row.key_id,
-        name=row.name,
-        scope=row.scope,
-        digest=row.digest,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
-    )
-
-
-def _session_row(session: Session, now: float) -> dict[str, Any]:
-    return {
-        "digest": session.digest,
-        "key_id": session.key_id,
-        "created_at": now,
-        "expires_at": session.expires_at,
-    }
-
-
-def _session_of(row: Any) -> Session:
-    return Session(row.digest, row.key_id, row.expires_at)

@@ -100,7 +100,7 @@ class Locks:
             return number in self.in_memory
         if self._database.file is None:
             values = {"space": _NAMESPACE, "number": number}
-            return bool(self._database.read(lambda one: one.scalar(_HELD, values)))
+            return bool(self._database.read(lambda connection: connection.scalar(_HELD, values)))
         try:
             with self.path(number).open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

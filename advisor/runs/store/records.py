@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 
 class Misfire(StrEnum):
@@ -130,3 +130,14 @@ class Leader:
 
     host: str
     pid: int
+
+
+Record = TypeVar("Record")
+
+
+def record_of(kind: type[Record], row: Any, **more: Any) -> Record:
+    """A row of a table as a record whose fields are called as its columns; what is null there is
+    as it is by default. `more` are fields that are kept in another form."""
+    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    kept = {name: row._mapping[name] for name in names & set(row._mapping) - set(more)}
+    return kind(**{name: value for name, value in kept.items() if value is not None}, **more)

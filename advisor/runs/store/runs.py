@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sql
 
 from advisor.runs.store.locks import HeldLock, Locks
-from advisor.runs.store.records import OPEN_STATES, Ending, NewRun, Run, RunState
+from advisor.runs.store.records import OPEN_STATES, Ending, NewRun, Run, RunState, record_of
 from advisor.runs.store.tables import RUNS as ROWS
 from advisor.runs.store.tables import SCHEDULES
 from sweeps.store.database import Database
@@ -47,7 +48,9 @@ class Runs:
             if before >= until:  # kept by a commit whose answer was lost, or by another daemon
                 return True
             for row in rows:
-                insert_if_absent(connection, ROWS, _fresh_row(schedule, row))
+                insert_if_absent(
+                    connection, ROWS, {**asdict(row), "schedule": schedule, "attempts": 0}
+                )
             connection.execute(SCHEDULES.update().where(kept).values(considered_until=until))
             return True
 
@@ -69,12 +72,12 @@ class Runs:
             if connection.dialect.name == POSTGRESQL:
                 connection.execute(sql.text("LOCK TABLE schedule_runs IN SHARE ROW EXCLUSIVE MODE"))
             states = [state.value for state in OPEN_STATES]
-            open_ones = ROWS.c.schedule.is_(None) & ROWS.c.state.in_(states)
-            refuse([self._run_of(one) for one in connection.execute(_query(open_ones)).all()])
+            is_open = ROWS.c.schedule.is_(None) & ROWS.c.state.in_(states)
+            refuse([self._run_of(row) for row in connection.execute(_query(is_open)).all()])
             connection.execute(ROWS.insert().values(row))
 
         self._database.write(work)
-        return self._the_one(ROWS.c.sweep_id == sweep_id)
+        return self._only(ROWS.c.sweep_id == sweep_id)
 
     def begin(self, number: int, owner: Owner, *, log: str, now: float) -> HeldLock | None:
         """The run's lock: the owner has it in hand until that is released. None when it is not due
@@ -116,20 +119,23 @@ class Runs:
     def note_cost(self, number: int, owner: Owner, cost_usd: float | None) -> None:
         """What a run in hand has cost so far. Does not wait for a database that is away."""
         noted = ROWS.update().where(_is_held(number, owner.name)).values(cost_usd=cost_usd)
-        self._database.write(lambda one: one.execute(noted), patience_seconds=_NO_PATIENCE)
+        self._database.write(
+            lambda connection: connection.execute(noted), patience_seconds=_NO_PATIENCE
+        )
 
     def note_stop(self, sweep_id: str, *, now: float) -> None:
         """Somebody wants this sweep to end; again, it changes nothing."""
         states = [state.value for state in OPEN_STATES]
         here = (ROWS.c.sweep_id == sweep_id) & ROWS.c.stop_at.is_(None) & ROWS.c.state.in_(states)
-        self._database.write(lambda one: one.execute(ROWS.update().where(here).values(stop_at=now)))
+        self._database.write(
+            lambda connection: connection.execute(ROWS.update().where(here).values(stop_at=now))
+        )
 
     def end(self, number: int, owner: Owner, ending: Ending, *, now: float) -> bool:
         """The run came to its end; False when it is another one's meanwhile."""
+        report = json.dumps(ending.report) if ending.report else None
         values = {
-            "state": ending.state.value, "note": ending.note, "exit_code": ending.exit_code,
-            "cost_usd": ending.cost_usd, "trials": ending.trials, "ended_at": now,
-            "report": json.dumps(ending.report) if ending.report else None,
+            **asdict(ending), "state": ending.state.value, "report": report, "ended_at": now,
         }  # fmt: skip
 
         def work(connection: sql.Connection) -> bool:
@@ -149,7 +155,7 @@ class Runs:
             "attempts": ROWS.c.attempts - 1,
         }  # fmt: skip
         back = ROWS.update().where(_is_held(number, owner.name)).values(values)
-        self._database.write(lambda one: one.execute(back))
+        self._database.write(lambda connection: connection.execute(back))
 
     def take_back(self, lost: Run, *, now: float) -> RunState | None:
         """A run whose process was lost becomes due again, or failed after `MOST_ATTEMPTS`. Returns
@@ -165,7 +171,7 @@ class Runs:
             return None
         taken = ROWS.update().where(_is_held(lost.number, lost.owner)).values(values)
         try:
-            done = self._database.write(lambda one: one.execute(taken).rowcount == 1)
+            done = self._database.write(lambda connection: connection.execute(taken).rowcount == 1)
         finally:
             lock.release()
         return state if done else None
@@ -175,56 +181,60 @@ class Runs:
         due = (ROWS.c.number == number) & (ROWS.c.state == RunState.DUE.value)
         values = {"state": RunState.FAILED.value, "note": note, "ended_at": now}
         given_up = ROWS.update().where(due).values(values)
-        return self._database.write(lambda one: one.execute(given_up).rowcount == 1)
+        return self._database.write(lambda connection: connection.execute(given_up).rowcount == 1)
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove these rows, of sweeps that have ended."""
         gone = ROWS.delete().where(ROWS.c.number.in_(list(numbers)))
-        self._database.write(lambda one: one.execute(gone))
+        self._database.write(lambda connection: connection.execute(gone))
 
     def open(self) -> list[Run]:
         """What schedules have due or running, the longest due first."""
         states = [state.value for state in OPEN_STATES]
         here = ROWS.c.state.in_(states) & ROWS.c.schedule.is_not(None)
-        return self._found(_query(here).order_by(ROWS.c.due_at, ROWS.c.number))
+        return self._runs(_query(here).order_by(ROWS.c.due_at, ROWS.c.number))
 
-    def one(self, number: int) -> Run | None:
+    def numbered(self, number: int) -> Run | None:
         """The run of that number."""
-        rows = self._found(_query(ROWS.c.number == number))
+        rows = self._runs(_query(ROWS.c.number == number))
         return rows[0] if rows else None
 
     def sweep(self, sweep_id: str) -> Run | None:
         """The started sweep of that id."""
-        rows = self._found(_query(ROWS.c.sweep_id == sweep_id))
+        rows = self._runs(_query(ROWS.c.sweep_id == sweep_id))
         return rows[0] if rows else None
 
     def sweeps(self) -> list[Run]:
         """All started sweeps, the latest first."""
-        return self._found(_query(ROWS.c.sweep_id.is_not(None)).order_by(ROWS.c.number.desc()))
+        return self._runs(_query(ROWS.c.sweep_id.is_not(None)).order_by(ROWS.c.number.desc()))
 
     def of(self, schedule: int, most: int = 20) -> list[Run]:
         """The latest runs of a schedule, the latest first."""
         query = _query(ROWS.c.schedule == schedule).order_by(ROWS.c.due_at.desc())
-        return self._found(query.limit(most))
+        return self._runs(query.limit(most))
 
     def between(self, schedule: int, first: float, last: float) -> list[Run]:
         """The runs of a schedule with first <= due time < last."""
-        return self._found(
+        return self._runs(
             _query(
                 (ROWS.c.schedule == schedule) & (ROWS.c.due_at >= first) & (ROWS.c.due_at < last)
             ).order_by(ROWS.c.due_at)
         )
 
-    def _found(self, query: sql.Select[Any]) -> list[Run]:
+    def _runs(self, query: sql.Select[Any]) -> list[Run]:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [self._settled(self._run_of(row)) for row in rows]
 
-    def _the_one(self, which: sql.ColumnElement[bool]) -> Run:
-        (run,) = self._found(_query(which))
+    def _only(self, which: sql.ColumnElement[bool]) -> Run:
+        (run,) = self._runs(_query(which))
         return run
 
     def _run_of(self, row: Any) -> Run:
-        return _record(row, alive=row.state == RunState.RUNNING and self._locks.is_held(row.number))
+        return record_of(
+            Run, row, schedule=row.schedule, state=RunState(row.state),
+            alive=row.state == RunState.RUNNING and self._locks.is_held(row.number),
+            report=json.loads(row.report or "{}"), request=json.loads(row.request or "{}"),
+        )  # fmt: skip
 
     def _settled(self, run: Run) -> Run:
         """Looked at again where its lock was free: it may have ended just then."""
@@ -243,16 +253,6 @@ def skip_due(connection: sql.Connection, schedule: int, note: str) -> None:
     connection.execute(ROWS.update().where(waits).values(skipped))
 
 
-def _fresh_row(schedule: int, new: NewRun) -> dict[str, Any]:
-    return {
-        "schedule": schedule,
-        "due_at": new.due_at,
-        "state": new.state.value,
-        "note": new.note,
-        "attempts": 0,
-    }
-
-
 def _is_held(number: int, owner_name: str) -> sql.ColumnElement[bool]:
     mine = (ROWS.c.number == number) & (ROWS.c.owner == owner_name)
     return mine & (ROWS.c.state == RunState.RUNNING.value)
@@ -260,29 +260,3 @@ def _is_held(number: int, owner_name: str) -> sql.ColumnElement[bool]:
 
 def _query(which: sql.ColumnElement[bool]) -> sql.Select[Any]:
     return sql.select(ROWS).where(which)
-
-
-def _record(row: Any, *, alive: bool) -> Run:
-    return Run(
-        number=row.number,
-        schedule=row.schedule,
-        due_at=row.due_at,
-        state=RunState(row.state),
-        note=row.note,
-        attempts=row.attempts,
-        host=row.host or "",
-        pid=row.pid,
-        alive=alive,
-        owner=row.owner or "",
-        begun_at=row.begun_at,
-        ended_at=row.ended_at,
-        exit_code=row.exit_code,
-        cost_usd=row.cost_usd,
-        trials=row.trials,
-        log=row.log or "",
-        report=json.loads(row.report) if row.report else {},
-        sweep_id=row.sweep_id or "",
-        request=json.loads(row.request) if row.request else {},
-        stop_at=row.stop_at,
-        place=row.place or "",
-    )

@@ -15,7 +15,14 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.runs.store.daemon import DaemonLock
 from advisor.runs.store.locks import Locks
-from advisor.runs.store.records import Misfire, NewSchedule, Reporting, RunState, Schedule
+from advisor.runs.store.records import (
+    Misfire,
+    NewSchedule,
+    Reporting,
+    RunState,
+    Schedule,
+    record_of,
+)
 from advisor.runs.store.runs import Runs, skip_due
 from advisor.runs.store.tables import RUNS
 from advisor.runs.store.tables import SCHEDULES as ROWS
@@ -70,18 +77,18 @@ class ScheduleBook:
 
         def work(connection: sql.Connection) -> Schedule:
             _alone(connection)
-            known = connection.execute(_named(new.name)).one_or_none()
-            if known is None:
+            row = connection.execute(_named(new.name)).one_or_none()
+            if row is None:
                 connection.execute(ROWS.insert().values(_row_of(new, now)))
                 return _schedule_of(connection.execute(_named(new.name)).one())
-            found = _schedule_of(known)
-            if _requested(found) != new:
+            schedule = _schedule_of(row)
+            if _requested(schedule) != new:
                 raise UsageError(
                     "there is a schedule '{name}' already", name=new.name, field="name",
                     hint=Message("`advisor schedule remove {name}` first, or give this one "
                                  "another --name", name=new.name),
                 )  # fmt: skip
-            return found
+            return schedule
 
         return self._database.write(work)
 
@@ -94,11 +101,11 @@ class ScheduleBook:
         """The schedule of that name; `UsageError` offers the nearest where there is none."""
         for row in self._rows(_named(name)):
             return _schedule_of(row)
-        known = [one.name for one in self.all()]
-        if not known:
+        names = [schedule.name for schedule in self.all()]
+        if not names:
             raise UsageError("no schedule '{name}': none was added", name=name, field="name",
-                             hint=Message("see `advisor schedule add -h`"))  # fmt: skip
-        raise unknown_name("schedule", name, known)
+                             hint="see `advisor schedule add --help`")  # fmt: skip
+        raise unknown_name("schedule", name, names, field="name")
 
     def numbered(self, number: int) -> Schedule | None:
         """The schedule of that number, one that was removed too."""
@@ -108,15 +115,15 @@ class ScheduleBook:
     def remove(self, name: str, *, now: float) -> Schedule:
         """End a schedule: nothing of it is begun any more. Its runs stay on record, and one that
         runs comes to its end. `UsageError` where there is none of that name."""
-        found = self.named(name)
+        schedule = self.named(name)
 
         def work(connection: sql.Connection) -> None:
-            here = (ROWS.c.number == found.number) & ROWS.c.removed_at.is_(None)
+            here = (ROWS.c.number == schedule.number) & ROWS.c.removed_at.is_(None)
             connection.execute(ROWS.update().where(here).values(removed_at=now))
-            skip_due(connection, found.number, "its schedule was removed")
+            skip_due(connection, schedule.number, "its schedule was removed")
 
         self._database.write(work)
-        return found
+        return schedule
 
     def running(self, schedule: int) -> bool:
         """Whether a run of it has a process."""
@@ -155,15 +162,9 @@ def _named(name: str) -> sql.Select[Any]:
 
 def _row_of(new: NewSchedule, now: float) -> dict[str, Any]:
     return {
-        "name": new.name,
-        "cron": new.cron,
-        "timezone": new.timezone,
+        **asdict(new),
         "command": json.dumps(list(new.command)),
-        "folder": new.folder,
         "misfire": new.misfire.value,
-        "budget_usd": new.budget_usd,
-        "usd_per_hour": new.usd_per_hour,
-        "run_usd": new.run_usd,
         "reporting": json.dumps(asdict(new.reporting)) if new.reporting else None,
         "created_at": now,
         "considered_until": now,
@@ -171,30 +172,13 @@ def _row_of(new: NewSchedule, now: float) -> dict[str, Any]:
 
 
 def _schedule_of(row: Any) -> Schedule:
-    return Schedule(
-        number=row.number,
-        created_at=row.created_at,
-        considered_until=row.considered_until,
-        name=row.name,
-        cron=row.cron,
-        timezone=row.timezone,
-        command=tuple(json.loads(row.command)),
-        folder=row.folder,
-        misfire=Misfire(row.misfire),
-        budget_usd=row.budget_usd,
-        usd_per_hour=row.usd_per_hour,
-        run_usd=row.run_usd,
-        reporting=_reporting_of(row.reporting),
-    )
+    reporting = json.loads(row.reporting) if row.reporting else None
+    return record_of(
+        Schedule, row, command=tuple(json.loads(row.command)), misfire=Misfire(row.misfire),
+        reporting=reporting and Reporting(**{**reporting, "send": tuple(reporting["send"])}),
+    )  # fmt: skip
 
 
-def _reporting_of(text: str | None) -> Reporting | None:
-    if text is None:
-        return None
-    told = json.loads(text)
-    return Reporting(**{**told, "send": tuple(told["send"])})
-
-
-def _requested(found: Schedule) -> NewSchedule:
+def _requested(schedule: Schedule) -> NewSchedule:
     """What a user asked for when it was added."""
-    return NewSchedule(**{one.name: getattr(found, one.name) for one in fields(NewSchedule)})
+    return NewSchedule(**{each.name: getattr(schedule, each.name) for each in fields(NewSchedule)})

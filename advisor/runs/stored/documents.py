@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from typing import Any
 
-from advisor.domain import LimitedBy, Measurement, Status, Task
-from advisor.errors import unknown_name
+from advisor.domain import Measurement
 from sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
 from sweeps.formats.importing import ReadLines
 from sweeps.quality.checking import spread_document
 from sweeps.store import Appended, Damaged, Stored
-from sweeps.store.pages import Wanted
 
 LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
-FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
-_CLOSED: Mapping[str, type[StrEnum]] = {"task": Task, "status": Status, "limited_by": LimitedBy}
-
-
-def wanted_from(answers: Mapping[str, str | None]) -> Wanted:
-    """Which measurements are asked for; `UsageError` for a mistyped task, status or limit."""
-    asked = {name: value or None for name, value in answers.items()}
-    for name, words in _CLOSED.items():
-        known = [one.value for one in words]
-        value = asked.get(name)
-        if value is not None and value not in known:
-            raise unknown_name(name.replace("_", " "), value, known)
-    return Wanted(**asked)
 
 
 def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
@@ -55,9 +39,7 @@ def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
 
 def exported(pages: Iterable[Stored], form: str) -> Iterator[str]:
     """The whole export in pieces. A row that cannot be read has a line that says so, which an
-    import refuses by its number. `UsageError` for an unknown format, before the first piece."""
-    if form not in FORMATS:
-        raise unknown_name("format", form, FORMATS)
+    import refuses by its number."""
     return _csv(pages) if form == "csv" else _jsonl(pages)
 
 

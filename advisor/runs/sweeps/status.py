@@ -79,22 +79,22 @@ def rate_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> float | No
 SCHEMA = "advisor.sweep-status/1"
 
 
-def snapshot_document(found: Snapshot, trouble: str = "") -> dict[str, Any]:
+def snapshot_document(snapshot: Snapshot, trouble: str = "") -> dict[str, Any]:
     """The document of `schemas/sweep-status.schema.json`."""
-    end, pace = found.expected_end, found.pace
+    end, pace = snapshot.expected_end, snapshot.pace
     return {
         "schema": SCHEMA,
-        "at": found.at.isoformat(timespec="seconds"),
-        "database": found.database,
+        "at": snapshot.at.isoformat(timespec="seconds"),
+        "database": snapshot.database,
         "trouble": trouble,
-        "trials": found.total,
-        "counts": counts_of(found),
-        "left": found.left,
+        "trials": snapshot.total,
+        "counts": counts_of(snapshot),
+        "left": snapshot.left,
         "running": [
-            {"trial_id": one.trial_id, "trial": one.label, "host": one.host, "pid": one.pid,
-             "seconds": _rounded(one.seconds_held),
-             "lease_seconds_left": _rounded(one.seconds_left)}
-            for one in found.running
+            {"trial_id": trial.trial_id, "trial": trial.label, "host": trial.host, "pid": trial.pid,
+             "seconds": _rounded(trial.seconds_held),
+             "lease_seconds_left": _rounded(trial.seconds_left)}
+            for trial in snapshot.running
         ],
         "seconds_a_trial": _rounded(pace.seconds_a_trial) if pace else None,
         "pace_of_trials": pace.trials if pace else 0,
@@ -102,10 +102,10 @@ def snapshot_document(found: Snapshot, trouble: str = "") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def counts_of(found: Snapshot) -> dict[str, int]:
+def counts_of(snapshot: Snapshot) -> dict[str, int]:
     """How many trials, by how they ended; those that have not wait."""
-    waiting = {_WAITING: found.left} if found.left else {}
-    return {**found.counts, **waiting}
+    waiting = {_WAITING: snapshot.left} if snapshot.left else {}
+    return {**snapshot.counts, **waiting}
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import Disk, InstancePrediction, Measurement, Request, Status, Verification
-from advisor.engine import Preparations, no_offer, predict_instance, recommend
+from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine.single import predict_instance
 from advisor.errors import CloudError, NoOfferError, UsageError
 from advisor.messages import Message
 from advisor.runs.cloud.exchange import rows_sent
@@ -54,21 +55,25 @@ def plan_elsewhere(
         )
     if instance == AUTO:
         request, instance = _recommended(request, catalog, model, today)
-    found = type_named(catalog, instance)
-    refuse_several_gpus(request, _place(found.name, catalog, None))
-    named = predict_instance(request, catalog, model, found.name)
+    instance_type = type_named(catalog, instance)
+    refuse_several_gpus(request, _place(instance_type.name, catalog, None))
+    named = predict_instance(request, catalog, model, instance_type.name)
     exact = replace(request, disk=named.disk.choice, batch_size=named.workload.batch_size)
     return CloudVerification(
-        request=exact, named=predict_instance(exact, catalog, model, found.name)
+        request=exact, named=predict_instance(exact, catalog, model, instance_type.name)
     )
 
 
 def launch_options(
-    asked: CloudVerification, cloud: CloudOptions, minutes: float, samples: int | None, today: date
+    planned: CloudVerification,
+    cloud: CloudOptions,
+    minutes: float,
+    samples: int | None,
+    today: date,
 ) -> CloudOptions:
     """The launch for it: this type alone, this disk, and the command that measures there. Its id
     has the day: what was verified today is not paid for twice."""
-    request, named = asked.request, asked.named
+    request, named = planned.request, planned.named
     local = named.disk.choice.type == LOCAL
     wanted = replace(
         cloud,
@@ -84,7 +89,7 @@ def launch_options(
 
 
 def verify_elsewhere(
-    asked: CloudVerification, plan: CloudPlan, aws: Aws, say: Say,
+    planned: CloudVerification, plan: CloudPlan, aws: Aws, say: Say,
     catalog: Catalog, model: PerformanceModel, today: date,
 ) -> tuple[Verification, CloudRun]:  # fmt: skip
     """Launch, measure, end everything, and hold the prediction to what was measured.
@@ -93,9 +98,11 @@ def verify_elsewhere(
     """
     run = run_cloud(plan, aws, say)
     fresh = _measured(plan, aws, run)
-    place = _place(asked.named.instance.name, catalog, fresh)
-    answers = answers_around(asked.request, catalog, model, fresh, today)
-    verdict = judged(asked.request, place, fresh, asked.named, asked.named.prediction, answers)
+    machine = _place(planned.named.instance.name, catalog, fresh)
+    answers = answers_around(planned.request, catalog, model, fresh, today)
+    verdict = judged(
+        planned.request, machine, fresh, planned.named, planned.named.prediction, answers
+    )
     return verdict, run
 
 
@@ -159,7 +166,7 @@ def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
             "nothing was measured on {instance} ({why}): {value}",
             instance=plan.options.instance,
             why=run.why,
-            value=run.said or "it told nothing",
+            value=run.last_line or "it told nothing",
             hint=Message(
                 "what its instance said is in the bucket, at {prefix}/guests/", prefix=job.prefix
             ),

@@ -101,18 +101,18 @@ def gpus_of_this_machine() -> tuple[str, ...]:
 
 def sheet_named(catalog: Catalog, name: str) -> Gpu | None:
     """The data sheet of a GPU as nvidia-smi or the catalogue names it; None where it has none."""
-    found = gpus_named(name, catalog.gpus)
-    return catalog.gpus[found[0]] if found else None
+    names = gpus_named(name, catalog.gpus)
+    return catalog.gpus[names[0]] if names else None
 
 
 def _own(catalog: Catalog, here: str | None, task: Task) -> InstanceType | None:
     """The type of this machine; None where it is unknown, or not one that is predicted."""
     try:
-        found = catalog.instance(here) if here else None
+        instance = catalog.instance(here) if here else None
     except UsageError:
         return None
     needs_gpu = task is not Task.PREPROCESSING
-    return None if found and needs_gpu and found.gpu_name is None else found
+    return None if instance and needs_gpu and instance.gpu_name is None else instance
 
 
 def _accelerator(

@@ -52,7 +52,7 @@ class Answers(NamedTuple):
 
 def judged(
     request: Request,
-    place: VerifiedMachine,
+    machine: VerifiedMachine,
     measurement: Measurement,
     named: InstancePrediction | None,
     predicted: Prediction | None,
@@ -67,10 +67,10 @@ def judged(
     rate = rate_of(measurement)
     pessimistic = _reads_more(request, measurement.trial)
     verdict, reason = verdict_of(request, measurement, rate, pessimistic)
-    settles = place.is_here and place.emulated_gpu is None
+    settles = machine.is_here and machine.emulated_gpu is None
     return Verification(
         request=request,
-        instance=place.instance,
+        instance=machine.instance,
         measurement=measurement,
         prediction=predicted,
         lower=rate.lower if rate else None,
@@ -79,7 +79,7 @@ def judged(
         verdict=verdict,
         settles=settles,
         reason=reason,
-        caveats=_caveats(request, place, measurement, pessimistic),
+        caveats=_caveats(request, machine, measurement, pessimistic),
         answer_now=_answer_now(answers, named, verdict if settles else Verdict.UNDECIDED),
     )
 
@@ -111,16 +111,16 @@ def verdict_of(
         return Verdict.MISSED, f"it does not fit: {measurement.reason}"
     if rate is None:
         return Verdict.UNDECIDED, TOO_FEW
-    asked, typical = format_rate(target), format_rate(rate.typical)
+    wanted, typical = format_rate(target), format_rate(rate.typical)
     if rate.lower >= target:
         if measurement.limited_by is LimitedBy.NONE:
             return Verdict.UNDECIDED, "its limits could not be held here; run it as root"
-        return Verdict.PASS, f"it reaches {typical}/s, {asked} are asked for"
+        return Verdict.PASS, f"it reaches {typical}/s, {wanted} are asked for"
     if rate.upper >= target:
         low, high = format_rate(rate.lower), format_rate(rate.upper)
         return Verdict.UNDECIDED, (
-            f"{asked}/s lies within the doubt of what was measured ({low} to {high}); give it more "
-            "--minutes and --samples"
+            f"{wanted}/s lies within the interval of what was measured ({low} to {high}); give it "
+            "more --minutes and --samples"
         )
     if measurement.status is Status.CONTAMINATED:
         return Verdict.UNDECIDED, f"it was too slow, but {measurement.reason}"
@@ -129,7 +129,7 @@ def verdict_of(
             f"it reaches {typical}/s reading all from the disk, and the page cache will hold a "
             "part; name the real data with --data"
         )
-    return Verdict.MISSED, f"it reaches {typical}/s, not {asked}"
+    return Verdict.MISSED, f"it reaches {typical}/s, not {wanted}"
 
 
 def _reads_more(request: Request, trial: Trial) -> bool:
@@ -138,37 +138,37 @@ def _reads_more(request: Request, trial: Trial) -> bool:
 
 
 def _caveats(
-    request: Request, place: VerifiedMachine, measurement: Measurement, pessimistic: bool
+    request: Request, machine: VerifiedMachine, measurement: Measurement, pessimistic: bool
 ) -> tuple[str, ...]:
-    environment, instance, gpu = measurement.environment, place.instance, place.emulated_gpu
-    said = []
+    environment, instance, gpu = measurement.environment, machine.instance, machine.emulated_gpu
+    caveats = []
     if gpu is not None:
-        said.append(
+        caveats.append(
             f"the {gpu} was emulated at its known pace: the host and disk side was measured, and "
             "no GPU was verified"
         )
-    if instance is not None and not place.is_here:
+    if instance is not None and not machine.is_here:
         resources = measurement.trial.resources
-        said.append(
+        caveats.append(
             f"this machine ({environment.get('cpu_model', 'unknown CPU')}, "
             f"{resources.physical_cores:g} cores) was held to the {instance.vcpus} vCPUs, "
             f"{format_mib(resources.memory_mib)} and disk of {instance.name}, whose CPU is another "
             f"({instance.cpu.model}, {instance.physical_cores} cores)"
         )
     if instance is None and measurement.trial.resources.disk == UNLIMITED:
-        said.append("the data lay on this machine's own disk, which the prediction leaves out")
+        caveats.append("the data lay on this machine's own disk, which the prediction leaves out")
     if pessimistic:
-        said.append("all was read from the disk, where a later epoch finds a part in memory")
+        caveats.append("all was read from the disk, where a later epoch finds a part in memory")
     if measurement.status is Status.CONTAMINATED:
-        said.append(f"slower than it could be: {measurement.reason}")
+        caveats.append(f"slower than it could be: {measurement.reason}")
     data = measurement.trial.workload.dataset
     if data.name != request.dataset.name and data.storage_format != "synthetic":
-        said.append(
+        caveats.append(
             f"{data.samples:,} {data.name} of {data.bytes_per_sample / 1000:.0f} kB stood for "
             f"{request.dataset.name}"
         )
-    weak = [one for one in check(measurement).issues if one.kind not in _SAID_ALREADY]
-    return (*said, *(f"{one.kind}: {one.detail}" for one in weak))
+    weak = [issue for issue in check(measurement).issues if issue.kind not in _SAID_ALREADY]
+    return (*caveats, *(f"{issue.kind}: {issue.detail}" for issue in weak))
 
 
 def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Verdict) -> str:
@@ -181,12 +181,16 @@ def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Ver
         return f"take {named.instance.name} at {format_usd(usd)}/h{than}"
     ranked = list(answers.after.ranked)
     if named is not None and verdict is Verdict.MISSED:
-        ranked = [one for one in ranked if one.spec.offer.instance.name != named.instance.name]
+        ranked = [
+            candidate
+            for candidate in ranked
+            if candidate.spec.offer.instance.name != named.instance.name
+        ]
     if not ranked:
         return "no offer meets the target; `advisor recommend` tells what to relax"
     spec = ranked[0].spec
     same = before.chosen is not None and before.chosen.spec == spec
-    kept = "recommended as before" if same else "recommended instead"
+    kept = "still recommended" if same else "recommended instead"
     return f"{spec.offer.instance.name} at {format_usd(spec.total_usd_per_hour)}/h is {kept}"
 
 
@@ -199,7 +203,7 @@ def _usd_per_hour(named: InstancePrediction | None) -> float | None:
 
 def _instead(before: Recommendation, usd: float, named: InstancePrediction) -> str:
     if before.chosen is None:
-        return ", where no offer was sure to meet the target"
+        return ", where no offer was recommended before"
     spec = before.chosen.spec
     if spec.offer.instance.name == named.instance.name:
         return ", as recommended before"

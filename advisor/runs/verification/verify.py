@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import Catalog
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (
     CacheState,
     DiskRate,
@@ -22,7 +22,8 @@ from advisor.domain import (
     Verification,
     Workload,
 )
-from advisor.engine import Preparations, predict_instance, recommend
+from advisor.engine import Preparations, recommend
+from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks
@@ -83,34 +84,34 @@ def plan_verification(
     """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
     assert request.target_throughput is not None
     machine, here = local_machine(), instance_type()
-    place = place_for(
+    on = place_for(
         request.task, options.instance.lower(), options.accelerator, catalog, machine, here,
         gpus_of_this_machine(),
     )  # fmt: skip
-    instance = place.instance
-    refuse_several_gpus(request, place)
+    instance = on.instance
+    refuse_several_gpus(request, on)
     named = predict_instance(request, catalog, model, instance.name) if instance else None
     workload = _workload(request, named)
-    _refuse_slow_pace(place, workload, request.target_throughput)
-    data = _data(request, options, place, workload.batch_size, making)
-    asked = SweepRequest(
+    _refuse_slow_pace(on, workload, request.target_throughput)
+    data = _data(request, options, on, workload.batch_size, making)
+    wanted = SweepRequest(
         networks=(planned_network(request.network).info.name,),
         tasks=(request.task,),
-        vcpus=(place.vcpus,),
-        memory_mib=(place.memory_mib,),
-        disks=(place.disk_rate(named.disk) if named else _disk(request),),
-        accelerator=place.accelerator,
+        vcpus=(on.vcpus,),
+        memory_mib=(on.memory_mib,),
+        disks=(on.disk_rate(named.disk) if named else _disk(request),),
+        accelerator=on.accelerator,
         data=data,
         batch_sizes=(workload.batch_size,),
-        caches=(_cache(request, options, place),),
+        caches=(_cache(request, options, on),),
         precision=request.precision,
         measure_seconds=min(_LEAST_SECONDS, 30 * options.minutes),
         max_seconds=60 * options.minutes,
         rel_error=_REL_ERROR,
     )
-    (trial,) = plan_trials([asked], machine, step_seconds, planned_network)
-    predicted = named.prediction if named else _of_machine(request, place, trial, catalog, model)
-    return VerificationTrial(place, trial, named, predicted)
+    (trial,) = plan_trials([wanted], machine, step_seconds, planned_network)
+    predicted = named.prediction if named else _of_machine(request, on, trial, catalog, model)
+    return VerificationTrial(on, trial, named, predicted)
 
 
 def verify(
@@ -151,9 +152,11 @@ def answers_around(
 ) -> Answers:
     """What is recommended without the measurement, and by the model that knows its GPU's step."""
     before = recommend(request, Preparations(catalog, model), today=today)
-    known = knowing(model, catalog, fresh)
+    informed = knowing(model, catalog, fresh)
     after = (
-        before if known is model else recommend(request, Preparations(catalog, known), today=today)
+        before
+        if informed is model
+        else recommend(request, Preparations(catalog, informed), today=today)
     )
     return Answers(before, after)
 
@@ -163,10 +166,12 @@ def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> Pe
     an emulated GPU tells nothing of GPUs."""
     from sweeps.anchors.observing import observed
 
-    one = observed(fresh, "", lambda name: sheet_of(name, catalog.gpus))
-    if not isinstance(one, Observation) or not model.table.knows(one.workload.network):
+    observation = observed(fresh, "", lambda name: sheet_of(name, catalog.gpus))
+    if not isinstance(observation, Observation) or not model.table.knows(
+        observation.workload.network
+    ):
         return model
-    return replace(model, step_times=model.step_times.condition([one], model.table))
+    return replace(model, step_times=model.step_times.condition([observation], model.table))
 
 
 def _workload(request: Request, named: InstancePrediction | None) -> Workload:
@@ -185,9 +190,9 @@ def _workload(request: Request, named: InstancePrediction | None) -> Workload:
     )
 
 
-def _refuse_slow_pace(place: VerifiedMachine, workload: Workload, target: float) -> None:
+def _refuse_slow_pace(machine: VerifiedMachine, workload: Workload, target: float) -> None:
     """An emulated GPU has the rate that is predicted: that it misses the target is no news."""
-    gpu = place.emulated_gpu
+    gpu = machine.emulated_gpu
     if gpu is None:
         return
     rate = workload.batch_size / step_seconds(workload, gpu)
@@ -205,10 +210,10 @@ def _refuse_slow_pace(place: VerifiedMachine, workload: Workload, target: float)
         )
 
 
-def _cache(request: Request, options: VerificationRun, place: VerifiedMachine) -> CacheState:
+def _cache(request: Request, options: VerificationRun, machine: VerifiedMachine) -> CacheState:
     """As `recommend` takes it: training reads again, the rest once. Made data are fewer than the
     real ones: where those do not fit in the memory, these must not either."""
-    small = request.dataset.total_mib <= place.memory_mib
+    small = request.dataset.total_mib <= machine.memory_mib
     again = request.task is Task.TRAINING and (options.data is not None or small)
     return CacheState.WARM if again else CacheState.COLD
 
@@ -216,12 +221,12 @@ def _cache(request: Request, options: VerificationRun, place: VerifiedMachine) -
 def _data(
     request: Request,
     options: VerificationRun,
-    place: VerifiedMachine,
+    machine: VerifiedMachine,
     batch_size: int,
     making: Making,
 ) -> SweepData:
     target = request.target_throughput or 0.0
-    samples = options.samples or samples_for(target, batch_size, place.vcpus)
+    samples = options.samples or samples_for(target, batch_size, machine.vcpus)
     return data_of_networks((request.network,), options.data, making, samples=samples)
 
 
@@ -239,18 +244,18 @@ def _disk(request: Request) -> DiskRate:
 
 def _of_machine(
     request: Request,
-    place: VerifiedMachine,
+    machine: VerifiedMachine,
     trial: Trial,
     catalog: Catalog,
     model: PerformanceModel,
 ) -> Prediction | None:
     """What this machine is predicted to reach; None for a GPU without a data sheet."""
     gpu = None
-    if place.accelerator != "cpu":
-        name = place.emulated_gpu or next(iter(gpus_of_this_machine()), "")
+    if machine.accelerator != "cpu":
+        name = machine.emulated_gpu or next(iter(gpus_of_this_machine()), "")
         gpu = sheet_named(catalog, name)
         if gpu is None:
             return None
     resources = replace(trial.resources, gpu=gpu)
-    (one,) = model.predict([(trial.workload, resources)], confidence=request.confidence)
-    return one
+    (prediction,) = model.predict([(trial.workload, resources)], confidence=request.confidence)
+    return prediction

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from advisor.answers.context import Context
@@ -277,7 +276,7 @@ router = APIRouter(include_in_schema=False)
 
 def _find(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     every = asked.get("rejected") == "all"
-    question = replace(question_of(Recommend, asked), pareto=True, explain_rejected=every)
+    question = question_of(Recommend, asked).replace(pareto=True, explain_rejected=every)
     document = recommended(context, question).message_document()
     values = answer_view(document, frame)
     if values["pick"]:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from advisor.domain import Status, Task
 from advisor.errors import AdvisorError
 from advisor.render.i18n.catalogue import Texts
+from advisor.runs.stored.questions import Measurements
 from advisor.service.page.frame import Frame, link
 from advisor.service.page.question import trouble_view
 from advisor.service.problems import Problem
@@ -45,20 +46,21 @@ def measurements(request: Request) -> Response:
 
 def _document(request: Request, asked: Mapping[str, str]) -> dict[str, Any]:
     """What /v1/measurements tells, and the cursor of the next page."""
-    from advisor.runs.stored.documents import list_document, wanted_from
+    from advisor.runs.stored.documents import list_document
     from sweeps.store.pages import page_of
 
     settings: Settings = request.app.state.settings
-    wanted = wanted_from({"network": asked.get("model"), **_filters(asked)})
+    filters = {
+        name: Measurements.fields[name].kind.from_link([asked[name]], name)
+        for name in FILTERS
+        if asked.get(name)
+    }
+    wanted = Measurements(**filters).wanted()
     cursor = asked.get("cursor", "0")
     after = int(cursor) if cursor.isdecimal() and len(cursor) < 19 else 0
     with stored(settings, reading=True) as store:
         page = page_of(store, wanted, after=after, limit=ROWS)
     return list_document(page.stored, spread=True) | {"next": page.next_after}
-
-
-def _filters(asked: Mapping[str, str]) -> dict[str, str | None]:
-    return {name: asked.get(name) for name in FILTERS if name != "model"}
 
 
 def _choices(t: Texts) -> dict[str, list[tuple[str, str]]]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from advisor.answers.context import Context
@@ -106,13 +105,13 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
     """Values of `what_if_answer.html` and of its sliders."""
     t, target = frame.texts, target_of(asked)
     question = question_of(Predict, asked)
-    base = predicted(context, replace(question, vcpus=None, memory=None)).document()
+    base = predicted(context, question.replace(vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
     curve = Curve(
         tuple(int(str(step.point)) for step in steps["vcpus"]),
         tuple(float(str(step.point)) for step in steps["memory"]),
     )
-    document = predicted(context, replace(question, curve=curve)).document()
+    document = predicted(context, question.replace(curve=curve)).document()
     return {
         "problem": None,
         "wrong": {},

@@ -14,10 +14,10 @@ from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
-from advisor.questions.datasets import DATASETS
-from advisor.questions.models import Question
-from advisor.questions.reading import fields_of, from_pairs
+from advisor.questions.question import Question
+from advisor.questions.reading import from_pairs
 from advisor.questions.requests import DEFAULT_REGION
+from advisor.questions.values import DATASETS
 from advisor.render.i18n.catalogue import Texts
 from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
@@ -30,14 +30,14 @@ Q = TypeVar("Q", bound=Question)
 def question_of(kind: type[Q], given: Mapping[str, str]) -> Q:
     """The question; `UsageError` for the first field that cannot be read. Of a field that takes
     several values an address may have them divided by commas."""
-    fields = fields_of(kind)
+    fields = kind.fields
     return from_pairs(
         kind,
         [
             (name, part)
             for name, text in given.items()
             if name in fields
-            for part in (text.split(",") if fields[name].about.kind.repeats else [text])
+            for part in (text.split(",") if fields[name].kind.repeats else [text])
             if part.strip()
         ],
     )

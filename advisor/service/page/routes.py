@@ -17,7 +17,7 @@ from advisor.service.page import (
     sweeps,
 )
 from advisor.service.page.frame import Frame
-from advisor.service.problems import of_http
+from advisor.service.problems import answer_error
 
 router = APIRouter(include_in_schema=False)
 for _page in (rendering, find, export, predict, compare, measurements, sweeps, login):
@@ -34,5 +34,5 @@ async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     wants_page = "text/html" in request.headers.get("accept", "")
     if error.status_code != 404 or not wants_page or request.url.path.startswith("/v1"):
-        return await of_http(request, error)
+        return await answer_error(request, error)
     return Frame(request).page("nowhere.html", status=404)

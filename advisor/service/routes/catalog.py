@@ -7,16 +7,21 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from advisor.answers.context import Context
-from advisor.answers.gpus import gpus_document_of
-from advisor.answers.listing import page_of, query_of, shown_type
-from advisor.answers.networks import listed_networks, networks_document
+from advisor.answers.listing import (
+    gpus_document_of,
+    listed_networks,
+    networks_document,
+    page_of,
+    query_of,
+    shown_type,
+)
 from advisor.errors import UsageError
 from advisor.questions.fields import client_text
-from advisor.questions.models import Gpus, InstanceDetails, Networks, Offers, Question
+from advisor.questions.models import Gpus, InstanceDetails, Networks, Offers
+from advisor.questions.question import Question
 from advisor.questions.reading import from_link, parameters_of
 from advisor.service.access import Scope, needs
 from advisor.service.answers import (
@@ -128,7 +133,7 @@ async def _page(
     """A page of a list, with the links to the next ones and the number of all."""
     question, context = question_in_link(request, kind), context_of(request)
     # Cursors are of one list: of this catalogue, and of these filters.
-    edition = _etag(context, "cursor", replace(question, cursor=None, limit=1))[1:9]
+    edition = _etag(context, "cursor", question.replace(cursor=None, limit=1))[1:9]
     first, count = first_of(question.cursor, edition), int(question.limit)
     return await _cached(
         request, name, question, partial(page, context, question, first, count),

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
+from advisor.questions.reading import parameters_of
+from advisor.runs.stored.questions import FORMATS, MeasurementExport, MeasurementPage
 from advisor.service.access import Scope, needs
 from advisor.service.answers import json_answer, threads_of
-from advisor.service.bodies import Text, record_in_query
-from advisor.service.openapi import described, record_parameters, refusals
+from advisor.service.bodies import question_in_link
+from advisor.service.openapi import described, refusals
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
 
 if TYPE_CHECKING:
-    from sweeps.store.pages import Wanted
+    pass
 
 router = APIRouter(prefix="/v1/measurements", tags=["measurements"])
 
@@ -38,44 +39,9 @@ _IMPORTED = described("MeasurementsImport")
 _IMPORTED[207] = {**_IMPORTED[200], "description": "Some lines were bad; the others are kept."}
 
 
-class Filters(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The filters of `advisor measurements list` and `export`."""
-
-    model: Text | None = None
-    task: Text | None = None
-    accelerator: Text | None = None
-    status: Text | None = None
-    limited_by: Text | None = None
-
-    def wanted(self) -> Wanted:
-        """As the store is asked; `UsageError` for a mistyped word."""
-        from advisor.runs.stored.documents import wanted_from
-
-        return wanted_from(
-            {
-                "network": self.model, "task": self.task, "accelerator": self.accelerator,
-                "status": self.status, "limited_by": self.limited_by,
-            }
-        )  # fmt: skip
-
-
-class Listing(Filters, kw_only=True):
-    """And which page; `cursor` is what the link to the next page carries."""
-
-    spread: bool = False
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
-    cursor: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,18}$")] | None = None
-
-
-class Export(Filters, kw_only=True):
-    """And in which format."""
-
-    format: Text = "jsonl"
-
-
 @router.get(
     "", dependencies=[needs(Scope.READ)], responses=described("Measurements"),
-    openapi_extra=record_parameters(Listing),
+    openapi_extra={"parameters": parameters_of(MeasurementPage)},
 )  # fmt: skip
 def list_measurements(request: Request) -> Response:
     """What was measured, in the order in which trials were first stored, failed ones too.
@@ -84,35 +50,32 @@ def list_measurements(request: Request) -> Response:
     from advisor.runs.stored.documents import list_document
     from sweeps.store.pages import page_of
 
-    listing = record_in_query(request, Listing)
-    wanted = listing.wanted()
+    question = question_in_link(request, MeasurementPage)
     with stored(request.app.state.settings, reading=True) as store:
-        page = page_of(store, wanted, after=int(listing.cursor or 0), limit=listing.limit)
+        page = page_of(store, question.wanted(), after=question.cursor or 0, limit=question.limit)
     after = page.next_after
     headers = {} if after is None else {"Link": _next_link(request, after)}
-    return json_answer(list_document(page.stored, spread=listing.spread), headers=headers)
+    return json_answer(list_document(page.stored, spread=question.spread), headers=headers)
 
 
 @router.get(
     "/export", dependencies=[needs(Scope.READ)], responses=_FILE,
-    openapi_extra=record_parameters(Export),
+    openapi_extra={"parameters": parameters_of(MeasurementExport)},
 )  # fmt: skip
 def export(request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
-    from advisor.runs.stored.documents import FORMATS, exported
+    from advisor.runs.stored.documents import exported
     from sweeps.store.pages import pages_of
 
-    options = record_in_query(request, Export)
-    settings, wanted = request.app.state.settings, options.wanted()
-    exported((), options.format)  # refuses an unknown format before anything is sent
+    question, settings = question_in_link(request, MeasurementExport), request.app.state.settings
 
     def pieces() -> Iterator[str]:
         with stored(settings, reading=True) as store:
-            yield from exported(pages_of(store, wanted), options.format)
+            yield from exported(pages_of(store, question.wanted()), question.format)
 
-    name = f"measurements.{options.format}"
+    name = f"measurements.{question.format}"
     return StreamingResponse(
-        pieces(), media_type=FORMATS[options.format],
+        pieces(), media_type=FORMATS[question.format],
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )  # fmt: skip
 

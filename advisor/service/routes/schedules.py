@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import UsageError
 from advisor.places import user_folder
+from advisor.questions.reading import parameters_of
 from advisor.runs.questions import ScheduleRequest, words_of
+from advisor.runs.stored.questions import ScheduleDetails
 from advisor.service.access import Scope, needs, require_spender, visit_of
 from advisor.service.answers import json_answer
-from advisor.service.bodies import question_in_body, record_in_query
-from advisor.service.openapi import described, problem, question_body, record_parameters, refusals
+from advisor.service.bodies import question_in_body, question_in_link
+from advisor.service.openapi import described, problem, question_body, refusals
 from advisor.service.problems import Problem, without_folders
 from advisor.service.routes.sweeps import allowed_by
 from advisor.service.stores import scheduled
@@ -33,12 +34,6 @@ _ADDED = {
     201: described("Schedule")[200],
     409: problem("Another schedule has that name."),
 }
-
-
-class Shown(msgspec.Struct, forbid_unknown_fields=True):
-    """How many of its latest runs are shown."""
-
-    runs: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
 
 
 EXAMPLE = {
@@ -71,11 +66,11 @@ async def add(request: Request) -> Response:
 
 @router.get(
     "/{name}", dependencies=[needs(Scope.READ)], responses=_ONE,
-    openapi_extra=record_parameters(Shown),
+    openapi_extra={"parameters": parameters_of(ScheduleDetails)},
 )  # fmt: skip
 def show(name: str, request: Request) -> Response:
     """What `advisor schedule show -o json` tells: its runs, the fit after each, what drifted."""
-    runs = record_in_query(request, Shown).runs
+    runs = question_in_link(request, ScheduleDetails).runs
     with scheduled(request.app.state.settings, reading=True) as book:
         _require(book, name)
         return json_answer(_document(book, name, runs))

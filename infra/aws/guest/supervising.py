@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from advisor.errors import LiveError
-from infra.aws.clock import Clock
+from infra.aws.asking import Clock
 from infra.aws.guest.metadata import Metadata
 
 POLL_SECONDS = 5.0  # EC2's guide to interruption notices advises this at least

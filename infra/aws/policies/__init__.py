@@ -61,9 +61,9 @@ def policy(
 
 
 def _refuse_wrong(place: str, value: str) -> None:
-    form, words = _FORMS[place]
+    form, noun = _FORMS[place]
     if not re.fullmatch(form, value):
-        raise UsageError("'{value}' is no {words}", value=value, words=words)
+        raise UsageError("'{value}' is no {noun}", value=value, noun=noun)
 
 
 def allowed_actions_of(statement: dict[str, Any]) -> set[str]:

@@ -67,7 +67,7 @@ class Fallbacks:
         """Whether every offer is barred for that one reason."""
         return bool(self._barred) and set(self._barred.values()) == {code}
 
-    def in_words(self) -> str:
+    def reasons_text(self) -> str:
         """'g4dn.xlarge spot in us-east-1a: InsufficientInstanceCapacity, ..', each offer once."""
         last = {str(option): code for option, code in self.tried}
         return ", ".join(f"{name}: {code}" for name, code in last.items()) or "no offer is known"

@@ -6,7 +6,6 @@ the token finds it.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,8 +17,7 @@ from advisor.errors import AdvisorError
 from infra.aws import machines, tags
 from infra.aws.asking import Aws
 from infra.aws.errors import Kind, Reaction, Refused, Unanswered
-from infra.aws.launch_options import Image, LaunchOption, Machine, Sweep, Volume, client_token
-from infra.aws.provisioning.slots import Slot
+from infra.aws.launch_options import Image, LaunchOption, Machine, Slot, Sweep, Volume, client_token
 
 # Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
 VISIBLE_WITHIN = 30.0
@@ -99,11 +97,6 @@ def order_tags(order: Order) -> Mapping[str, str]:
         tags.USD_PER_HOUR: f"{order.usd_per_hour:.6f}",
         tags.SPENT_BEFORE_USD: f"{order.spent_before_usd:.6f}",
     }
-
-
-def size_of(user_data: str) -> int:
-    """Bytes as EC2 counts them: 16 KiB at most, before base64 (boto3 encodes)."""
-    return len(base64.b64encode(user_data.encode())) * 3 // 4
 
 
 def _disks(order: Order) -> list[dict[str, Any]]:

@@ -9,11 +9,10 @@ from datetime import timedelta
 from infra.aws.asking import Aws
 from infra.aws.ending import Ended, end_instance, end_sweep, not_ended
 from infra.aws.errors import Reaction, reaction_to
-from infra.aws.launch_options import Machine
+from infra.aws.launch_options import Machine, Slot
 from infra.aws.permissions import explained_state
 from infra.aws.provisioning.fallbacks import Fallbacks
 from infra.aws.provisioning.provisioner import BudgetOverError, Provisioner
-from infra.aws.provisioning.slots import Slot
 from infra.aws.watching import Outcome, Why, Work, watch
 
 # What it is told as it comes: a machine was launched or adopted, one has ended.

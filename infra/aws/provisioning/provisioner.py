@@ -11,11 +11,10 @@ from infra.aws.asking import Aws
 from infra.aws.budget import LEAST, Meter, usd_per_hour
 from infra.aws.errors import Reaction, Refused, reaction_to
 from infra.aws.groups import own_group, renew
-from infra.aws.launch_options import LaunchOption, Machine, oldest_first
+from infra.aws.launch_options import LaunchOption, Machine, Region, Slot, oldest_first
 from infra.aws.permissions import explained, explained_state
 from infra.aws.provisioning.fallbacks import Fallbacks
 from infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Order, TokenOrders
-from infra.aws.provisioning.slots import Region, Slot
 
 # So many instances have never begun and ended under one token's name: something else is wrong.
 _MOST_GENERATIONS = 50
@@ -164,7 +163,7 @@ class Provisioner:
                     "nothing was launched: add regions or types, give --queue more time, or ask "
                     "again later"
                 ),
-                reasons=self._fallbacks.in_words(),
+                reasons=self._fallbacks.reasons_text(),
             )
         self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
 

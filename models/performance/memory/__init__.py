@@ -5,14 +5,6 @@ and asks torch's allocator what that takes. `table` has it for every network tha
 adds what the optimiser holds, and `peak` the CUDA context and the doubt.
 """
 
-from models.performance.memory.host import (
-    BASE_PROCESS_MIB,
-    LOADER_PROCESS_MIB,
-    device_host_mib,
-    host_memory_mib,
-    loader_workers,
-    pipeline_host_mib,
-)
 from models.performance.memory.peak import (
     GpuPeak,
     MemoryAnswer,
@@ -29,11 +21,17 @@ from models.performance.memory.peak import (
     usable_mib,
 )
 from models.performance.memory.steps import (
+    BASE_PROCESS_MIB,
+    LOADER_PROCESS_MIB,
     Conditions,
     MemoryProfile,
     Optimizer,
     Point,
     StepMemory,
+    device_host_mib,
+    host_memory_mib,
+    loader_workers,
+    pipeline_host_mib,
     profile_from,
     step_memory,
 )

@@ -76,8 +76,8 @@ def _v2_read_bytes(path: Path) -> int:
     """Lines 'MAJOR:MINOR rbytes=N wbytes=N ...', one a device."""
     if not path.exists():
         return 0
-    words = path.read_text().split()
-    return sum(int(word[7:]) for word in words if word.startswith("rbytes="))
+    fields = path.read_text().split()
+    return sum(int(word[7:]) for word in fields if word.startswith("rbytes="))
 
 
 def _from_process_tree(root: int) -> Usage:

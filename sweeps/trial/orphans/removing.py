@@ -71,8 +71,8 @@ def remove(orphans: Iterable[Orphan]) -> Removed:
         try:
             entry.remove()
         except (OSError, MeasuringError) as error:
-            words = error.strerror if isinstance(error, OSError) else str(error)
-            stuck.append(Stuck(entry, words or str(error)))
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            stuck.append(Stuck(entry, reason or str(error)))
         else:
             gone.append(entry)
     return Removed(tuple(gone), tuple(stuck))

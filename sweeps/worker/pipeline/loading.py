@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from advisor.errors import DataError
-from models.zoo.torchvision_import import import_torchvision
+from models.zoo.torchvision_operators import import_torchvision
 from sweeps.datasets.decoding import PILLOW, decoder, pixels_of
 from sweeps.datasets.source import Kind, Sample, SampleSource
 from sweeps.datasets.transforming import picture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from advisor.answers.gpu_sheets import sheet_of
 from advisor.catalog import load_catalog
+from advisor.catalog.gpu_names import sheet_of
 from advisor.errors import UsageError
 
 GPUS = load_catalog().gpus

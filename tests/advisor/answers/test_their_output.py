@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from advisor.answers.their_output import their_output_aside
+from advisor.answers.own_networks import their_output_aside
 
 
 def test_words_of_python_of_c_and_of_children_go_to_stderr_and_ours_to_stdout_again(capfd):

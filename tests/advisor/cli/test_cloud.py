@@ -89,12 +89,12 @@ def test_what_has_no_readable_time_is_told_and_kept():
 
 
 def test_what_could_not_be_removed_is_an_error_that_a_schedule_sees(monkeypatch):
-    from infra.aws import removing
+    from infra.aws import managed
     from infra.aws.errors import Refused
 
     a_volume("us-east-1", worn(LONG_AGO))
     refused = Refused("DeleteVolume", "UnauthorizedOperation", "not you")
-    monkeypatch.setattr(removing, "_refusal", lambda *_: refused)
+    monkeypatch.setattr(managed, "_refusal", lambda *_: refused)
     told = document("reap", *HERE, exit_code=1)
     assert "advisor cloud policy reaper" in told["remaining"][0]["reason"]
     assert "still there: volume" in ask("reap", *HERE, exit_code=1)

@@ -75,3 +75,29 @@ def test_a_wrong_question_is_told_in_one_line(photos, tmp_path, capsys, argument
     assert words in told
     assert told.count("\n") == 1
     assert len(list(photos.iterdir())) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("make", "text", "--out", "x" * 300), 1),
+        (("show", "x" * 300), 2),
+        (("check", "x" * 300), 2),
+        (("convert", "x" * 300, "--to", "tar", "--out", "out"), 2),
+    ],
+)
+def test_a_path_that_the_system_refuses_is_one_line_with_the_way_out(
+    arguments, code, capsys, tmp_path, monkeypatch
+):
+    """As a folder without permission is: looking at it fails, before anything is read."""
+    monkeypatch.chdir(tmp_path)
+    assert run(["dataset", *arguments]) == code
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "File name too long" in line
+    assert "; " in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_conversion_says_that_it_converts(photos, tmp_path, capsys):
+    run(["dataset", "convert", str(photos), "--to", "tar", "--out", str(tmp_path / "out")])
+    assert "converting the data set: 6 of 6" in capsys.readouterr().err

@@ -11,10 +11,11 @@ import pytest
 from advisor.answers.measuring import measure_reference
 from advisor.cli import main
 from advisor.domain import Precision, Task
-from advisor.errors import MeasuringError, UsageError
+from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.runs.measuring_script import measure_script
+from sweeps.anchors.measure.document import anchor_of_script
 from tests.processes import gone
-from tests.sweeps.anchors.test_measure import validate
+from tests.sweeps.anchors.test_measure import recorded, validate
 
 LOOP = """
 import time
@@ -167,3 +168,19 @@ def test_an_own_network_is_measured_and_shown(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "Warning: measured on this CPU" in shown
     assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_what_cannot_be_written_any_more_is_printed_and_not_lost(monkeypatch, capsys):
+    """A disk that fills up while a network is measured takes nothing of two minutes."""
+
+    def refuse(_path, _text):
+        raise DataError("cannot write it: No space left on device", hint="nothing was changed")
+
+    measured = anchor_of_script(["python", "x.py"], recorded([(0.1, 0.4, 16.0)] * 5), 3.0)
+    monkeypatch.setattr("advisor.cli.measure._script", lambda _command, _minutes: measured)
+    monkeypatch.setattr("advisor.files.write_whole", refuse)
+    assert main.run(["measure", "--", "python", "x.py"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out.strip().splitlines()[-1]) == measured
+    assert "No space left on device" in printed.err
+    assert "save that as the file" in printed.err

@@ -90,5 +90,12 @@ def test_an_import_mends_a_failed_row_and_touches_no_good_one(rows, tmp_path):
     mended = measurement(trial=rows[1].trial)
     other = measurement(step_seconds=(9.0,))
     (tmp_path / "more.jsonl").write_text(to_jsonl([mended, other]))
-    assert "1 took the place of failed ones, 1 were there" in ask("import", tmp_path / "more.jsonl")
+    assert "1 replaced failed ones, 1 were stored" in ask("import", tmp_path / "more.jsonl")
     assert open_store().all() == [rows[0], mended]
+
+
+def test_a_database_that_may_not_be_looked_at_is_named_with_the_way_out(monkeypatch, tmp_path):
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/{'x' * 300}")
+    with pytest.raises(DataError, match="cannot read the database") as refused:
+        ask("list")
+    assert "ADVISOR_DATABASE_URL" in str(refused.value.hint)

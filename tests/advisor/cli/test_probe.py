@@ -217,3 +217,13 @@ def _command_lines():
             yield place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
+
+
+def test_a_probe_that_cannot_be_kept_is_still_an_answer(answered, capsys, monkeypatch, tmp_path):
+    answered(document(gpu=gpu_part()))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(probing, "own_fingerprint_path", lambda: tmp_path / "file" / "own.json")
+    assert main.run(["probe"]) == 0
+    printed = capsys.readouterr()
+    assert "GPU Tesla T4" in printed.out
+    assert "not kept for later trials" in printed.err

@@ -193,7 +193,7 @@ def test_failed_trials_are_stored_told_and_measured_again_when_asked(images, mea
         (("plan", *GRID, "--vcpus", "-1"), "--vcpus must be a number above 0"),
         (("plan", *GRID, "--vcpus", "nan"), "--vcpus must be a number above 0"),
         (("plan", *GRID, "--vcpus", "4096"), "this machine has"),
-        (("plan", *GRID, "--memory", "2"), "write it like 512MiB"),
+        (("plan", *GRID, "--memory", "2"), "like 512MiB"),
         (("plan", *GRID, "--disks", "gp33"), "did you mean gp3.*slow=20MiB/s"),
         (("plan", *GRID, "--accelerator", "tpu"), "known: cuda, .*cpu, emulated"),
         (("plan", *GRID, "--tasks", "inference", "--accelerator", "emulated:T44"), "unknown GPU"),

@@ -14,7 +14,7 @@ import pytest
 
 from advisor.cli.main import run
 from advisor.runs.cloud.agent import Guest, run_job
-from infra.aws.clock import SystemClock
+from infra.aws.asking import SystemClock
 from infra.aws.guest.metadata import Metadata
 from sweeps.store import open_store
 from tests.advisor.cli.test_sweep_cloud import account, schema

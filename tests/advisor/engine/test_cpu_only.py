@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
 from advisor.domain import IMAGENET, CacheState, Precision, Request, Task
-from advisor.engine import Preparations, predict_instance, recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, workloads_of
+from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
 from models.performance import load_model
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice, Prediction, Provenance, Request, Stage, Task, Workload
-from advisor.engine import Preparations, no_offer, predict_instance, recommend
-from advisor.engine.latency import P99_OVER_P50, batch_latency
+from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine.probability import P99_OVER_P50, batch_latency
+from advisor.engine.single import predict_instance
 
 from .plain_model import PlainModel
 

@@ -16,7 +16,6 @@ from advisor.errors import UsageError
 from advisor.questions import models
 from advisor.questions.models import Recommend
 from advisor.questions.reading import (
-    fields_of,
     from_json,
     from_link,
     from_texts,
@@ -84,9 +83,9 @@ def test_what_is_as_usual_is_no_part_of_the_command():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_form_of_a_question_has_the_same_fields(kind):
-    fields = fields_of(kind).values()
-    over_http = {field.name for field in fields if field.about.where != "cli"}
-    on_the_command_line = {field.option for field in fields if field.about.where != "http"}
+    fields = kind.fields.values()
+    over_http = {field.name for field in fields if field.where != "cli"}
+    on_the_command_line = {field.option for field in fields if field.where != "http"}
     assert set(schema_of(kind)["properties"]) == over_http
     assert {parameter["name"] for parameter in parameters_of(kind)} == over_http
     assert {name for option in options_of_kind(kind) for name in option.opts} == on_the_command_line
@@ -94,8 +93,8 @@ def test_every_form_of_a_question_has_the_same_fields(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_field_has_a_help_of_its_own(kind):
-    for field in fields_of(kind).values():
-        assert field.about.help.endswith((".", "..", "..)")), field.name
+    for field in kind.fields.values():
+        assert field.help.endswith((".", "..", "..)")), field.name
     jsonschema.Draft202012Validator.check_schema(schema_of(kind))
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import Request
-from advisor.domain.request_document import request_document, request_from
 from advisor.questions.models import Recommend
 from advisor.questions.reading import from_values
 from advisor.questions.requests import request_of
+from advisor.render.document import request_document, request_from
 from models.performance import load_model
 
 MODEL, CATALOG = load_model(), load_catalog()

@@ -67,7 +67,7 @@ def bucket(monkeypatch):
 
 
 def real_time(faults=None):
-    from infra.aws.clock import SystemClock
+    from infra.aws.asking import SystemClock
 
     return aws(faults and {REGION: faults}, SystemClock())
 
@@ -157,7 +157,7 @@ def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(
 
 def test_before_the_expiry_what_was_measured_is_sent(bucket, service, tmp_path):
     """Its time is nearly over once something was measured, however busy the machine is."""
-    from infra.aws.clock import SystemClock
+    from infra.aws.asking import SystemClock
 
     database = f"sqlite:///{tmp_path / 'one' / 'measurements.sqlite'}"
 

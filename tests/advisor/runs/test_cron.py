@@ -82,7 +82,7 @@ def test_a_leap_day_is_found_years_away():
         ("0 3 # * *", "UTC", "bad day-of-month"),
         ("１ 3 * * *", "UTC", "bad minute"),  # noqa: RUF001
         ("0 0 30 2 *", "UTC", "bad day-of-month"),
-        ("@reboot", "UTC", "unknown --cron '@reboot'"),
+        ("@reboot", "UTC", "unknown cron line '@reboot'"),
         ("0 3 * * *", "Europe/Berln", "did you mean Europe/Berlin"),
         ("0 3 * * *", "", "unknown time zone"),
     ],

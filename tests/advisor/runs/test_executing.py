@@ -63,7 +63,7 @@ def no_report(_run, _failed, _log):
 def executed(book, number, **changes):
     """The run as it is after its process."""
     execute(book, number, **{"follow": nothing, "report": no_report, **changes})
-    return book.runs.one(number)
+    return book.runs.numbered(number)
 
 
 def test_what_the_command_says_is_kept_with_its_log(book, due):
@@ -203,7 +203,7 @@ def test_a_process_that_is_ended_takes_its_command_along_and_leaves_the_run(book
         time.sleep(0.05)
     process.send_signal(number)
     process.wait(60)
-    found = book.runs.one(run)
+    found = book.runs.numbered(run)
     if number is signal.SIGTERM:
         assert (found.state, found.attempts) == (RunState.DUE, 0)
     else:

@@ -10,8 +10,9 @@ import pytest
 
 from advisor.domain import Task, Workload
 from advisor.places import own_model_path, user_folder
-from advisor.runs.fitting import BUNDLED_MEASUREMENTS, fit_user_model, measurements_from
+from advisor.runs.fitting import fit_user_model, measurements_from
 from advisor.runs.refit import after_sweep, split_rows
+from benchmarks.bundled_model import BUNDLED_MEASUREMENTS
 from models.performance import load_model, save_model
 from sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial

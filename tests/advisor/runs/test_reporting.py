@@ -134,7 +134,7 @@ def test_whatever_becomes_of_the_report_the_run_has_ended_as_it_has(
         book, run.number, follow=lambda _run: {}, report=report_in_process,
         started=running("print('{}')"),
     )  # fmt: skip
-    ended = book.runs.one(run.number)
+    ended = book.runs.numbered(run.number)
     assert ended.state is RunState.DONE
     assert ended.report["sizing_report"]["error"] == error
 
@@ -150,7 +150,7 @@ def test_why_a_run_failed_is_handed_on(book, tmp_path):
     code = "import sys; sys.exit(1)"
     execute(book, run.number, follow=lambda _run: {}, started=running(code), report=report)
     assert reasons == ["exit code 1"]
-    assert book.runs.one(run.number).state is RunState.FAILED
+    assert book.runs.numbered(run.number).state is RunState.FAILED
 
 
 def test_no_document_of_a_schedule_holds_a_targets_secret(book, tmp_path):
@@ -176,7 +176,7 @@ def test_a_real_run_reports_by_real_processes(book, tmp_path, monkeypatch):
     with hook() as server:
         _, run = added(book, tmp_path, [server.url])
         execute(book, run.number, follow=lambda _run: {}, report=report_in_process)
-    found = book.runs.one(run.number)
+    found = book.runs.numbered(run.number)
     assert found.state is RunState.FAILED
     told = found.report["sizing_report"]
     assert (told["error"], told["deliveries"][0]["state"]) == (None, "arrived")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import CacheState, LimitedBy, Request, Status, Task, Verdict
-from advisor.engine import Preparations, predict_instance, recommend
+from advisor.engine import Preparations, recommend
+from advisor.engine.single import predict_instance
 from advisor.errors import MeasuringError
 from advisor.runs.verification.machine import VerifiedMachine
 from advisor.runs.verification.verdict import Answers, judged, rate_of, verdict_of

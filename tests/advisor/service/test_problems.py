@@ -100,7 +100,7 @@ def test_no_file_of_the_server_is_opened_for_a_client(refused, monkeypatch, word
     def opened(*_, **__):
         raise AssertionError("opened")
 
-    monkeypatch.setattr("advisor.questions.datasets.Path", opened)
+    monkeypatch.setattr("advisor.questions.values.Path", opened)
     for path in ("/v1/recommend", "/v1/memory"):
         refused(422, path, QUESTION | words)
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from benchmarks.served import Served
 from benchmarks.service_kills import Series, made_photographs
-from benchmarks.service_processes import Server
 from tests.processes import gone
 
 SWEEP = {
@@ -62,9 +62,11 @@ def started(server):
 @pytest.mark.machine
 @pytest.mark.slow
 def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
-    server = Server(tmp_path, arguments=[f"--allow-data=photos={made_photographs(tmp_path, 40)}"])
+    server = Served(
+        "--rate-limit=0", f"--allow-data=photos={made_photographs(tmp_path, 40)}", folder=tmp_path
+    )
     try:
-        server.wait_ready(server.start())
+        server.start()
         job = started(server)
         path, seen = job["links"]["self"], []
         for place, name, _ in events_of(server, path):
@@ -75,7 +77,7 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         pid = shown(server, path, "running")["pid"]
 
         server.kill()
-        server.wait_ready(server.start())
+        server.start()
         assert shown(server, path, "running")["pid"] == pid
         status, refused = server.ask("POST", "/v1/sweeps", SWEEP)
         assert (status, refused["sweep"]) == (409, job["id"])
@@ -94,7 +96,7 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         counts = ended["status"]["counts"]
         assert len(rows) == sum(counts.values()) - counts["waiting"] >= 1
     finally:
-        server.close()
+        server.stop()
 
 
 @pytest.mark.kills
@@ -102,7 +104,7 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.night)])
 def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, workers):
-    server = Server(tmp_path, arguments=[f"--workers={workers}"])
+    server = Served("--rate-limit=0", f"--workers={workers}", folder=tmp_path)
     outcome = Series(server, seed=1, sweep=False).run(2)
     assert outcome["faults"] == []
     assert outcome["acknowledged"]["measurements"] > 0

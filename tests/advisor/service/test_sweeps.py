@@ -67,7 +67,8 @@ def started(client, **changes):
 def begun(book, sweep_id):
     """Taken in hand by a process: its number, its owner, and its lock."""
     number, owner = sweep_of(book, sweep_id).run.number, this_process()
-    return number, owner, book.runs.begin(number, owner, log=book.runs.one(number).log, now=1.0)
+    lock = book.runs.begin(number, owner, log=book.runs.numbered(number).log, now=1.0)
+    return number, owner, lock
 
 
 def ended(book, sweep_id):
@@ -103,6 +104,12 @@ def test_a_sweep_that_measures_anew_is_started_as_it_was_asked(client, book):
     assert "--fresh-since=2026-11-21T02:00:00+00:00" in sweep_of(book, answer.json()["id"]).words
     refused = client.post("/v1/sweeps", json={**GRID, "fresh_since": "yesterday"})
     assert (refused.status_code, refused.json()["field"]) == (422, "fresh_since")
+
+
+@pytest.mark.parametrize("field", ["vcpus", "repeats", "usd_per_hour", "disks", "instance"])
+def test_a_number_that_nothing_can_hold_is_refused_by_its_field(client, field):
+    refused = client.post("/v1/sweeps", json={**GRID, field: 10**400})
+    assert (refused.status_code, refused.json()["field"]) == (422, field)
 
 
 def test_its_status_and_trials_are_the_commands(client):

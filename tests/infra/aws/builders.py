@@ -9,9 +9,8 @@ from typing import Any
 from advisor.catalog import load_catalog
 from advisor.domain import Market
 from infra.aws import tags
-from infra.aws.launch_options import LaunchOption, Machine, Sweep, Volume
+from infra.aws.launch_options import LaunchOption, Machine, Slot, Sweep, Volume
 from infra.aws.preflight import Preflight, look
-from infra.aws.provisioning.slots import Slot
 from infra.aws.regions import InstanceRequirements
 from infra.aws.watching import Why
 from tests.infra.aws.bed import Bed
@@ -69,3 +68,9 @@ class Minutes:
 
     def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
         self.minutes.append((machine.id, spent_usd, trouble))
+
+
+def is_clean(reaped):
+    """Whether a pass of the reaper left nothing that had expired, and saw everything."""
+    there = reaped.expired if reaped.dry_run else reaped.remaining
+    return not (there or reaped.not_listed)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from advisor.catalog import load_catalog
-from infra.aws.images import unfit
+from infra.aws.regions import unfit
 
 PLAIN = {"ImageId": "ami-1", "Architecture": "x86_64", "PlatformDetails": "Linux/UNIX"}
 
 
 def told(row: dict[str, object], name: str = "g4dn.xlarge", *, named: bool = False) -> str:
     found = unfit(PLAIN | row, (load_catalog().instance(name, "aws"),), named=named)
-    return found.told if found else ""
+    return found.text if found else ""
 
 
 def test_a_plain_image_serves() -> None:

@@ -15,14 +15,14 @@ import infra.aws
 from advisor.errors import UsageError
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.runs.cloud.exchange import Sender
-from infra.aws.finding import KINDS
 from infra.aws.guest.job import Job, job_to_json
 from infra.aws.guest.metadata import Metadata
 from infra.aws.guest.result_bucket import ResultBucket
 from infra.aws.guest.volumes import volume_ids
+from infra.aws.managed import _BY_LISTS, _SINGLY, KINDS
 from infra.aws.policies import NAMES, policy, policy_text
 from infra.aws.reap import reap
-from infra.aws.removing import _BY_LISTS, _SINGLY
+from tests.infra.aws.builders import is_clean
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.iam import allowed_actions
 from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws
@@ -84,7 +84,7 @@ def test_the_reaper_may_do_exactly_what_it_does(account, few_regions, monkeypatc
     for make in MAKERS.values():
         make("us-east-1")
     with recorded_calls(monkeypatch) as seen:
-        assert reap(aws(), now=NOW).is_clean
+        assert is_clean(reap(aws(), now=NOW))
         reap(aws(), now=NOW, regions=REGIONS, dry_run=True)
     assert actions(seen) == allowed_actions(policy("reaper"))
 

@@ -73,7 +73,7 @@ def test_a_denied_permission_is_told_with_its_statement(
     """Above all the one to end an instance: it must not be missed when one runs."""
     bed.ways.denied = {operation}
     one = missing(bed)["permission"]
-    assert f"{action} is denied" in one.told
+    assert f"{action} is denied" in one.text
     assert f'"{action}"' in one.mend
     assert '"Effect": "Allow"' in one.mend
     assert made(bed) == []
@@ -100,7 +100,7 @@ def test_a_launch_that_ec2_would_refuse_is_told_before(bed: Bed) -> None:
     bed.faulty.plan = always("RunInstances", "InvalidParameterValue")
     told = {one.check: one for one in allowed(bed.aws(), found, a_sweep(), "g4dn.xlarge")}
     assert not told["dry run"].ok
-    assert "InvalidParameterValue" in told["dry run"].told
+    assert "InvalidParameterValue" in told["dry run"].text
 
 
 def test_a_session_of_a_role_is_looked_at_as_the_role_with_its_path(bed: Bed) -> None:
@@ -188,7 +188,7 @@ def test_an_old_bucket_of_ireland_tells_a_continent() -> None:
 
 def test_a_subnet_that_is_not_there_is_told(bed: Bed) -> None:
     one = missing(bed, subnet="subnet-0123456789abcdef0")["subnet"]
-    assert "has no subnet" in one.told
+    assert "has no subnet" in one.text
     assert "--subnet" in one.mend
 
 

@@ -13,6 +13,7 @@ from advisor.errors import AdvisorError
 from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.reap import reap
+from tests.infra.aws.builders import is_clean
 from tests.infra.aws.reaping import (
     FUTURE,
     MAKERS,
@@ -49,7 +50,7 @@ def test_an_expired_thing_of_every_kind_goes(kind):
     made = {(kind, MAKERS[kind](region)) for region in REGIONS}
     reaped = reap(aws(), now=NOW, regions=REGIONS)
     assert {(one.kind, one.id) for one in reaped.removed} == made
-    assert reaped.is_clean
+    assert is_clean(reaped)
     assert not left()
 
 
@@ -70,7 +71,7 @@ def test_what_is_not_ours_or_not_over_stays(told):
     client = Faulty(boto3.client("ec2", region_name="us-east-1"), {})
     reaped = reap(Aws(lambda *_: client, StillClock()), now=NOW, regions=REGIONS[:1])
     assert not reaped.expired
-    assert reaped.is_clean
+    assert is_clean(reaped)
     assert {one.id for one in reaped.kept} == (made if told.get(tags.MANAGED) == "true" else set())
     assert all(one.startswith("describe_") for one in client.asked)
 
@@ -98,7 +99,7 @@ def test_a_dry_run_tells_the_same_and_removes_nothing():
     told = reap(aws(), now=NOW, dry_run=True, regions=REGIONS)
     assert {(one.kind, one.id) for one in told.expired} == made
     assert told.removed == ()
-    assert not told.is_clean
+    assert not is_clean(told)
     assert left() == made
 
 
@@ -121,7 +122,7 @@ def test_an_instance_takes_its_own_volumes_along():
     listed = [{"Key": key, "Value": value} for key, value in told.items()]
     for one in ec2.describe_volumes()["Volumes"]:
         ec2.create_tags(Resources=[one["VolumeId"]], Tags=listed)
-    assert reap(aws(), now=NOW, regions=REGIONS).is_clean
+    assert is_clean(reap(aws(), now=NOW, regions=REGIONS))
     assert not ec2.describe_volumes()["Volumes"]
 
 
@@ -134,9 +135,9 @@ def test_what_one_is_refused_for_hinders_no_other_one():
     reaped = reap(refusing, now=NOW, regions=REGIONS)
     assert {one.kind for one in reaped.removed} == {"volume", "security-group", "key-pair"}
     (remaining,) = reaped.remaining
-    assert (remaining.found.kind, remaining.found.region) == ("volume", "us-east-1")
+    assert (remaining.thing.kind, remaining.thing.region) == ("volume", "us-east-1")
     assert "advisor cloud policy reaper" in remaining.reason
-    assert not reaped.is_clean
+    assert not is_clean(reaped)
 
 
 def test_a_kind_that_may_not_be_listed_hinders_no_other_kind():
@@ -155,7 +156,7 @@ def test_expired_credentials_are_told_once_a_region_and_nothing_is_claimed():
     assert [(one.region, one.kind) for one in reaped.not_listed] == [
         (region, "all") for region in REGIONS
     ]
-    assert not reaped.is_clean
+    assert not is_clean(reaped)
 
 
 def test_throttled_requests_are_asked_again():
@@ -168,7 +169,7 @@ def test_throttled_requests_are_asked_again():
         "delete_security_group", "delete_key_pair",
     )  # fmt: skip
     faults = {region: {name: list(busy) for name in operations} for region in REGIONS}
-    assert reap(aws(faults), now=NOW, regions=REGIONS).is_clean
+    assert is_clean(reap(aws(faults), now=NOW, regions=REGIONS))
     assert not left()
 
 
@@ -184,7 +185,7 @@ def test_an_instance_that_is_gone_does_not_keep_its_list_alive():
 def test_something_that_somebody_else_removes_meanwhile_is_removed():
     a_volume("us-east-1")
     faults = {"us-east-1": {"delete_volume": "InvalidVolume.NotFound"}}
-    assert reap(aws(faults), now=NOW, regions=REGIONS).is_clean
+    assert is_clean(reap(aws(faults), now=NOW, regions=REGIONS))
 
 
 def test_what_an_ending_instance_holds_is_waited_for():
@@ -195,7 +196,7 @@ def test_what_an_ending_instance_holds_is_waited_for():
     reaped = reap(
         aws({"us-east-1": {"delete_security_group": held}}, clock), now=NOW, regions=REGIONS
     )
-    assert reaped.is_clean
+    assert is_clean(reaped)
     assert clock.now() > NOW
 
 

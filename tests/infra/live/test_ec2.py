@@ -9,9 +9,7 @@ from moto import mock_aws
 
 from advisor.catalog import load_catalog
 from advisor.domain import Market
-from infra.live.facts import Facts, facts
-from infra.live.offered import offered
-from infra.live.quotas import vcpu_quota
+from infra.live.facts import Facts, facts, offered, vcpu_quota
 from infra.live.quotes import Quote, Refused
 from infra.live.spot import newest_by_zone, spot
 from tests.infra.live.recorded import Recorded

@@ -19,7 +19,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from models.performance.join import logs_by_stage
+from models.performance.intervals import logs_by_stage
 from models.performance.networks import bundled_networks
 from models.performance.on_cpu import published_on_cpu
 from models.performance.pipeline import (

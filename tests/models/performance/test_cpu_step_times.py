@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from advisor.domain import IMAGENET, Cpu, DiskRate, Resources, Task, Workload
 from advisor.errors import DataError
 from models.performance import load_model
-from models.performance.cpu_step_time import CpuConditions
+from models.performance.cpu_step_time import CpuConditions, relative_width
 from models.performance.cpu_step_times import CpuColumns
 from models.performance.fitting import fitted, fitted_logs
 from models.performance.networks import bundled_networks
-from models.performance.posterior import Cell
+from models.performance.posterior import Cell, log_seconds, log_seconds_and_slopes, steps_of
 from models.performance.step_parameters import Parameters, Step
 from models.performance.step_times_file import (
     bundled_cpu_step_times,
@@ -23,8 +23,6 @@ from models.performance.step_times_file import (
     read_step_times,
     write_cpu_step_times,
 )
-from models.performance.timing import log_seconds, log_seconds_and_slopes, steps_of
-from models.performance.vector_units import relative_width
 
 pytestmark = pytest.mark.vector
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.domain import Precision, Task, Workload
 from models.performance import load_model
-from models.performance.intervals import half_widths
-from models.performance.join import smooth_minimum
+from models.performance.intervals import half_widths, smooth_minimum
 from models.performance.machines import useful_cores
 
 rates = st.floats(1e-3, 1e6)

@@ -15,10 +15,9 @@ from advisor.errors import DataError
 from advisor.records import replace
 from models.performance import load_model, paced_gpu, save_model
 from models.performance.fit import with_gpu, with_id
-from models.performance.gpu_observations import GpuObservations
+from models.performance.gpu_observations import GpuObservations, ProbedLayer
 from models.performance.persistence import content_id, to_document
 from models.performance.pipeline import CpuStep
-from models.performance.probed import ProbedLayer
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from advisor.domain import Precision, Task, Workload
 from advisor.records import replace
 from models.performance import paced_gpu
+from models.performance.gpu_observations import ProbedLayer, layers_of
 from models.performance.networks import bundled_networks
-from models.performance.probed import ProbedLayer, layers_of
 from models.performance.step_times import cell_of
 from models.performance.step_times_file import bundled_step_times
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Provenance, Stage, Task
-from advisor.runs.fitting import PUBLISHED_FOLDER
+from benchmarks.bundled_model import PUBLISHED_FOLDER
 from models.performance import load_model, paced_gpu
 from models.performance.fit_scaling import (
     ScalingRow,

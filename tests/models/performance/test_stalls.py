@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from models.performance import load_model
-from models.performance.join import exponents
+from models.performance.intervals import exponents
 from models.performance.pipeline import PIPELINE_PRIORS
 from models.performance.stalls import (
     STALL_PRIORS,

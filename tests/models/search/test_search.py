@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.search import Run, Table, propose, replay
-from models.search.encoding import encoded
-from models.search.working import chance_of_working
+from models.search.engine import chance_of_working
+from models.search.tables import encoded
 
 pytestmark = pytest.mark.vector
 

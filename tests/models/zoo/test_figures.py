@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from models.performance.networks import bundled_networks
-from models.zoo.torchvision_import import import_torchvision
+from models.zoo.torchvision_operators import import_torchvision
 from tests.rows import assert_each
 
 torch = pytest.importorskip("torch")
@@ -65,7 +65,7 @@ def test_deeplab_with_resnet50_differs_by_its_auxiliary_head_and_side():
     import_torchvision()
     from torchvision.models.segmentation import deeplabv3_resnet50
 
-    from models.zoo.counting import count_macs
+    from tests.models.zoo.counting import count_macs
 
     options = {"weights": None, "weights_backbone": None, "num_classes": 21}
     with torch.device("meta"):

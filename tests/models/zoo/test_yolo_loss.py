@@ -9,8 +9,11 @@ import pytest
 pytestmark = pytest.mark.vector
 
 torch = pytest.importorskip("torch")
-from models.zoo.yolo import YoloV3  # noqa: E402
-from models.zoo.yolo_loss import ANCHORS, yolo_loss  # noqa: E402
+from models.zoo.yolo import (  # noqa: E402
+    ANCHORS,
+    YoloV3,
+    yolo_loss,
+)
 
 _CLASSES, _SIDE = 4, 128
 # Class 2, a little beside the middle of a cell of the coarse grid, shaped like its first anchor.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.answers.gpu_sheets import sheet_of
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (
     DatasetProfile,
     DiskRate,

@@ -45,7 +45,7 @@ def test_a_data_set_is_made_once_and_profiled(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_told_with_the_way_out(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DataError, match="--data"):
+    with pytest.raises(DataError, match="name another place"):
         ensure_dataset(4, tmp_path / "file" / "set")
 
 

@@ -92,7 +92,7 @@ def test_a_real_process_that_refuses_a_field_is_asked_again(tmp_path, monkeypatc
 
 def test_without_nvidia_smi_the_reason_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MeasuringError, match="no nvidia-smi here"):
+    with pytest.raises(MeasuringError, match="nvidia-smi is not installed"):
         query(FACT_FIELDS)
 
 

@@ -11,7 +11,6 @@ from datetime import date
 from functools import cache
 
 import pytest
-from msgspec import structs
 
 from advisor.answers.context import load_context
 from advisor.answers.recommending import recommended
@@ -115,7 +114,7 @@ def test_processes_share_the_work_and_change_no_bit():
 
 
 def test_the_recommendation_is_verbatim_what_recommend_says():
-    explained = structs.replace(TEAM[0].question, explain=True)
+    explained = TEAM[0].question.replace(explain=True)
     told = recommended(context(), explained, today=DAY).document()
     assert gathered(TEAM[0])["workloads"][0]["recommendation"] == told
 

@@ -124,7 +124,7 @@ def test_a_gpu_whose_driver_fails_is_a_problem_and_no_gpu_is_none(monkeypatch, t
     assert packages.check_gpu().state is State.PROBLEM
 
     def missing(_fields):
-        raise MeasuringError("no nvidia-smi here: no NVIDIA driver, or a container without it")
+        raise MeasuringError("nvidia-smi is not installed", code="no_nvidia_smi")
 
     monkeypatch.setattr(packages, "query", missing)
     monkeypatch.setattr(packages, "_DRIVER", tmp_path / "none")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from infra.aws.clock import SystemClock
+from infra.aws.asking import SystemClock
 from infra.aws.guest import supervising
 from infra.aws.guest.metadata import Metadata
 from infra.aws.guest.supervising import EXPIRY, SPOT, Child, Watch, watching

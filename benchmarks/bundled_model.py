@@ -1,0 +1,133 @@
+"""Rebuilds the model that ships, in a checkout: `python -m benchmarks.bundled_model [FILE]`.
+
+From infra/performance_sources and advisor/data/performance/measurements.jsonl. A FILE of `advisor
+measurements export` replaces the latter first.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.catalog import load_catalog
+from advisor.domain import Measurement
+from advisor.runs.fitting import measurements_from, reference_cpu
+from models.performance import save_model
+from models.performance.networks import bundled_networks
+from sweeps.formats.serialization import measurement_to_dict
+
+if TYPE_CHECKING:
+    from models.performance.fit import FitResult
+    from models.performance.observations import MeasuredStep
+    from models.performance.step_times import StepTimes
+
+ROOT = Path(__file__).parents[1]
+BUNDLED_MEASUREMENTS = ROOT / "advisor" / "data" / "performance" / "measurements.jsonl"
+PUBLISHED_FOLDER = ROOT / "infra" / "performance_sources"
+_SOURCES = (
+    "pytorch-gpu-benchmark by ryujaehun and elombardi2 (MIT)",
+    "timm results by Hugging Face (Apache-2.0)",
+    "gavel (MIT)",
+    "PROFET (MIT)",
+    "lambda-tensorflow-benchmark (BSD)",
+    "MXNet documentation (Apache-2.0)",
+    "cnn-benchmarks by jcjohnson (MIT)",
+    "MLPerf Inference results (Apache-2.0)",
+)
+
+
+def rebuild_bundled_model() -> FitResult:
+    """Fit the pipeline from the rows in the checkout (about a minute)."""
+    from models.performance.fit import fit
+    from models.performance.step_times_file import bundled_step_times
+
+    return fit(
+        measurements_from(BUNDLED_MEASUREMENTS),
+        bundled_step_times(),
+        bundled_networks(),
+        sources=_SOURCES,
+        reference_of=reference_cpu,
+        knows_cpu_steps=True,
+    )
+
+
+def rebuild_step_times() -> StepTimes:
+    """Fit the step times of GPUs on the measured rows in the checkout, and calibrate them.
+
+    Takes some minutes: what intervals stand on is refitted without what they are scored on.
+    """
+    from models.performance.step_times_fit import fit_step_times
+
+    observations, kernels = measured_steps()
+    return fit_step_times(observations, kernels)
+
+
+def measured_steps() -> tuple[list[MeasuredStep], list[MeasuredStep]]:
+    """All measured steps that may be fitted, and single kernels."""
+    from models.performance.network_table import network_table
+    from models.performance.observations import read_kernels, read_observations
+
+    sheets = load_catalog().gpus
+    observations, unknown = read_observations(PUBLISHED_FOLDER, sheets, network_table())
+    lost = sum(unknown.networks.values()), sum(unknown.gpus.values())
+    sys.stderr.write(
+        f"{len(observations)} measured steps; not used: {lost[0]} of {len(unknown.networks)} "
+        f"networks and {lost[1]} of {len(unknown.gpus)} GPUs that no table has\n"
+    )
+    return observations, read_kernels(PUBLISHED_FOLDER, sheets)
+
+
+def bundle_scaling() -> None:
+    """Fit how rates scale over the GPUs of a host, and make that what ships."""
+    from models.performance.bundled import FOLDER
+    from models.performance.fit_scaling import fit_scaling, read_scaling, scaling_document
+    from models.performance.scaling import BUNDLED
+
+    document = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
+    (FOLDER / BUNDLED).write_text(json.dumps(document) + "\n")
+
+
+def bundle_measurements(measurements: Iterable[Measurement]) -> int:
+    """Make these the bundled ones, without places, host names and probes; returns how many."""
+    rows = [measurement_to_dict(_anonymous(measurement)) for measurement in measurements]
+    rows.sort(key=lambda row: str(row["trial_id"]))
+    BUNDLED_MEASUREMENTS.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return len(rows)
+
+
+def _anonymous(measurement: Measurement) -> Measurement:
+    environment = {
+        name: value
+        for name, value in measurement.environment.items()
+        if name not in ("host", "fingerprint")
+    }
+    trial = replace(measurement.trial, dataset_path="")
+    return replace(measurement, trial=trial, environment=environment, attempts=())
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Rebuild the bundled model, from the measurements in a file where one is named."""
+    from models.performance.bundled import seal
+    from models.performance.persistence import BUNDLED_PATH
+
+    for file in arguments:
+        count = bundle_measurements(measurements_from(Path(file)))
+        sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
+    from models.performance.step_times_file import FILE, write_step_times
+
+    bundle_scaling()
+    write_step_times(rebuild_step_times(), FILE)
+    seal()
+    result = rebuild_bundled_model()
+    save_model(result.model, BUNDLED_PATH)
+    seal()
+    sys.stderr.write(f"{BUNDLED_PATH}: {result.model.trained_on}; held-out median error "
+                     f"{result.model.error_percent:.1f} %\n")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
