@@ -276,6 +276,8 @@ def _borderline_text(request: Request, call: CloseCall) -> str:
         return f"{name} may reach {target}/s ({chance})"
     over = format_usd(call.saves_usd_per_hour * request.horizon_hours)
     money = f"{format_usd(call.saves_usd_per_hour)}/h ({over} in {request.horizon_hours:,g} h)"
+    if call.saves_usd_per_run is not None:
+        money = f"{format_usd(call.saves_usd_per_run)} a run"
     if call.kind is CloseCallKind.CHEAPER_MAY_REACH:
         return f"{name} may reach {target}/s too ({chance}), saving {money}"
     assert call.instead is not None
