@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from advisor.errors import UsageError
-from advisor.questions.fields import Choice, Kind, Number
+from advisor.questions.fields import Choice, Kind, Number, wrong
 from advisor.questions.fields import Text as ShownText
 from advisor.questions.models import Sources
 from advisor.questions.question import Field, Question
@@ -23,6 +23,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Q = TypeVar("Q", bound=Question)
 
 
+# Options that take several values with commas between them.
+_LISTS = ("gpu", "quota")
 # A report explains anyway, and lists what was rejected as it sees fit.
 NOT_IN_REPORTS = ("explain", "explain_rejected")
 
@@ -52,6 +54,18 @@ class FieldOption(click.Option):
 
 class SectionedCommand(click.Command):
     """A command whose `--help` lists its options under headings."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, which keeps the last of a repeated option: of two lists that is a loss."""
+        own = args[: args.index("--")] if "--" in args else args
+        for name in _LISTS:
+            count = sum(arg == f"--{name}" or arg.startswith(f"--{name}=") for arg in own)
+            if count > 1:
+                raise wrong(
+                    name, "{field} is given {count} times", count=count,
+                    hint="give it once, with commas between its values",
+                )  # fmt: skip
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Each heading where its first option stands."""

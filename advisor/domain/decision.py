@@ -186,6 +186,8 @@ class CloseCall:
     `saves_usd_per_hour` against `instead` (the chosen one; for a chosen one that may miss, the
     cheapest that is much safer); both None where nothing else answers. The trial takes
     `trial_minutes` and costs `trial_usd`; it is expected to save `worth_usd` over the horizon.
+    `saves_usd_per_run` is None unless a run is asked for: then that counts, and `worth_usd` is the
+    run's.
     """
 
     kind: CloseCallKind
@@ -193,6 +195,7 @@ class CloseCall:
     instead: Candidate | None
     probability: float
     saves_usd_per_hour: float | None
+    saves_usd_per_run: float | None = None
     trial_minutes: float
     trial_usd: float
     worth_usd: float

@@ -79,6 +79,12 @@ class PerformanceModel(Protocol):
     ) -> PreparedRows:
         """The same requests, of which disks are to be changed; one at least."""
 
+    def prepare_each(
+        self, requests: Sequence[tuple[Workload, Resources]], *, confidences: Sequence[float]
+    ) -> PreparedRows:
+        """The n requests at each of several confidences, bounds alone: row k * n + i is the i-th
+        request at the k-th confidence."""
+
     def gpu_memory_mib(self, workload: Workload) -> float:
         """GPU memory the workload takes."""
 

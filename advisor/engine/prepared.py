@@ -70,6 +70,16 @@ class Group:
             return {}
         return fastest_of_each(list(limits(self.request, self.table)), self.table)
 
+    def beside(self, other: Group) -> Group:
+        """The types of both; the rows of the other one follow."""
+        tables = [group.table for group in (self, other) if group.table is not None]
+        return Group(
+            self.request,
+            Table.joined(tables) if tables else None,
+            [*self.not_runnable, *other.not_runnable],
+            self.offers + other.offers,
+        )
+
 
 class Prepared:
     """Everything about requests that differ only in what `key_of` leaves out."""
@@ -80,6 +90,7 @@ class Prepared:
         self.model = model
         self.was_asked = False
         self._on_cpu = Group(self.request, None, (), 0)
+        self._whole: tuple[Group, Group] | None = None
         self._growing = Lock()
 
     @cached_property
@@ -121,17 +132,21 @@ class Prepared:
         offers = offers_of(self.request, self.catalog, query)
         verdicts = list(runnable(self.request, self.catalog, self.model, offers))
         added = self._group(offers, verdicts)
-        tables = [table for table in (known.table, added.table) if table is not None]
-        if sum(len(table.blocks) for table in tables) > _MOST_BLOCKS:
+        both = known.beside(added)
+        if both.table is not None and len(both.table.blocks) > _MOST_BLOCKS:
             # One call of many rows costs as much as one of few.
-            options = [option for table in tables for option in table.options()]
-            tables = [Block(self.request, self.catalog, self.model, options).grid]
-        return Group(
-            self.request,
-            Table.joined(tables) if tables else None,
-            [*known.not_runnable, *added.not_runnable],
-            known.offers + added.offers,
-        )
+            block = Block(self.request, self.catalog, self.model, both.table.options())
+            return Group(self.request, block.grid, both.not_runnable, both.offers)
+        return both
+
+    def whole(self, names: Sequence[str]) -> Group:
+        """The accelerated types, then all others that were ever asked for whole, these among
+        them."""
+        cpus = self.on_cpu(names)
+        known = self._whole
+        if known is None or known[0] is not cpus:
+            known = self._whole = cpus, self.accelerated.beside(cpus)
+        return known[1]
 
     @property
     def tables(self) -> list[Table]:
@@ -149,30 +164,36 @@ class Prepared:
         instance = candidate.spec.offer.instance
         return self.catalog.disks_of(instance.cloud).with_burst(instance, candidate.spec.disk)
 
-    def at_confidence(self, rows: Sequence[tuple[Table, int]], confidence: float) -> list[Bounds]:
-        """Rows of tables of these offers at another confidence, all instances together.
+    def at_confidences(
+        self, rows: Sequence[tuple[Table, int]], confidences: Sequence[float]
+    ) -> list[list[Bounds]]:
+        """Rows of tables of these offers at other confidences, all instances together.
 
         Few are worth a close look: the first question does not wait for all the others.
         """
         by_block: dict[Block, list[int]] = {}
         for place, (table, at) in enumerate(rows):
             by_block.setdefault(table.place(at)[0], []).append(place)
-        found: dict[int, Bounds] = {}
+        found: list[list[Bounds]] = [[] for _ in rows]
         for block, places in by_block.items():
             some = [rows[place] for place in places]
-            rates = block.at_confidence(
-                confidence,
+            rates = block.at_confidences(
+                confidences,
                 [int(table.row[at]) for table, at in some],
                 [table.disk[at].rate for table, at in some],
                 whole=self.was_asked,
             )
-            count = np.array([int(table.count[at]) for table, at in some])
+            count = np.tile([int(table.count[at]) for table, at in some], len(confidences))
             columns = (count * rates.lower, count * rates.median, count * rates.upper)
-            for place, lower, median, upper, calibrated in zip(
-                places, *(column.tolist() for column in columns), rates.calibrated, strict=True
-            ):
-                found[place] = Bounds(lower, median, upper, confidence, bool(calibrated))
-        return [found[place] for place in range(len(rows))]
+            levels = np.repeat(confidences, len(places))
+            each = (*columns, levels, np.asarray(rates.calibrated))
+            bounds = [
+                Bounds(*values)
+                for values in zip(*(column.tolist() for column in each), strict=True)
+            ]
+            for at, place in enumerate(places):
+                found[place] = bounds[at :: len(places)]
+        return found
 
     def _group(self, offers: Sequence[Offer], verdicts: Sequence[Runnable | Rejected]) -> Group:
         by_type: dict[tuple[str, str], Runnable | Rejected] = {}

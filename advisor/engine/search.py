@@ -8,7 +8,7 @@ slower than what is predicted for the whole, and no disk is cheaper than none.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +32,7 @@ from advisor.engine.prepared import Group, Prepared
 from advisor.engine.rejected import SlowCpus
 from advisor.engine.table import Table
 from advisor.messages import Message
-from advisor.records import dataclass, field
+from advisor.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -53,16 +53,14 @@ class Looked:
     beyond: Booleans
     front: Table | None = None
 
-    def within(self, names: Set[str]) -> Looked:
-        """Only of types of some names."""
-        wanted = np.array([name in names for name in self.table.names], dtype=bool)
+    def within(self, wanted: Booleans) -> Looked:
+        """Only of some types, by kind."""
         kinds = self.table.kind
-        return Looked(
-            table=self.table,
+        return replace(
+            self,
             best=self.best[wanted[kinds[self.best]]],
             missed=[(at, reason) for at, reason in self.missed if wanted[kinds[at]]],
             beyond=self.beyond & wanted,
-            front=self.front,
         )
 
 
@@ -95,63 +93,152 @@ def searched(request: Request, prepared: Prepared, shown: int) -> Found:
     found, accelerated = Found(), prepared.accelerated
     found.considered = accelerated.offers
     found.rejected += accelerated.not_runnable
-    if accelerated.table is not None:
-        found.looked.append(_look(request, prepared, accelerated, accelerated.table))
-    if cpus_may_compete(request) and cpu_rates_are_known(request):
-        _look_at_cpus(request, prepared, shown, found)
+    cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
+    if cpus and prepared.cpus.most.any():
+        found.considered += len(prepared.cpus.types)
+        if is_plain(request):
+            _look_by_price(request, prepared, shown, found)
+        else:
+            _look_in_groups(request, prepared, shown, found)
+    elif accelerated.table is not None:
+        found.looked.append(_look(request, prepared, accelerated))
     return found
+
+
+def _look_by_price(request: Request, prepared: Prepared, shown: int, found: Found) -> None:
+    """At accelerated types and those without an accelerator that could be as cheap as the last that
+    is shown; all in one table, once a question has shown which may be."""
+    accelerated, cpus = prepared.accelerated, prepared.cpus
+    last, first = math.inf, 0
+    if accelerated.table is not None:
+        if prepared.was_asked:
+            last = _smallest(_least_usd(request, accelerated.table), request.max_results)
+        else:
+            found.looked.append(_look(request, prepared, accelerated))
+            last, first = _smallest(found.costs(request), shown), 1
+    places, ranks = _worth_a_look(request, prepared, found, last)
+    names = [cpus.types[place].name for place in places]
+    rank_of = dict(zip(names, ranks.tolist(), strict=True))
+    if prepared.was_asked:
+        whole = prepared.whole(names)
+        if whole.table is not None:
+            accelerated_kinds = accelerated.table is not None and len(accelerated.table.names)
+            asked = np.array([name in rank_of for name in whole.table.names], dtype=bool)
+            asked[:accelerated_kinds] = True
+            found.looked.append(_look(request, prepared, whole, asked))
+    else:
+        _look_until(request, prepared, shown, found, names, ranks)
+    # Whatever was predicted before, the answer is about the same types.
+    limit = _smallest(found.costs(request), shown)
+    wanted = {name for name, rank in rank_of.items() if rank <= limit}
+    for at, one in enumerate(found.looked[first:], first):
+        mask = np.array([name in wanted or name not in rank_of for name in one.table.names])
+        found.looked[at] = one.within(mask)
+    group = prepared.on_cpu()
+    found.rejected += [one for one in group.not_runnable if one.instance_type in wanted]
+
+
+def _look_in_groups(request: Request, prepared: Prepared, shown: int, found: Found) -> None:
+    """At all accelerated types, then at those without an accelerator, the cheapest first, until
+    nothing more could be shown, or lie on the front."""
+    if prepared.accelerated.table is not None:
+        found.looked.append(_look(request, prepared, prepared.accelerated))
+    last = math.inf if wants_front(request) else _smallest(found.costs(request), shown)
+    places, ranks = _worth_a_look(request, prepared, found, last)
+    names = [prepared.cpus.types[place].name for place in places]
+    asked = _look_until(request, prepared, shown, found, names, ranks, places)
+    group = prepared.on_cpu()
+    found.rejected += [one for one in group.not_runnable if one.instance_type in asked]
+
+
+def _look_until(
+    request: Request, prepared: Prepared, shown: int, found: Found,
+    names: Sequence[str], ranks: Floats, places: Integers | None = None,
+) -> set[str]:  # fmt: skip
+    """Look at types in growing groups, while more could be shown; their names. `places` where
+    some could lie on the front."""
+    asked: set[str] = set()
+    rest, size = list(range(len(names))), _FIRST_GROUP
+    while rest:
+        some, rest = rest[:size], rest[size:]
+        limit = _smallest(found.costs(request), shown)
+        front = None if places is None else found.front()
+        wanted = [
+            names[at]
+            for at in some
+            if ranks[at] <= limit
+            or (places is not None and _may_lead(request, prepared, int(places[at]), front))
+        ]
+        size *= 2
+        if not wanted:
+            continue
+        asked.update(wanted)
+        group = prepared.on_cpu(wanted)
+        if group.table is not None:
+            kinds = np.array([name in set(wanted) for name in group.table.names], dtype=bool)
+            if kinds.any():
+                found.looked.append(_look(request, prepared, group, kinds, limit))
+    return asked
+
+
+def _least_usd(request: Request, table: Table) -> Floats:
+    """The least price of each type (by kind) with which it answers; infinite where it does not."""
+    rows = np.flatnonzero(answering(request, table))
+    least = np.full(len(table.names), np.inf)
+    np.minimum.at(least, table.kind[rows], table.usd[rows])
+    return least
 
 
 def _look(
     request: Request,
     prepared: Prepared,
     group: Group,
-    table: Table,
+    asked: Booleans | None = None,
     last_shown: float = math.inf,
 ) -> Looked:
-    """What the types in a table of a group do, with the disk that suits them where they may rank
-    before the last that is shown."""
+    """What types of a group do (`asked` by kind; None: all), with the disk that suits them where
+    they may rank before the last that is shown."""
+    assert group.table is not None
+    if asked is None:
+        asked = np.ones(len(group.table.names), dtype=bool)
+    rows = asked[group.table.kind]
+    place = np.cumsum(rows) - 1  # of the group's rows among those of the types that are asked for
+    table = group.table if rows.all() else group.table.take(rows)
     coarse = completed(request, table)
-    judged, kinds = list(limits(request, coarse)), len(coarse.names)
-    asked = np.zeros(kinds, dtype=bool)
-    asked[coarse.kind] = True
-    beyond = np.zeros(kinds, dtype=bool)
+    judged = list(limits(request, coarse))
+    beyond = np.zeros(len(asked), dtype=bool)
     rows = np.ones(len(coarse), dtype=bool)
     slow: list[tuple[int, str]] = []
-    near = asked
+    missing, near = asked, asked
     if is_plain(request):
         fast = answering(request, coarse, but_for=("over_max_price",))
-        able = np.zeros(kinds, dtype=bool)
-        able[coarse.kind[fast]] = True
-        usd, least = coarse.usd, np.full(kinds, np.inf)
-        within = np.flatnonzero(fast & (usd <= (request.max_usd_per_hour or math.inf)))
-        np.minimum.at(least, coarse.kind[within], usd[within])
+        able = _kinds_of(coarse, fast)
+        least = _least_usd(request, coarse)
         last = min(last_shown, _smallest(least, request.max_results))
         near = able & (coarse.cheapest_offer <= last)
         beyond = able & ~near & (least < np.inf)
         rows = fast & near[coarse.kind]
-        reached = np.zeros(kinds, dtype=bool)
+        reached = np.zeros(len(asked), dtype=bool)
         if request.target_throughput is not None:
-            reached[coarse.kind[coarse.lower >= request.target_throughput]] = True
-        quickly = np.flatnonzero(asked & ~able & ~reached).tolist()
-        places = None if table is group.table else _places(table, group)
-        slow = [_moved(group.fastest[kind], places) for kind in quickly]
-        asked = asked.copy()
-        asked[quickly] = False
+            reached = _kinds_of(coarse, coarse.lower >= request.target_throughput)
+        quickly = asked & ~able & ~reached
+        reasons = [group.fastest[kind] for kind in np.flatnonzero(quickly).tolist()]
+        slow = [(int(place[row]), reason) for row, reason in reasons]
+        missing = asked & ~quickly
     whole = with_fitted_disks(request, prepared.catalog, coarse, rows, last_shown)
     judged = judged if whole is coarse else list(limits(request, whole))
-    good = answering(request, whole)
-    best = best_rows(request, whole, np.flatnonzero(good & near[whole.kind]))
+    good = np.logical_and.reduce([near[whole.kind], *(one.keeps for one in judged)])
+    best = best_rows(request, whole, np.flatnonzero(good))
     answered = beyond.copy()
     answered[whole.kind[best]] = True
-    missing = np.flatnonzero((asked & ~answered)[whole.kind])
+    lacking = np.flatnonzero((missing & ~answered)[whole.kind])
     front = None
     if wants_front(request):
         front = _front(request, whole, good)
     return Looked(
         table=whole,
         best=best,
-        missed=slow + closest_of_each(judged, whole, missing),
+        missed=slow + closest_of_each(judged, whole, lacking),
         beyond=beyond,
         front=front,
     )
@@ -167,79 +254,16 @@ def _front(request: Request, table: Table, good: Booleans) -> Table:
     return every.take(pareto_rows(every, np.arange(len(every))))
 
 
-def _places(table: Table, group: Group) -> dict[int, int]:
-    """Where the rows of the group's table are in some of it."""
-    assert group.table is not None
+def _kinds_of(table: Table, rows: Booleans) -> Booleans:
+    """Which types (by kind) some rows are of."""
     kinds = np.zeros(len(table.names), dtype=bool)
-    kinds[table.kind] = True
-    rows = np.flatnonzero(kinds[group.table.kind])
-    return {at: place for place, at in enumerate(rows.tolist())}
-
-
-def _moved(row: tuple[int, str], places: dict[int, int] | None) -> tuple[int, str]:
-    return row if places is None else (places[row[0]], row[1])
+    kinds[table.kind[rows]] = True
+    return kinds
 
 
 def _smallest(values: Floats, count: int) -> float:
     """The `count`-th smallest; infinite where there are fewer."""
     return math.inf if count > len(values) else float(np.partition(values, count - 1)[count - 1])
-
-
-def _look_at_cpus(request: Request, prepared: Prepared, shown: int, found: Found) -> None:
-    """Types without an accelerator, the cheapest first, until nothing more could be shown."""
-    cpus = prepared.cpus
-    if not cpus.types or not cpus.most.any():
-        return  # what the network computes is not known: no CPU can be judged
-    found.considered += len(cpus.types)
-    last = math.inf if wants_front(request) else _smallest(found.costs(request), shown)
-    places, ranks = _worth_a_look(request, prepared, found, last)
-    names = [cpus.types[place].name for place in places]
-    if is_plain(request):
-        # What an earlier question asked for is told by columns, all at once.
-        known = prepared.on_cpu()
-        at_once = [name for name in names if name in known.names]
-        if at_once:
-            _look_at(request, prepared, at_once, last, found)
-        rest = [at for at, name in enumerate(names) if name not in known.names]
-    else:
-        rest = list(range(len(names)))
-    size = _FIRST_GROUP
-    while rest:
-        some, rest = rest[:size], rest[size:]
-        limit = _smallest(found.costs(request), shown)
-        front = found.front()
-        wanted = [
-            names[at]
-            for at in some
-            if ranks[at] <= limit or _may_lead(request, prepared, int(places[at]), front)
-        ]
-        size *= 2
-        if wanted:
-            _look_at(request, prepared, wanted, limit, found)
-    if is_plain(request):
-        # Whatever was known before, the answer is about the same types.
-        limit = _smallest(found.costs(request), shown)
-        wanted_names = {name for name, rank in zip(names, ranks, strict=True) if rank <= limit}
-        head = 1 if prepared.accelerated.table is not None else 0
-        found.looked[head:] = [one.within(wanted_names) for one in found.looked[head:]]
-        group = prepared.on_cpu()
-        found.rejected += [one for one in group.not_runnable if one.instance_type in wanted_names]
-
-
-def _look_at(
-    request: Request, prepared: Prepared, names: Sequence[str], limit: float, found: Found
-) -> None:
-    """Judge and predict types whole."""
-    group, wanted = prepared.on_cpu(names), frozenset(names)
-    if not is_plain(request):
-        found.rejected += [one for one in group.not_runnable if one.instance_type in wanted]
-    if group.table is None:
-        return
-    kinds = np.array([name in wanted for name in group.table.names], dtype=bool)
-    rows = kinds[group.table.kind]
-    if rows.any():
-        table = group.table if rows.all() else group.table.take(rows)
-        found.looked.append(_look(request, prepared, group, table, limit))
 
 
 def _may_lead(request: Request, prepared: Prepared, place: int, front: Table | None) -> bool:

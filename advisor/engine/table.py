@@ -87,7 +87,7 @@ class Block:
         # The model's rows: each option at each of its batch sizes.
         self.rows = model.prepare(self._pairs, confidence=request.confidence)
         self._latencies: dict[int, Latency | None] = {}
-        self._at: dict[float, PreparedRows] = {}
+        self._at: dict[tuple[float, ...], PreparedRows] = {}
         # Log rates with less and less of a disk, by row and disk: see `least_disk`.
         self.reached: dict[tuple[int, DiskRate], Floats] = {}
 
@@ -176,19 +176,27 @@ class Block:
             self._latencies.update(zip(missing, told, strict=True))
         return [self._latencies[row] for row in wanted]
 
-    def at_confidence(
-        self, confidence: float, rows: Sequence[int], disks: Sequence[DiskRate], *, whole: bool
+    def at_confidences(
+        self,
+        confidences: Sequence[float],
+        rows: Sequence[int],
+        disks: Sequence[DiskRate],
+        *,
+        whole: bool,
     ) -> Rates:
-        """Some rows with a disk each at another confidence; `whole` prepares all rows, once."""
-        prepared, places = self._at.get(confidence), rows
+        """Some rows with a disk each, at the first confidence, then at the next; `whole` prepares
+        all rows, once."""
+        key, places, count = tuple(confidences), rows, len(self._pairs)
+        prepared = self._at.get(key)
         if prepared is None:
-            places = range(len(self._pairs)) if whole else rows
-            pairs = [self._pairs[row] for row in places]
-            prepared = self._model.prepare(pairs, confidence=confidence)
+            pairs = self._pairs if whole else [self._pairs[row] for row in rows]
+            prepared = self._model.prepare_each(pairs, confidences=confidences)
             if whole:
-                self._at[confidence] = prepared
-            places = rows if whole else range(len(rows))
-        return prepared.columns_with(np.array(places, dtype=np.intp), DiskTable.of(disks))
+                self._at[key] = prepared
+            else:
+                places, count = range(len(rows)), len(rows)
+        every = [level * count + place for level in range(len(key)) for place in places]
+        return prepared.columns_with(np.array(every), DiskTable.of([*disks] * len(key)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

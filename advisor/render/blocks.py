@@ -339,6 +339,7 @@ def _borderline_block(request: Request, call: CloseCall) -> dict[str, Any]:
         "probability": call.probability,
         "instead_of": instead.spec.offer.instance.name if instead else None,
         "saves_usd_per_hour": per_hour,
+        "saves_usd_per_run": call.saves_usd_per_run,
         "saves_usd_per_month": None if per_hour is None else per_hour * HOURS_PER_MONTH,
         "trial": {
             "instance_type": spec.offer.instance.name,

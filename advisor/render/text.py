@@ -47,6 +47,8 @@ _SLOWER = 1.05
 _LEAST_USD = 0.0001
 # Smaller changes by another setting are none.
 _NOTHING_PERCENT = 0.5
+_NO_LOSS = 1 - _NOTHING_PERCENT / 100
+_OWN_BATCH = "amp"
 
 
 def table(
@@ -272,11 +274,14 @@ def _run_usd(usd: float, *, up: bool = False) -> str:
 def other_setting_lines(
     settings: Sequence[OtherSetting], before: Prediction, most: int | None = None
 ) -> list[str]:
-    """A line for each setting that does not slow the whole down, or for the `most` best ones."""
-    useful = [setting for setting in settings if setting.gain > 1 - _NOTHING_PERCENT / 100]
+    """A line for each setting that does not slow the whole down, or for the `most` best ones. 16
+    bits, whose best batch is another one, are named even where they do at this batch."""
+    useful = [one for one in settings if one.gain > _NO_LOSS or one.name == _OWN_BATCH]
     best = sorted(useful, key=lambda setting: (setting.gain, setting.gpu_gain.median))[::-1]
     shown = [setting for setting in useful if setting in best[:most]]
-    return folded("could try", (f"{_gpu_gain(one)}, here {_here(one, before)}" for one in shown))
+    return folded(
+        "could try", (f"{_gpu_gain(setting)}, here {_here(setting, before)}" for setting in shown)
+    )
 
 
 def gpu_setting_lines(settings: Sequence[OtherSetting]) -> list[str]:
@@ -295,6 +300,8 @@ def _gpu_gain(setting: OtherSetting) -> str:
 def _here(setting: OtherSetting, before: Prediction) -> str:
     """'+4.2 %, then bound by host'; 'nothing: bound by host'."""
     percent, binds = 100 * (setting.gain - 1), setting.prediction.bottleneck
+    if setting.gain <= _NO_LOSS:
+        return f"slower at this batch; {setting.option} also tries others"
     if abs(percent) < _NOTHING_PERCENT:
         return f"nothing: bound by {binds}"
     then = "" if binds is before.bottleneck else f", then bound by {binds}"

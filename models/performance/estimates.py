@@ -119,22 +119,53 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far n requests may be off at one confidence, whatever their disks.
+    """How far n requests may be off, whatever their disks, each at one of several confidences:
+    `level` (n,) tells which.
 
     `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the
-    same m up; `by_stage` (stages, 3) holds the half widths of trials bound by a stage and whether
-    residuals back them; `calibrated` (n,) says whether they back the accelerator; `exponent` is
-    the half width of a real GPU's log exponent with one batch ahead.
+    same m up; `by_stage` (levels, stages, 3) holds the half widths of trials bound by a stage and
+    whether residuals back them; `calibrated` (n,) says whether they back the accelerator;
+    `exponent` (levels,) is the half width of a real GPU's log exponent with one batch ahead.
     """
 
     shifts: Floats
     by_stage: Floats
     calibrated: Booleans
-    exponent: float
+    exponent: Floats
+    level: Integers
 
     def take(self, rows: NDArray[np.intp]) -> Spread:
         """Those of some requests."""
-        return Spread(self.shifts[:, :, rows], self.by_stage, self.calibrated[rows], self.exponent)
+        return Spread(
+            self.shifts[:, :, rows], self.by_stage, self.calibrated[rows], self.exponent,
+            self.level[rows],
+        )  # fmt: skip
+
+    def of_stage(self, stages: Integers) -> Floats:
+        """The half widths of each request's trials bound by a stage, and whether residuals back
+        them, (n, 3)."""
+        return np.asarray(self.by_stage[self.level, stages])
+
+    @staticmethod
+    def joined(spreads: Sequence[Spread]) -> Spread:
+        """Requests of several spreads one after the other."""
+        most = max(spread.shifts.shape[1] // 2 for spread in spreads)
+        sizes = [len(spread.exponent) for spread in spreads]
+        firsts = np.cumsum(sizes) - sizes
+        return Spread(
+            np.concatenate([_padded(spread.shifts, most) for spread in spreads], axis=2),
+            np.concatenate([spread.by_stage for spread in spreads]),
+            np.concatenate([spread.calibrated for spread in spreads]),
+            np.concatenate([spread.exponent for spread in spreads]),
+            np.concatenate([s.level + first for s, first in zip(spreads, firsts, strict=True)]),
+        )
+
+
+def _padded(shifts: Floats, many: int) -> Floats:
+    """`Spread.shifts` with moves of nothing, up to `many` errors."""
+    has = shifts.shape[1] // 2
+    nothing = np.zeros((shifts.shape[0], many - has, shifts.shape[2]))
+    return np.concatenate([shifts[:, : 1 + has], nothing, shifts[:, 1 + has :], nothing], axis=1)
 
 
 def spread_of(
@@ -150,10 +181,11 @@ def spread_of(
     return Spread(
         shifts=_stacked(shifts, len(columns.vcpus)),
         by_stage=np.array(
-            [(entry.lower, entry.upper, entry.calibrated) for entry in result], dtype=float
+            [[(entry.lower, entry.upper, entry.calibrated) for entry in result]], dtype=float
         ),
         calibrated=errors.accelerator_calibrated,
-        exponent=z * _EXPONENT_SIGMA,
+        exponent=np.array([z * _EXPONENT_SIGMA]),
+        level=np.zeros(len(columns.vcpus), dtype=np.intp),
     )
 
 
@@ -178,7 +210,7 @@ def interval(
 ) -> Interval:
     """The join of `rates` (n, stages), and the interval around it."""
     logs, weights = _joined(columns, rates, spread.shifts, pipeline)
-    below, above, calibrated = spread.by_stage[weights.argmax(axis=0)].T
+    below, above, calibrated = spread.of_stage(weights.argmax(axis=0)).T
     many = len(logs) // 2
     moved = (logs[1:] - logs[0]) ** 2
     knee = _knee(columns, weights, spread, pipeline) ** 2
@@ -197,7 +229,7 @@ def log_lower(
     """The logarithm of the lower bound alone (n,), in half the time."""
     downwards = spread.shifts[:, : 1 + spread.shifts.shape[1] // 2]
     logs, weights = _joined(columns, rates, downwards, pipeline)
-    below = spread.by_stage[weights.argmax(axis=0), 0]
+    below = spread.of_stage(weights.argmax(axis=0))[:, 0]
     knee = _knee(columns, weights, spread, pipeline) ** 2
     width = np.sqrt(below**2 + knee + ((logs[1:] - logs[0]) ** 2).sum(axis=0))
     return np.asarray(logs[0] - width)
@@ -211,7 +243,7 @@ def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: P
         return np.zeros(len(beside_gpu))
     gamma = exponents(columns.training, columns.batches_ahead, pipeline.parameters)
     entropy = -(weights * np.log(np.maximum(weights, _LEAST_WEIGHT))).sum(axis=0)
-    return np.asarray(beside_gpu * spread.exponent * entropy / gamma)
+    return np.asarray(beside_gpu * spread.exponent[spread.level] * entropy / gamma)
 
 
 def _joined(

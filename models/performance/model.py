@@ -24,7 +24,7 @@ from models.performance.machines import Integers, ResourceTable
 from models.performance.networks import Floats, NetworkTable
 from models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
 from models.performance.pipeline import Load, Pipeline, columns_of
-from models.performance.prepared import PreparedRows, Words
+from models.performance.prepared import PreparedRows, Words, stacked
 from models.performance.scaling import scaled_rows
 from models.performance.settings import SettingGain, setting_gains
 from models.performance.step_times import GpuRate, StepTimes
@@ -86,6 +86,13 @@ class PerformanceModel:
         loads, which = _loads(requests, cache)
         machines = [resources for _, resources in requests]
         return self._prepared(loads, which, ResourceTable.of(machines), confidence, machines)
+
+    def prepare_each(
+        self, requests: Sequence[Request], *, confidences: Sequence[float]
+    ) -> PreparedRows:
+        """n requests at each of several confidences, bounds alone: row k * n + i is the i-th
+        request at the k-th confidence."""
+        return stacked([self.prepare(requests, confidence=each) for each in confidences])
 
     def predict_columns(
         self, workload: Workload, machines: ResourceTable, *, confidence: float = 0.9

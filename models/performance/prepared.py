@@ -130,3 +130,16 @@ def _finite(rates: list[float]) -> dict[Stage, float]:
     if np.inf not in rates:
         return dict(zip(STAGES, rates, strict=True))
     return {stage: rate for stage, rate in zip(STAGES, rates, strict=True) if rate < np.inf}
+
+
+def stacked(parts: Sequence[PreparedRows]) -> PreparedRows:
+    """The rows of several, one after the other, for `columns_with` and `log_lowers` alone: they may
+    be of several confidences, and words about them are those of the first."""
+    columns = {name: np.concatenate([getattr(part.columns, name) for part in parts])
+               for name in PipelineColumns.__slots__}  # fmt: skip
+    return replace(
+        parts[0],
+        columns=PipelineColumns(**columns),
+        rates=np.concatenate([part.rates for part in parts]),
+        spread=Spread.joined([part.spread for part in parts]),
+    )

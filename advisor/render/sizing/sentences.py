@@ -105,12 +105,15 @@ def borderline_sentence(call: Record, target: float | None, t: Texts) -> str:
     """What a trial would settle."""
     chance, saved = call["probability"], call["saves_usd_per_month"]
     kind = "nearest_may_reach" if saved is None else call["kind"]
+    of_run = call.get("saves_usd_per_run")  # documents of before have none
+    if kind == "cheaper_may_reach" and of_run is not None:
+        kind = "cheaper_run_may_reach"
     return t(
         "close." + kind,
         name=call["instance_type"], usd=format_usd(call["usd_per_hour"]), chance=percent(chance),
         miss=percent(1 - chance), instead=call["instead_of"] or "", month=format_usd(saved or 0.0),
         rate=format_rate(target or 0.0), minutes=plain(call["trial"]["minutes"]),
-        trial=format_usd(call["trial"]["usd"]),
+        trial=format_usd(call["trial"]["usd"]), run=format_usd(of_run or 0.0),
     )  # fmt: skip
 
 

@@ -98,3 +98,11 @@ def test_a_mean_over_fewer_networks_is_no_mean() -> None:
     assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
     assert geometric_mean([1.0, None]) is None
     assert geometric_mean([]) is None
+
+
+def test_an_option_that_is_given_twice_is_refused(capsys) -> None:
+    """Neither is ignored in silence; after -- stands another program's command."""
+    assert run(["compare", "--task", "training", "--gpu", "T4", "--gpu=A10G"]) == 2
+    error = capsys.readouterr().err
+    assert "--gpu is given 2 times; give it once" in error
+    assert "commas" in error

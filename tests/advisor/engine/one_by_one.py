@@ -12,19 +12,23 @@ class OneByOne:
     """A model that has `predict`."""
 
     def prepare(self, requests, *, confidence):
-        return _Rows(self, requests, confidence)
+        return _Rows(self, requests, [confidence] * len(requests))
+
+    def prepare_each(self, requests, *, confidences):
+        at = [confidence for confidence in confidences for _ in requests]
+        return _Rows(self, [*requests] * len(confidences), at)
 
 
 class _Rows:
-    def __init__(self, model, requests, confidence):
+    def __init__(self, model, requests, confidences):
         self._model = model
         self._requests = requests
-        self._confidence = confidence
+        self._confidences = confidences
 
     def with_disks(self, rows, disks):
         pairs = [self._requests[row] for row in rows]
         asked = [(w, replace(has, disk=disk)) for (w, has), disk in zip(pairs, disks, strict=True)]
-        return self._model.predict(asked, confidence=self._confidence)
+        return self._at(rows, asked)
 
     def columns_with(self, rows, disks, cache=None):
         found = self._predicted(rows, disks, cache)
@@ -50,4 +54,16 @@ class _Rows:
                 read_iops=iops if iops < np.inf else None,
             )
             asked.append((workload, replace(has, disk=disk)))
-        return self._model.predict(asked, confidence=self._confidence, cache=cache)
+        return self._at(rows, asked, cache)
+
+    def _at(self, rows, asked, cache=None):
+        found = [None] * len(asked)
+        for confidence in dict.fromkeys(self._confidences):
+            places = [at for at, row in enumerate(rows) if self._confidences[row] == confidence]
+            if places:
+                some = self._model.predict(
+                    [asked[at] for at in places], confidence=confidence, cache=cache
+                )
+                for at, one in zip(places, some, strict=True):
+                    found[at] = one
+        return found

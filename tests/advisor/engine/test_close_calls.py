@@ -148,3 +148,21 @@ def test_a_trial_is_worth_the_chance_of_a_wrong_decision_times_what_that_costs()
         np.array([[0.4, 0.9, 0.5]]), np.array([[False, True, False]]), np.array([1.0, 3.0, 4.0])
     )
     assert worth[0] == pytest.approx([0.4 * 2, 0.1, 0.5])
+
+
+@given(
+    st.floats(min_value=20, max_value=5_000),
+    st.integers(min_value=1, max_value=20),
+    st.sampled_from(list(Task)),
+)
+def test_with_a_run_a_borderline_candidate_is_cheaper_by_the_run(target, epochs, task):
+    answer = ask(target_throughput=target, epochs=epochs, task=task)
+    for one in answer.close_calls:
+        assert one.trial_usd < one.worth_usd
+        if one.instead is None:
+            assert one.saves_usd_per_run is None
+            continue
+        costs = [each.usd_per_run.median for each in (one.candidate, one.instead)]
+        assert one.saves_usd_per_run == pytest.approx(costs[1] - costs[0])
+        assert one.saves_usd_per_run >= 0
+        assert one.worth_usd <= max(costs) + 1e-9
