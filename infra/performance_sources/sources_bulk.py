@@ -1,6 +1,6 @@
 """Measured steps of the large public tables: timm, torchvision, Keras, tf_cnn_benchmarks and kin.
 
-Each reader gives a table with the columns of `observations.COLUMNS` that its source tells, one
+Each reader gives a table with the columns of `observations.COLUMNS` that its source has, one
 line a step; what it leaves out, and why, stands in its comments and in SOURCES.md.
 """
 
@@ -118,7 +118,7 @@ def gavel(folder: Path) -> pd.DataFrame:
     rows = pd.read_csv(find_source(folder, "gavel_isolated_throughputs.csv"))
     rows = rows[(rows.file == "physical") & (rows.scale_factor_gpus == 1)]
     rows = rows[rows.gpu.isin(["v100", "p100", "k80"]) & (rows.throughput_steps_per_s > 0)]
-    # What `Recommendation`, `Transformer`, `A3C` and `CycleGAN` are is not said well enough.
+    # What `Recommendation`, `Transformer`, `A3C` and `CycleGAN` are is not described well enough.
     rows = rows[rows.model.isin(["ResNet-50", "ResNet-18"])]
     gpus = {"v100": "V100-SXM2-16GB", "p100": "P100-SXM2-16GB", "k80": "K80"}
     names = [named("gavel", name) for name in rows.model]
@@ -404,7 +404,7 @@ def neusight(folder: Path) -> pd.DataFrame:
 def mlperf_inference(folder: Path) -> pd.DataFrame:
     """Offline, closed, the best submission a GPU and round (Apache-2.0; v5.1 none seen).
 
-    TensorRT, INT8 or less; the batch is not said, `MLPERF_BATCH` stands for a large one.
+    TensorRT, INT8 or less; the batch is not stated, `MLPERF_BATCH` stands for a large one.
     """
     best = _best_submissions(folder)
     names = [named("mlperf-inference", name) for name in best["name"]]
@@ -472,7 +472,7 @@ def lambda_ngc(folder: Path) -> pd.DataFrame:
     rows = pd.read_csv(find_source(folder, "lambda_pytorch_ngc_runs.csv"))
     rows = rows[(rows.n_gpu == 1) & (rows.throughput > 0) & rows.gpu.notna()]
     rows["batch_per_gpu"] = pd.to_numeric(rows.batch_per_gpu, errors="coerce")
-    # Tokens and items a sample are not told, and neither is SSD's and Mask R-CNN's batch.
+    # Tokens and items a sample are not stated, and neither is SSD's and Mask R-CNN's batch.
     rows = rows[rows.unit.isin(["images/s", "sequences/s"]) & rows.batch_per_gpu.notna()]
     cell = ["gpu", "container", "model", "precision", "batch_per_gpu"]
     memory = rows.groupby(cell).peak_gpu_mem_mib.median().reset_index()
