@@ -43,7 +43,7 @@ def test_a_rate_is_so_many_a_second(text, rate):
 
 @pytest.mark.parametrize("text", ["-1", "fast", "5/min", "", "nan", "1e3"])
 def test_any_other_rate_is_refused(text):
-    with pytest.raises(UsageError, match="like 50/s"):
+    with pytest.raises(UsageError, match="write 50/s"):
         request_rate(text)
 
 
