@@ -268,7 +268,7 @@ def _span_text(span: Span, write: Callable[..., str], confidence: float) -> str:
 def _run_usd(usd: float, *, up: bool = False) -> str:
     if usd < _LEAST_USD:
         return f"under {format_usd(_LEAST_USD)}"
-    return format_usd(ceil_significant(usd) if up else usd)
+    return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)
 
 
 def other_setting_lines(
