@@ -73,7 +73,7 @@ def event_of(record: logging.LogRecord) -> Event:
 
 @contextmanager
 def subscribe(listener: Callable[[Event], None]) -> Iterator[None]:
-    """Every event of this process goes to the listener too, in the thread that tells it."""
+    """Every event of this process goes to the listener too, in the thread that emits it."""
     with handled(_Listener(listener)):
         yield
 
@@ -90,7 +90,7 @@ def handled(handler: logging.Handler) -> Iterator[None]:
 
 @contextmanager
 def collected() -> Iterator[list[dict[str, Any]]]:
-    """The events told meanwhile, as JSON takes them: to be carried to another process."""
+    """The events emitted meanwhile, as JSON takes them: to be carried to another process."""
     documents: list[dict[str, Any]] = []
     with subscribe(lambda event: documents.append(as_document(event))):
         yield documents

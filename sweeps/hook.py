@@ -87,7 +87,7 @@ class Recorder:
 
     def finish(self) -> None:
         """Write what was recorded, whole; nothing when no step was, or it is written already."""
-        # A forked loader process inherits the exit handler, but has nothing to tell.
+        # A forked loader process inherits the exit handler, but has nothing to report.
         if self._done or os.getpid() != self._pid or not (self._counted or self._warmup):
             return
         self._done = True

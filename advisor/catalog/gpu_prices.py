@@ -1,10 +1,21 @@
-"""What an hour of each GPU costs at least, host included."""
+"""What an hour of each GPU costs at least, host included, and what GPUs are sorted by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from advisor.domain import Offer
+
+# Data sheet facts by which the table is sorted: JSON name -> whether more is better.
+SORT_KEYS = {
+    "usd_per_gpu_hour": False,
+    "usd_per_fp32_tflop_hour": False,
+    "memory_mib": True,
+    "memory_gb_per_second": True,
+    "fp32_tflops": True,
+    "fp16_tflops": True,
+    "name": False,
+}
 
 
 def usd_per_gpu_hour(offer: Offer) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -118,9 +117,9 @@ class PriceTable:
         self.regions = regions
         self.types = [name.decode() for name in rows["instance_type"].tolist()]
         self.bases = [bases[key.decode()] for key in rows["basis"].tolist()]
-        self._bands = rows["band"]
+        self._bands = rows["band"].copy()  # a part would keep the whole
         # A dollar is one dollar: dividing by it changes no bit.
-        per_usd = [one.rate.per_usd if one.currency != "USD" else 1.0 for one in self.bases]
+        per_usd = [basis.rate.per_usd if basis.currency != "USD" else 1.0 for basis in self.bases]
         self._usd = rows["price"] / np.array(per_usd)[:, None]
         self._prices: dict[tuple[float, int, int], Price] = {}
         for at in np.flatnonzero((self._usd == 0).any(axis=1)).tolist():
@@ -164,23 +163,17 @@ class PriceTable:
         return self._prices[key]
 
     def _rows(self, names: Collection[str] | None, market: Market | None) -> NDArray[np.intp]:
-        wanted: Iterable[int] = range(len(self.types))
-        if names is not None:
-            wanted = sorted(at for name in names for at in self._rows_of.get(name, ()))
-        rows = [at for at in wanted if market in (None, self.bases[at].market)]
+        rows = [
+            at
+            for at, name in enumerate(self.types)
+            if (names is None or name in names) and market in (None, self.bases[at].market)
+        ]
         return np.array(rows, dtype=np.intp)
 
     def _columns(self, region: str | None) -> NDArray[np.intp]:
         if region is None:
             return np.arange(len(self.regions))
         return np.array([self.regions.index(region)] if region in self.regions else [], np.intp)
-
-    @cached_property
-    def _rows_of(self) -> dict[str, list[int]]:
-        rows: dict[str, list[int]] = {}
-        for at, name in enumerate(self.types):
-            rows.setdefault(name, []).append(at)
-        return rows
 
 
 # A table of list prices; an import tells currency and kind beside.

@@ -15,7 +15,6 @@ from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.models import Recommend, Sources
 from advisor.render.exporting import FORMATS as EXPORTS
-from advisor.render.recommendation import recommendation_text
 
 OUTPUTS = ("table", *FORMATS)
 EXPLAINED_IN = ("table", "json", "yaml")
@@ -94,6 +93,8 @@ def _is_given(name: str) -> bool:
 def _written(found: Recommended, question: Recommend, output: str) -> str:
     """The whole answer in one format."""
     if output == "table":
+        from advisor.render.recommendation import recommendation_text  # JSON waits for no text
+
         text = recommendation_text(
             found.answer,
             found.sources,

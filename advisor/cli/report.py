@@ -30,7 +30,7 @@ class Language(Name):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """'zh-cn' -> 'zh-CN'."""
-        spelled = {one.lower(): one for one in self.known}
+        spelled = {language.lower(): language for language in self.known}
         text = str(value).lower()
         return spelled[text] if text in spelled else super().convert(value, param, ctx)
 

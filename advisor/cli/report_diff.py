@@ -105,13 +105,17 @@ def _content(name: str) -> bytes:
         raise UsageError(f"'{name}' cannot be read: {error.strerror}") from None
 
 
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def _written(document: Mapping[str, Any], output: str) -> str:
     from advisor.render.difference.text import difference_markdown, difference_text
 
     writers: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "table": difference_text,
         "md": difference_markdown,
-        "json": lambda one: json.dumps(one, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+        "json": _json,
     }
     return writers[output](document)
 

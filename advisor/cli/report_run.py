@@ -77,7 +77,10 @@ class Output(NamedTuple):
         if path is not None:
             require_writable(path)
         elif prints and kind.binary and sys.stdout.isatty():
-            raise UsageError(f"{name} is no text for a terminal; name a file: --out report.{name}")
+            raise UsageError(
+                "{format} is no text for a terminal", format=name,
+                hint=Message("name a file: --out report.{format}", format=name),
+            )  # fmt: skip
         return cls(path, kind, language, targets, prints)
 
     def write(self, content: bytes) -> None:
@@ -116,11 +119,15 @@ def plan_report(file: str) -> dict[str, Any]:
 def _document(ask: Ask, shown: _Shown) -> dict[str, Any]:
     ways = [ask.plan_file is not None, bool(ask.saved), _asks(ask)]
     if ways == [True, False, True]:
-        raise UsageError("the workloads of a plan say for themselves what is asked; write what all "
-                         "of them share under its `defaults:`")  # fmt: skip
+        raise UsageError(
+            "the workloads of a plan say for themselves what is asked",
+            hint="write what all of them share under its `defaults:`",
+        )
     if sum(ways) != 1:
-        raise UsageError("say what to report on: a question (--task, --model, ..), --plan FILE, or "
-                         "--from FILE; one of them")  # fmt: skip
+        raise UsageError(
+            "say what to report on",
+            hint="one of: a question (--task, --model, ..), --plan FILE, --from FILE",
+        )
     if ask.plan_file is not None:
         return _of_plan(ask, ask.plan_file, shown)
     return _of_saved(ask, shown) if ask.saved else _of_question(ask, shown)
@@ -142,17 +149,17 @@ def _of_question(ask: Ask, shown: _Shown) -> dict[str, Any]:
 def _of_plan(ask: Ask, file: str, shown: _Shown) -> dict[str, Any]:
     source = _read(file)
     plan = read_plan(source.content, source.name)
-    questions = [_living(planned(one, source.name), ask) for one in plan.entries]
+    questions = [_living(planned(entry, source.name), ask) for entry in plan.entries]
     stem = "" if file == _STDIN else Path(source.name).stem
     usual = plan.title or shown_name(stem or "workloads", "the plan's name")
     return _reported(ask, questions, (source,), usual, shown)
 
 
-def planned(one: Entry, file: str) -> Question:
+def planned(entry: Entry, file: str) -> Question:
     """A workload of a plan as a question; `UsageError` has its place."""
-    place = f"{file}, line {one.line}"
+    place = f"{file}, line {entry.line}"
     try:
-        for field in one.words:
+        for field in entry.fields:
             if field in (*_SHARED, *Sources.fields):
                 raise wrong(
                     field, "{field} is one for all workloads",
@@ -163,28 +170,28 @@ def planned(one: Entry, file: str) -> Question:
                     field, "{field} changes nothing of a report: it explains anyway",
                     hint="leave it out",
                 )  # fmt: skip
-        question = from_texts(Recommend, one.words, "word of a workload")
+        question = from_texts(Recommend, entry.fields, "word of a workload")
     except UsageError as error:
         raise UsageError(
-            Message("{place}: workload '{name}': {what}", place=place, name=one.name,
+            Message("{place}: workload '{name}': {what}", place=place, name=entry.name,
                     what=error.message),
             hint=error.hint, field=error.field,
         ) from error  # fmt: skip
-    return Question(one.name, question, command_line("recommend", options_of(question)), place)
+    return Question(entry.name, question, command_line("recommend", options_of(question)), place)
 
 
-def _living(one: Question, ask: Ask) -> Question:
+def _living(question: Question, ask: Ask) -> Question:
     """The question, asked of the cloud too where that is wanted."""
     if not ask.given.get("live"):
-        return one
+        return question
     if ask.as_of not in (None, today()):
-        raise UsageError("--live tells today's prices; leave out --date")
-    return one._replace(question=one.question.replace(live=True))
+        raise UsageError("--live tells today's prices", hint="leave out --date")
+    return question._replace(question=question.question.replace(live=True))
 
 
-def command_line(command: str, words: Sequence[str]) -> str:
+def command_line(command: str, options: Sequence[str]) -> str:
     """As a shell takes it."""
-    return as_text(f"advisor {command} {shlex.join(words)}".strip())
+    return as_text(f"advisor {command} {shlex.join(options)}".strip())
 
 
 def as_text(word: str) -> str:
@@ -195,7 +202,9 @@ def as_text(word: str) -> str:
 def _reported(
     ask: Ask, questions: Sequence[Question], inputs: Sequence[Input], usual: str, shown: _Shown
 ) -> dict[str, Any]:
-    anchors = dict.fromkeys(str(file) for one in questions for file in one.question.anchor)
+    anchors = dict.fromkeys(
+        str(file) for question in questions for file in question.question.anchor
+    )
     read = (*inputs, *map(_read, anchors))
     context, asked = load_context(ask.sources), _report(ask, read, usual)
     with shown.counting(len(questions)) as step:
@@ -203,39 +212,43 @@ def _reported(
 
 
 def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
-    sources = [_read(one) for one in ask.saved]
-    documents = [read_saved(one) for one in sources]
-    reports = [one for one in documents if one["schema"] == SCHEMA]
+    sources = [_read(file) for file in ask.saved]
+    documents = [read_saved(file) for file in sources]
+    reports = [file for file in documents if file["schema"] == SCHEMA]
     if not reports:
-        names = [f"{one['request']['model']} {one['request']['task']}" for one in documents]
+        names = [f"{file['request']['model']} {file['request']['task']}" for file in documents]
         usual = names[0] if len(names) == 1 else "workloads"
         context, asked = load_context(ask.sources), _report(ask, sources, usual)
         with shown.counting(len(sources)) as step:
             return report_of_saved(context, sources, asked, step=step)
     if len(documents) > 1:
-        raise UsageError("a saved report is told alone; `advisor report diff` tells two apart")
+        raise UsageError(
+            "a saved report stands alone", hint="`advisor report diff` compares two of them"
+        )
     if ask.title or ask.as_of:
-        raise UsageError("a saved report keeps its title and its day; leave out --title and --date")
+        raise UsageError(
+            "a saved report keeps its title and its day", hint="leave out --title and --date"
+        )
     return reports[0]
 
 
 def _report(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:
     day = ask.as_of or today()
-    origin = Origin(command_line("report", _words_of(ask, day)), inputs, ask.sources)
+    origin = Origin(command_line("report", _options_of(ask, day)), inputs, ask.sources)
     title = usual if ask.title is None else shown_name(ask.title, "--title")
     return Report(title, day, origin)
 
 
-def _words_of(ask: Ask, day: date) -> list[str]:
+def _options_of(ask: Ask, day: date) -> list[str]:
     """What asks for the same report, but for its output."""
-    words = [] if ask.plan_file is None else ["--plan", ask.plan_file]
-    words += [word for file in ask.saved for word in ("--from", file)]
-    words += [] if ask.title is None else ["--title", ask.title]
+    options = [] if ask.plan_file is None else ["--plan", ask.plan_file]
+    options += [word for file in ask.saved for word in ("--from", file)]
+    options += [] if ask.title is None else ["--title", ask.title]
     if _asks(ask):
-        words += options_of(from_fields(Recommend, ask.given))
+        options += options_of(from_fields(Recommend, ask.given))
     elif ask.given.get("live"):
-        words += ["--live"]
-    return [*words, *options_of(ask.sources), "--date", day.isoformat()]
+        options += ["--live"]
+    return [*options, *options_of(ask.sources), "--date", day.isoformat()]
 
 
 def _read(file: str) -> Input:
@@ -245,7 +258,9 @@ def _read(file: str) -> Input:
     try:
         return Input(as_text(file), Path(file).read_bytes())
     except OSError as error:
-        raise UsageError(f"'{file}' cannot be read: {error.strerror}") from None
+        raise UsageError(
+            "'{file}' cannot be read: {why}", file=file, why=error.strerror or ""
+        ) from None
 
 
 class _Shown:

@@ -62,11 +62,9 @@ def _check_plan(plan: str) -> None:
         content = Path(plan).read_bytes()
     except OSError as error:
         raise UsageError(
-            "--report {plan} cannot be read: {strerror}",
-            plan=plan,
-            strerror=error.strerror,
+            "--report {plan} cannot be read: {strerror}", plan=plan, strerror=error.strerror,
             field="report",
-        ) from None
+        ) from None  # fmt: skip
     questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
     checked(load_context(None), questions)
 

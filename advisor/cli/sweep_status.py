@@ -219,16 +219,14 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
     path = log_file or sweep_log_path()
     if log_file and not log_file.exists():
         raise UsageError(
-            "there is no log '{log_file}'",
-            log_file=log_file,
+            "there is no log '{log_file}'", log_file=log_file,
             hint="leave --log-file out for the usual one",
-        )
+        )  # fmt: skip
     if path.is_dir():
         raise UsageError(
-            "'{path}' is a folder",
-            path=path,
+            "'{path}' is a folder", path=path,
             hint=Message("name the log in it: --log-file {path}/FILE", path=path),
-        )
+        )  # fmt: skip
     if trial_id is None:
         _print(output, deque(log_lines(path), maxlen=last), of_many=True)
         return
@@ -250,17 +248,14 @@ def _story(path: Path, trial_id: str) -> list[Mapping[str, Any]]:
     named = {str(line["trial_id"]) for line in story} or _stored_ids(trial_id)
     if not named:
         raise UsageError(
-            "neither log nor store knows a trial '{trial_id}'",
-            trial_id=trial_id,
+            "neither log nor store knows a trial '{trial_id}'", trial_id=trial_id,
             hint="see: sweep list",
-        )
+        )  # fmt: skip
     if len(named) > 1:
         raise UsageError(
-            "'{trial_id}' may mean {named}",
-            trial_id=trial_id,
-            named=", ".join(sorted(named)[:4]),
+            "'{trial_id}' may mean {named}", trial_id=trial_id, named=", ".join(sorted(named)[:4]),
             hint="give more of it",
-        )
+        )  # fmt: skip
     if story:
         return story
     click.echo("no log of this machine tells of it; this is what its stored row tells", err=True)

@@ -100,11 +100,9 @@ def raise_failures(outcome: Outcome, again: str = "run the same command with") -
     if outcome.failed:
         raise MeasuringError(
             "{failed} of {measured} trials failed, the first one: {first_failure}",
-            failed=outcome.failed,
-            measured=outcome.measured,
-            first_failure=outcome.first_failure,
+            failed=outcome.failed, measured=outcome.measured, first_failure=outcome.first_failure,
             hint=Message("mend that and {again} --retry-failed", again=again),
-        )
+        )  # fmt: skip
 
 
 def print_trials(

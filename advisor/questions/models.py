@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from advisor.catalog.gpu_prices import SORT_KEYS
 from advisor.domain import (
     HOURS_PER_MONTH,
     Market,
@@ -52,7 +53,6 @@ from advisor.questions.values import (
     parse_ram,
     parse_vcpus,
 )
-from advisor.render.gpus import SORT_KEYS
 from advisor.units import size_text
 
 # No GPU holds more samples; what comes near the end of floats overflows on the way.

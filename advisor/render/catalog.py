@@ -21,10 +21,10 @@ TYPE_SCHEMA = "advisor.instance-type/1"
 Place = tuple[float, str, str, str, str]
 
 
-def place_of(one: Offer | PartialOffer) -> Place:
+def place_of(offer: Offer | PartialOffer) -> Place:
     """What offers are listed by."""
-    facts = one.instance if isinstance(one, Offer) else one.type
-    return one.price.usd_per_hour, facts.cloud, one.region, facts.name, str(one.market)
+    facts = offer.instance if isinstance(offer, Offer) else offer.type
+    return offer.price.usd_per_hour, facts.cloud, offer.region, facts.name, str(offer.market)
 
 
 def catalog_head(known: Catalog) -> dict[str, Any]:
@@ -32,35 +32,35 @@ def catalog_head(known: Catalog) -> dict[str, Any]:
     return {"schema": SCHEMA, "as_of": known.as_of.isoformat(), "sources": list(known.sources)}
 
 
-def offer_document(one: Offer | PartialOffer) -> dict[str, Any]:
+def offer_document(offer: Offer | PartialOffer) -> dict[str, Any]:
     """One offer; `missing` names facts that are not known of it."""
-    return _whole(one) if isinstance(one, Offer) else _partial(one)
+    return _whole(offer) if isinstance(offer, Offer) else _partial(offer)
 
 
-def _whole(one: Offer) -> dict[str, Any]:
+def _whole(offer: Offer) -> dict[str, Any]:
     return {
-        "cloud": one.instance.cloud,
-        "region": one.region,
-        "market": str(one.market),
-        **instance_block(one.instance),
-        "price": price_block(one.price),
+        "cloud": offer.instance.cloud,
+        "region": offer.region,
+        "market": str(offer.market),
+        **instance_block(offer.instance),
+        "price": price_block(offer.price),
         "missing": [],
     }
 
 
-def _partial(one: PartialOffer) -> dict[str, Any]:
-    facts = one.type
+def _partial(offer: PartialOffer) -> dict[str, Any]:
+    facts = offer.type
     gpu = {"name": facts.gpu_name, "count": facts.gpu_count, "memory_mib": facts.gpu_memory_mib}
     return {
         "cloud": facts.cloud,
-        "region": one.region,
-        "market": str(one.market),
+        "region": offer.region,
+        "market": str(offer.market),
         "instance_type": facts.name,
         "gpu": gpu if facts.gpu_name else None,
         "vcpus": facts.vcpus,
         "physical_cores": None,
         "memory_mib": facts.memory_mib,
-        "price": price_block(one.price),
+        "price": price_block(offer.price),
         "missing": list(facts.missing),
     }
 

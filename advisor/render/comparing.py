@@ -26,19 +26,10 @@ from advisor.units import format_usd
 
 SCHEMA = "advisor.comparison/1"
 COLUMNS = (
-    "network",
-    "instance_type",
-    "gpu",
-    "batch_size",
-    "throughput_lower",
-    "throughput_median",
-    "throughput_upper",
-    "relative",
-    "total_usd_per_hour",
-    "usd_per_million_samples",
-    "bottleneck",
+    "network", "instance_type", "gpu", "batch_size", "throughput_lower", "throughput_median",
+    "throughput_upper", "relative", "total_usd_per_hour", "usd_per_million_samples", "bottleneck",
     "provenance",
-)
+)  # fmt: skip
 
 
 def comparison_document(
@@ -47,7 +38,7 @@ def comparison_document(
     """The versioned JSON answer; `relative` is the median over the baseline's."""
     return {
         "schema": SCHEMA,
-        "requests": [request_document(one) for one in requests],
+        "requests": [request_document(request) for request in requests],
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
         "baseline": baseline,
@@ -59,12 +50,12 @@ def instance_rows(
     answers: Sequence[InstancePrediction], baseline: InstancePrediction
 ) -> list[dict[str, Any]]:
     """One record an instance, JSON-ready; prices are null where none is known."""
-    return [_instance_row(one, baseline) for one in answers]
+    return [_instance_row(answer, baseline) for answer in answers]
 
 
 def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu) -> list[dict[str, Any]]:
     """One record a GPU of one network; rates are null where no batch fits."""
-    return [_gpu_row(one, baseline) for one in cells]
+    return [_gpu_row(cell, baseline) for cell in cells]
 
 
 def instances_text(
@@ -74,7 +65,7 @@ def instances_text(
     title = f"{request.network} {request.task}, {request.precision}; {baseline.instance.name} is 1"
     header = ["instance", "gpu", "disk", "batch"]
     header += [*rate_columns(baseline.prediction.confidence), "times", "per hour"]
-    cells = [_instance_cells(one, baseline) for one in answers]
+    cells = [_instance_cells(answer, baseline) for answer in answers]
     lines = table([*header, "per 1M", "bound by"], cells, right=range(3, 9))
     return "\n".join([title, "", *lines])
 
@@ -112,50 +103,50 @@ def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _instance_row(one: InstancePrediction, baseline: InstancePrediction) -> dict[str, Any]:
+def _instance_row(prediction: InstancePrediction, baseline: InstancePrediction) -> dict[str, Any]:
     return {
-        "network": one.workload.network,
-        **instance_block(one.instance),
-        "disk": disk_block(one.disk),
-        "price": price_block(one.price) if one.price else None,
-        "total_usd_per_hour": one.total_usd_per_hour,
-        "usd_per_million_samples": one.usd_per_million_samples,
-        **prediction_block(one.workload, one.prediction),
-        "relative": relative(one.prediction, baseline.prediction),
+        "network": prediction.workload.network,
+        **instance_block(prediction.instance),
+        "disk": disk_block(prediction.disk),
+        "price": price_block(prediction.price) if prediction.price else None,
+        "total_usd_per_hour": prediction.total_usd_per_hour,
+        "usd_per_million_samples": prediction.usd_per_million_samples,
+        **prediction_block(prediction.workload, prediction.prediction),
+        "relative": relative(prediction.prediction, baseline.prediction),
     }
 
 
-def _gpu_row(one: OnGpu, baseline: OnGpu) -> dict[str, Any]:
+def _gpu_row(gpu: OnGpu, baseline: OnGpu) -> dict[str, Any]:
     return {
-        "network": one.network,
-        "gpu": {"name": one.gpu.name, "memory_mib": one.gpu.memory_mib},
-        "fits": one.workload is not None,
-        **gpu_prediction_block(one.workload, one.prediction),
-        "relative": relative(one.prediction, baseline.prediction),
+        "network": gpu.network,
+        "gpu": {"name": gpu.gpu.name, "memory_mib": gpu.gpu.memory_mib},
+        "fits": gpu.workload is not None,
+        **gpu_prediction_block(gpu.workload, gpu.prediction),
+        "relative": relative(gpu.prediction, baseline.prediction),
     }
 
 
-def _instance_cells(one: InstancePrediction, baseline: InstancePrediction) -> list[str]:
-    total, per_million = one.total_usd_per_hour, one.usd_per_million_samples
+def _instance_cells(prediction: InstancePrediction, baseline: InstancePrediction) -> list[str]:
+    total, per_million = prediction.total_usd_per_hour, prediction.usd_per_million_samples
     return [
-        one.instance.name,
-        one.instance.gpu_name or "-",
-        disk_text(one.disk),
-        str(one.workload.batch_size),
-        *rate_cells(one.prediction),
-        _times(relative(one.prediction, baseline.prediction)),
+        prediction.instance.name,
+        prediction.instance.gpu_name or "-",
+        disk_text(prediction.disk),
+        str(prediction.workload.batch_size),
+        *rate_cells(prediction.prediction),
+        _times(relative(prediction.prediction, baseline.prediction)),
         format_usd(total) if total else "-",
         format_usd(per_million) if per_million else "-",
-        str(one.prediction.bottleneck),
+        str(prediction.prediction.bottleneck),
     ]
 
 
 def _matrix_row(row: Sequence[OnGpu], bases: Sequence[OnGpu]) -> list[str]:
     ratios = [
-        relative(one.prediction, base.prediction) for one, base in zip(row, bases, strict=True)
+        relative(cell.prediction, base.prediction) for cell, base in zip(row, bases, strict=True)
     ]
     mean = [_times(geometric_mean(ratios))] if len(row) > 1 else []
-    origins = {str(one.prediction.provenance) for one in row if one.prediction}
+    origins = {str(cell.prediction.provenance) for cell in row if cell.prediction}
     worst = [name for name in PROVENANCE if name in origins]
     return [row[0].gpu.name, *map(_times, ratios), *mean, ", ".join(worst) or "-"]
 

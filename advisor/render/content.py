@@ -25,7 +25,7 @@ class English(str):
     __slots__ = ()
 
 
-def told(sentence: Message | str, t: Texts, spell: Spell = option_name) -> str:
+def translated(sentence: Message | str, t: Texts, spell: Spell = option_name) -> str:
     """A sentence of the engine in the reader's language, with fields as `spell` names them."""
     text = t.render(sentence, spell)
     # A text of parameters alone is its own translation; they may be translated all the same.

@@ -14,18 +14,21 @@ from advisor.units import format_rate
 NOTHING_PERCENT = 0.05
 
 
-def explanation_document(instance_type: str, one: Explanation) -> dict[str, Any]:
+def explanation_document(instance_type: str, explanation: Explanation) -> dict[str, Any]:
     """JSON-ready values; `next_stage` is null where there is but one stage."""
     following = None
-    if one.next_stage is not None and one.next_rate is not None:
-        times = one.next_rate / one.bottleneck_rate
-        following = {**_stage_document(one.next_stage, one.next_rate), "times": times}
+    if explanation.next_stage is not None and explanation.next_rate is not None:
+        times = explanation.next_rate / explanation.bottleneck_rate
+        following = {
+            **_stage_document(explanation.next_stage, explanation.next_rate),
+            "times": times,
+        }
     return {
         "instance_type": instance_type,
-        "bottleneck": _stage_document(one.bottleneck, one.bottleneck_rate),
+        "bottleneck": _stage_document(explanation.bottleneck, explanation.bottleneck_rate),
         "next_stage": following,
-        "gains": [_gain_document(gain) for gain in one.gains],
-        "measured_range": [_distance_document(distance) for distance in one.distances],
+        "gains": [_gain_document(gain) for gain in explanation.gains],
+        "measured_range": [_distance_document(distance) for distance in explanation.distances],
     }
 
 
@@ -54,31 +57,35 @@ def _distance_document(distance: Distance) -> dict[str, Any]:
     }
 
 
-def explanation_text(instance_type: str, one: Explanation) -> str:
+def explanation_text(instance_type: str, explanation: Explanation) -> str:
     """What binds, what one more of each resource brings, and what was measured."""
-    telling = [distance for distance in one.distances if distance.matters]
+    telling = [distance for distance in explanation.distances if distance.matters]
     outside = [str(distance.detail) for distance in telling if not distance.inside]
     inside = [str(distance.detail) for distance in telling if distance.inside]
-    lines = ["", f"Why {instance_type}", *folded("binds", [_binding_text(one)])]
-    lines += beside("adding", table(*_gain_rows(one.gains), right=(1, 2))) if one.gains else []
+    lines = ["", f"Why {instance_type}", *folded("binds", [_binding_text(explanation)])]
+    lines += (
+        beside("adding", table(*_gain_rows(explanation.gains), right=(1, 2)))
+        if explanation.gains
+        else []
+    )
     lines += folded("outside", outside)
     lines += folded("inside", inside)
-    few = len(one.distances) - len(telling)
+    few = len(explanation.distances) - len(telling)
     if few:
         facts = "1 fact" if few == 1 else f"{few} facts"
-        said = f"{facts} about stages that hardly matter here (-o json has all)"
-        lines += folded("left out", [said])
+        note = f"{facts} about stages that hardly matter here (-o json has all)"
+        lines += folded("left out", [note])
     return "\n".join(lines)
 
 
-def _binding_text(one: Explanation) -> str:
+def _binding_text(explanation: Explanation) -> str:
     """'host, 986/s by itself; next is storage, 1.6 times as fast (1,540/s)'."""
-    said = f"{one.bottleneck}, {format_rate(one.bottleneck_rate)}/s by itself"
-    if one.next_stage is None or one.next_rate is None:
-        return f"{said}; there is no other stage"
-    times = one.next_rate / one.bottleneck_rate
-    rate = format_rate(one.next_rate)
-    return f"{said}; next is {one.next_stage}, {times:,.3g} times as fast ({rate}/s)"
+    text = f"{explanation.bottleneck}, {format_rate(explanation.bottleneck_rate)}/s by itself"
+    if explanation.next_stage is None or explanation.next_rate is None:
+        return f"{text}; there is no other stage"
+    times = explanation.next_rate / explanation.bottleneck_rate
+    rate = format_rate(explanation.next_rate)
+    return f"{text}; next is {explanation.next_stage}, {times:,.3g} times as fast ({rate}/s)"
 
 
 def _gain_rows(gains: Sequence[Gain]) -> tuple[list[str], list[list[str]]]:

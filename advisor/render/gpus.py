@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.catalog.gpu_prices import usd_per_gpu_hour
+from advisor.catalog.gpu_prices import SORT_KEYS, usd_per_gpu_hour
 from advisor.catalog.instances import GpuSheet
 from advisor.domain import Offer
 from advisor.render.blocks import price_block
@@ -13,39 +13,15 @@ from advisor.render.text import table
 from advisor.units import format_mib, format_usd
 
 SCHEMA = "advisor.gpus/1"
-# Data sheet facts by which the table is sorted: JSON name -> whether more is better.
-SORT_KEYS = {
-    "usd_per_gpu_hour": False,
-    "usd_per_fp32_tflop_hour": False,
-    "memory_mib": True,
-    "memory_gb_per_second": True,
-    "fp32_tflops": True,
-    "fp16_tflops": True,
-    "name": False,
-}
 _RATES = (
-    "fp64_tflops",
-    "fp32_tflops",
-    "tf32_tflops",
-    "fp16_tflops",
-    "bf16_tflops",
-    "int8_tops",
+    "fp64_tflops", "fp32_tflops", "tf32_tflops", "fp16_tflops", "bf16_tflops", "int8_tops",
     "fp8_tflops",
-)
+)  # fmt: skip
 _OFFER = ("cloud", "region", "market", "instance_type")
 COLUMNS = (
-    "name",
-    "architecture",
-    "compute_capability",
-    "memory_mib",
-    "memory_gb_per_second",
-    *_RATES,
-    "watts",
-    "link",
-    "usd_per_gpu_hour",
-    "usd_per_fp32_tflop_hour",
-    *_OFFER,
-)
+    "name", "architecture", "compute_capability", "memory_mib", "memory_gb_per_second", *_RATES,
+    "watts", "link", "usd_per_gpu_hour", "usd_per_fp32_tflop_hour", *_OFFER,
+)  # fmt: skip
 
 
 def gpu_rows(

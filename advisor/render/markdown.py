@@ -33,7 +33,7 @@ _APART = "<!-- -->"
 
 def page_markdown(page: Page) -> str:
     """The whole text."""
-    head = [f"# {md_text(page.title)}", f"*{md_text(page.kicker)}*"]
+    head = [f"# {md_text(page.title)}", *([f"*{md_text(page.kicker)}*"] if page.kicker else [])]
     return "\n\n".join([*head, *_rendered(page.blocks)]) + "\n"
 
 

@@ -45,17 +45,17 @@ def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
         "calibrated": answer.peak.calibrated,
         "parts_mib": {name.replace(" ", "_").lower(): mib for name, mib, _ in parts(answer.peak)},
         "peak_mib": _bounds(answer.peak),
-        "gpus": [_gpu_document(one) for one in answer.gpus],
+        "gpus": [_gpu_document(gpu) for gpu in answer.gpus],
         "what_ifs": [
             {
-                "change": one.change,
-                "peak_mib": _bounds(one.peak),
+                "change": what_if.change,
+                "peak_mib": _bounds(what_if.peak),
                 "largest_batch": {
                     gpu.name: batch
-                    for gpu, batch in zip(answer.gpus, one.largest_batches, strict=True)
+                    for gpu, batch in zip(answer.gpus, what_if.largest_batches, strict=True)
                 },
             }
-            for one in answer.what_ifs
+            for what_if in answer.what_ifs
         ],
         "notes": notes(answer),
     }
@@ -73,7 +73,7 @@ def memory_text(answer: MemoryAnswer) -> str:
     lines += ["", *table(("part", "size", ""), rows, right=(1,)), ""]
     header = ("GPU", "memory", f"batch {answer.question.conditions.batch_size}", "probability",
               "largest batch")  # fmt: skip
-    lines += table(header, [_gpu_cells(one) for one in answer.gpus], right=(1, 3, 4))
+    lines += table(header, [_gpu_cells(gpu) for gpu in answer.gpus], right=(1, 3, 4))
     lines += ["", *_what_if_lines(answer)]
     for note in notes(answer):
         lines += textwrap.wrap(note, WIDTH, subsequent_indent="  ")
@@ -90,51 +90,51 @@ def parts(peak: GpuPeak) -> list[tuple[str, float, str]]:
 
 def notes(answer: MemoryAnswer) -> list[str]:
     """What must be known to read the answer."""
-    said = [
+    notes = [
         "Largest batch: the upper bound fits what the driver leaves of the card. One GPU, PyTorch "
         "eager, nothing else on it."
     ]
     if not answer.peak.calibrated:
-        said.append(
+        notes.append(
             "Calibrated on training of image networks; here the interval is taken "
             f"{answer.peak.widened:g} times as wide."
         )
     if answer.traced != "fake":
-        said.append("Its work depends on its values: a real step was traced on the CPU.")
-    return said
+        notes.append("Its work depends on its values: a real step was traced on the CPU.")
+    return notes
 
 
 def _headline(answer: MemoryAnswer) -> str:
     question, conditions = answer.question, answer.question.conditions
-    words = [str(conditions.task), f"batch {conditions.batch_size}", str(conditions.precision)]
+    parts = [str(conditions.task), f"batch {conditions.batch_size}", str(conditions.precision)]
     if conditions.task == "training":
-        words.append(str(conditions.optimizer))
+        parts.append(str(conditions.optimizer))
     if conditions.checkpointing:
-        words.append("checkpointing")
+        parts.append("checkpointing")
     if conditions.keeps_graph:
-        words.append("without no_grad")
+        parts.append("without no_grad")
     if question.pixels:
-        words.append(f"{question.pixels} pixels")
-    return f"{question.reference}, {', '.join(words)}"
+        parts.append(f"{question.pixels} pixels")
+    return f"{question.reference}, {', '.join(parts)}"
 
 
 def _bounds(peak: GpuPeak) -> dict[str, float]:
     return {"lower": peak.lower_mib, "median": peak.median_mib, "upper": peak.upper_mib}
 
 
-def _gpu_document(one: OnGpu) -> dict[str, Any]:
+def _gpu_document(gpu: OnGpu) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "memory_mib": one.memory_mib,
-        "verdict": str(one.verdict),
-        "probability": one.probability,
-        "largest_batch": one.largest_batch,
+        "name": gpu.name,
+        "memory_mib": gpu.memory_mib,
+        "verdict": str(gpu.verdict),
+        "probability": gpu.probability,
+        "largest_batch": gpu.largest_batch,
     }
 
 
-def _gpu_cells(one: OnGpu) -> tuple[str, ...]:
-    batch = "none" if one.largest_batch is None else f"{one.largest_batch:,}"
-    return one.name, format_mib(one.memory_mib), str(one.verdict), _percent(one.probability), batch
+def _gpu_cells(gpu: OnGpu) -> tuple[str, ...]:
+    batch = "none" if gpu.largest_batch is None else f"{gpu.largest_batch:,}"
+    return gpu.name, format_mib(gpu.memory_mib), str(gpu.verdict), _percent(gpu.probability), batch
 
 
 def _percent(probability: float) -> str:
@@ -147,12 +147,17 @@ def _what_if_lines(answer: MemoryAnswer) -> list[str]:
         return []
     shown = range(min(_SHOWN_IN_WHAT_IFS, len(answer.gpus)))
     header = ("what if", "peak", "upper", *(answer.gpus[i].name for i in shown))
-    rows = [_what_if_cells(one, shown) for one in answer.what_ifs]
+    rows = [_what_if_cells(what_if, shown) for what_if in answer.what_ifs]
     right = tuple(range(1, len(header)))
     return [*table(header, rows, right=right), "  (under a GPU: its largest batch then)", ""]
 
 
-def _what_if_cells(one: WhatIf, shown: range) -> tuple[str, ...]:
-    batches = (one.largest_batches[i] for i in shown)
+def _what_if_cells(what_if: WhatIf, shown: range) -> tuple[str, ...]:
+    batches = (what_if.largest_batches[i] for i in shown)
     cells = ("none" if batch is None else f"{batch:,}" for batch in batches)
-    return (one.change, format_mib(one.peak.median_mib), format_mib(one.peak.upper_mib), *cells)
+    return (
+        what_if.change,
+        format_mib(what_if.peak.median_mib),
+        format_mib(what_if.peak.upper_mib),
+        *cells,
+    )

@@ -318,7 +318,7 @@ def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
         title = f"Cheaper, but rejected ({len(shown):,}; nearest in price first)"
     above = {call.candidate.spec.offer.instance.name for call in answer.close_calls[:1]}
     lines: list[str] = []
-    for rejected in [one for one in shown if one.instance_type not in above][:most]:
+    for rejected in [row for row in shown if row.instance_type not in above][:most]:
         more = textwrap.wrap(_rejection(rejected), WIDTH, subsequent_indent="    ")
         if len(lines) + len(more) <= room:
             lines += more
@@ -335,8 +335,10 @@ def _live_lines(check: LiveCheck | None) -> list[str]:
     """Each type of which the cloud gave a price or an offer."""
     if check is None:
         return []
-    known = [one for one in check.checked if one.answer.told or one.offered is not None]
-    return wrapped("Live", [_live_text(one) for one in known], 3)
+    known = [
+        checked for checked in check.checked if checked.answer.told or checked.offered is not None
+    ]
+    return wrapped("Live", [_live_text(checked) for checked in known], 3)
 
 
 def _live_text(checked: LiveChecked) -> str:

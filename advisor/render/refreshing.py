@@ -17,45 +17,47 @@ SCHEMA = "advisor.catalog-refresh/1"
 KEPT_SCHEMA = "advisor.catalog-refreshed/1"
 
 
-def refresh_document(told: Refresh) -> dict[str, Any]:
+def refresh_document(refresh: Refresh) -> dict[str, Any]:
     """The whole summary as JSON-ready values."""
     return {
         "schema": SCHEMA,
-        "as_of": told.as_of.isoformat(),
+        "as_of": refresh.as_of.isoformat(),
         "cloud": "aws",
-        "region": told.region,
-        "markets": [str(market) for market in told.markets],
-        "asked": list(told.asked),
-        "prices": [price_answer_block(one) for one in told.answers],
-        "withdrawn": list(told.withdrawn),
-        "returned": list(told.returned),
-        "warnings": list(told.warnings),
-        "file": told.file or None,
+        "region": refresh.region,
+        "markets": [str(market) for market in refresh.markets],
+        "asked": list(refresh.asked),
+        "prices": [price_answer_block(answer) for answer in refresh.answers],
+        "withdrawn": list(refresh.withdrawn),
+        "returned": list(refresh.returned),
+        "warnings": list(refresh.warnings),
+        "file": refresh.file or None,
     }
 
 
-def refresh_text(told: Refresh) -> str:
+def refresh_text(refresh: Refresh) -> str:
     """Counts, then what changed, what was refused and why, and where it is kept."""
-    taken = [one for one in told.answers if one.told]
-    changed = [one for one in taken if one.changed]
-    refused = [one for one in told.answers if not one.told]
+    taken = [answer for answer in refresh.answers if answer.told]
+    changed = [answer for answer in taken if answer.changed]
+    refused = [answer for answer in refresh.answers if not answer.told]
     lines = [
-        f"{told.region}: {len(taken)} of {len(told.answers)} prices taken on {told.as_of}, "
-        f"{len(changed)} of them new or changed; {len(refused)} refused."
+        f"{refresh.region}: {len(taken)} of {len(refresh.answers)} prices taken on "
+        f"{refresh.as_of}, {len(changed)} of them new or changed; {len(refused)} refused."
     ]
     lines += _changes(changed) + _refusals(refused)
-    lines += _named("No longer offered", told.withdrawn) + _named("Offered again", told.returned)
-    lines += [f"Warning: {line}" for line in told.warnings]
-    if told.file:
-        lines.append(f"Kept in {told.file}; `advisor catalog refresh --forget` goes back.")
+    lines += _named("No longer offered", refresh.withdrawn) + _named(
+        "Offered again", refresh.returned
+    )
+    lines += [f"Warning: {line}" for line in refresh.warnings]
+    if refresh.file:
+        lines.append(f"Kept in {refresh.file}; `advisor catalog refresh --forget` goes back.")
     return "\n".join(lines)
 
 
 def _changes(changed: Sequence[PriceAnswer]) -> list[str]:
     rows = [
-        [one.instance_type, str(one.market), _usd(one.before), _usd(one.told), _percent(one),
-         one.told.terms if one.told else ""]
-        for one in changed
+        [answer.instance_type, str(answer.market), _usd(answer.before), _usd(answer.told),
+         _percent(answer), answer.told.terms if answer.told else ""]
+        for answer in changed
     ]  # fmt: skip
     header = ["Changed", "market", "old", "new", "by", "terms"]
     return ["", *table(header, rows, right=(2, 3, 4)), ""] if rows else []
@@ -65,22 +67,27 @@ def _usd(price: Price | None) -> str:
     return format_usd(price.usd_per_hour) if price else "unknown"
 
 
-def _percent(one: PriceAnswer) -> str:
-    if one.before is None or one.told is None:
+def _percent(answer: PriceAnswer) -> str:
+    if answer.before is None or answer.told is None:
         return ""
-    return f"{100 * (one.told.usd_per_hour / one.before.usd_per_hour - 1):+.3g} %"
+    return f"{100 * (answer.told.usd_per_hour / answer.before.usd_per_hour - 1):+.3g} %"
 
 
 def _refusals(refused: Sequence[PriceAnswer]) -> list[str]:
     """Implausible prices one by one; of the others, that many types share each reason."""
     lines = [
-        f"Refused: {one.instance_type} ({one.market}): {one.why}; --accept-implausible takes it"
-        for one in refused
-        if one.not_believed is not None
+        f"Refused: {answer.instance_type} ({answer.market}): {answer.why}; "
+        "--accept-implausible takes it"
+        for answer in refused
+        if answer.not_believed is not None
     ]
-    others = [one for one in refused if one.not_believed is None]
-    for (market, why), count in Counter((one.market, one.why) for one in others).items():
-        names = [one.instance_type for one in others if (one.market, one.why) == (market, why)]
+    others = [answer for answer in refused if answer.not_believed is None]
+    for (market, why), count in Counter((answer.market, answer.why) for answer in others).items():
+        names = [
+            answer.instance_type
+            for answer in others
+            if (answer.market, answer.why) == (market, why)
+        ]
         more = f" and {count - 5} more" if count > 5 else ""
         lines.append(f"No {market} price of {', '.join(names[:5])}{more}: {why}")
     return lines
@@ -111,8 +118,8 @@ def kept_text(kept: Refreshed) -> str:
     if not kept:
         return "nothing has been refreshed: the snapshot that ships answers"
     rows = [
-        [name, region, str(market), _usd(one), one.kind, one.as_of.isoformat(), one.terms]
-        for (name, region, market), one in sorted(kept.prices.items())
+        [name, region, str(market), _usd(price), price.kind, price.as_of.isoformat(), price.terms]
+        for (name, region, market), price in sorted(kept.prices.items())
     ]
     header = ["instance", "region", "market", "per hour", "price", "as of", "terms"]
     lines = table(header, rows, right=(3,)) if rows else []

@@ -14,7 +14,7 @@ def first_fault(value: Any, schema_id: str) -> str | None:
     while error is not None and hasattr(error.kind, "context"):
         error = max(
             (branch[0] for branch in error.kind.context if branch),
-            key=lambda one: len(one.instance_path),
+            key=lambda error: len(error.instance_path),
         )
     if error is None:
         return None

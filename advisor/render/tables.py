@@ -14,63 +14,23 @@ RUN_COLUMNS = (
     *(f"run_usd_{bound}" for bound in BOUNDS),
 )
 COLUMNS = (
-    "rank",
-    "cloud",
-    "region",
-    "market",
-    "instance_type",
-    "count",
-    "gpu",
-    "gpu_count",
-    "vcpus",
-    "physical_cores",
-    "memory_mib",
-    "disk_type",
-    "disk_size_gib",
-    "disk_order",
-    "disk_read_iops",
-    "disk_read_mib_per_second",
-    "batch_size",
-    "throughput_lower",
-    "throughput_median",
-    "throughput_upper",
-    "latency_p50_ms",
-    "latency_p99_ms",
-    "instance_usd_per_hour",
-    "disk_usd_per_hour",
-    "total_usd_per_hour",
-    "usd_per_million_samples",
-    "bottleneck",
-    "risk",
-    "provenance",
-    "price_as_of",
-    "price_kind",
-    *RUN_COLUMNS,
-)
+    "rank", "cloud", "region", "market", "instance_type", "count", "gpu", "gpu_count", "vcpus",
+    "physical_cores", "memory_mib", "disk_type", "disk_size_gib", "disk_order", "disk_read_iops",
+    "disk_read_mib_per_second", "batch_size", "throughput_lower", "throughput_median",
+    "throughput_upper", "latency_p50_ms", "latency_p99_ms", "instance_usd_per_hour",
+    "disk_usd_per_hour", "total_usd_per_hour", "usd_per_million_samples", "bottleneck", "risk",
+    "provenance", "price_as_of", "price_kind", *RUN_COLUMNS,
+)  # fmt: skip
 MARKDOWN_COLUMNS = (
-    "rank",
-    "instance_type",
-    "gpu",
-    "disk_order",
-    "disk_read_iops",
-    "disk_read_mib_per_second",
-    "throughput_lower",
-    "throughput_median",
-    "total_usd_per_hour",
-    "usd_per_million_samples",
-    "bottleneck",
-    "risk",
-)
+    "rank", "instance_type", "gpu", "disk_order", "disk_read_iops", "disk_read_mib_per_second",
+    "throughput_lower", "throughput_median", "total_usd_per_hour", "usd_per_million_samples",
+    "bottleneck", "risk",
+)  # fmt: skip
 _SEVERAL = ("rank", "count")
 FRONT_COLUMNS = (
-    "instance_type",
-    "gpu",
-    "disk",
-    "batch_size",
-    "total_usd_per_hour",
-    "lower",
+    "instance_type", "gpu", "disk", "batch_size", "total_usd_per_hour", "lower",
     "usd_per_million_samples",
-)
+)  # fmt: skip
 MARKDOWN_RUN_COLUMNS = ("run_hours_median", "run_hours_upper", "run_usd_median")
 
 
@@ -91,9 +51,9 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
     ranked, front = records_markdown(rows, columns), document["pareto"]
     if len(front) < 2:
         return ranked
-    region = ("region",) if len({one["region"] for one in front}) > 1 else ()
-    told = records_markdown(front, (*FRONT_COLUMNS, *region))
-    return f"{ranked}\nPareto front of price and rate:\n\n{told}"
+    region = ("region",) if len({row["region"] for row in front}) > 1 else ()
+    front_table = records_markdown(front, (*FRONT_COLUMNS, *region))
+    return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
 
 
 def _telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -120,31 +80,31 @@ def records_markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) 
 def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     first = document["recommendation"]
     ranked = [first, *document["alternatives"]] if first else []
-    return [{"rank": rank, **_row(one)} for rank, one in enumerate(ranked, start=1)]
+    return [{"rank": rank, **_row(spec)} for rank, spec in enumerate(ranked, start=1)]
 
 
-def _row(one: Mapping[str, Any]) -> dict[str, Any]:
-    gpu, predicted, price = one["gpu"] or {}, one["predicted"], one["price"]
+def _row(record: Mapping[str, Any]) -> dict[str, Any]:
+    gpu, predicted, price = record["gpu"] or {}, record["predicted"], record["price"]
     place = ("cloud", "region", "market", "instance_type", "count")
     same = (*place, "vcpus", "physical_cores", "memory_mib", "batch_size", "bottleneck", "risk")
     return {
-        **{name: one[name] for name in same},
+        **{name: record[name] for name in same},
         "gpu": gpu.get("name", ""),
         "gpu_count": gpu.get("count", 0),
-        "disk_type": one["disk"]["type"],
-        "disk_size_gib": one["disk"]["size_gib"],
-        "disk_order": one["disk"]["order"],
-        **{f"disk_{name}": one["disk"][name] for name in ("read_iops", "read_mib_per_second")},
+        "disk_type": record["disk"]["type"],
+        "disk_size_gib": record["disk"]["size_gib"],
+        "disk_order": record["disk"]["order"],
+        **{f"disk_{name}": record["disk"][name] for name in ("read_iops", "read_mib_per_second")},
         **{f"throughput_{name}": value for name, value in predicted["throughput"].items()},
-        **{f"latency_{name}": (one["latency"] or {}).get(name) for name in ("p50_ms", "p99_ms")},
+        **{f"latency_{name}": (record["latency"] or {}).get(name) for name in ("p50_ms", "p99_ms")},
         "instance_usd_per_hour": price["usd_per_hour"],
         "disk_usd_per_hour": price["disk_usd_per_hour"],
         "total_usd_per_hour": price["total_usd_per_hour"],
-        "usd_per_million_samples": one["cost"]["usd_per_million_samples"],
+        "usd_per_million_samples": record["cost"]["usd_per_million_samples"],
         "provenance": predicted["provenance"],
         "price_as_of": price["as_of"],
         "price_kind": price["kind"],
-        **_run_cells(one["run"]),
+        **_run_cells(record["run"]),
     }
 
 

@@ -268,7 +268,7 @@ def _span_text(span: Span, write: Callable[..., str], confidence: float) -> str:
 def _run_usd(usd: float, *, up: bool = False) -> str:
     if usd < _LEAST_USD:
         return f"under {format_usd(_LEAST_USD)}"
-    return format_usd(ceil_significant(usd) if up else usd)
+    return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)
 
 
 def other_setting_lines(
@@ -279,7 +279,9 @@ def other_setting_lines(
     useful = [one for one in settings if one.gain > _NO_LOSS or one.name == _OWN_BATCH]
     best = sorted(useful, key=lambda setting: (setting.gain, setting.gpu_gain.median))[::-1]
     shown = [setting for setting in useful if setting in best[:most]]
-    return folded("could try", (f"{_gpu_gain(one)}, here {_here(one, before)}" for one in shown))
+    return folded(
+        "could try", (f"{_gpu_gain(setting)}, here {_here(setting, before)}" for setting in shown)
+    )
 
 
 def gpu_setting_lines(settings: Sequence[OtherSetting]) -> list[str]:

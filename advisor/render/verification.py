@@ -20,88 +20,96 @@ _WORDS = {
 }
 
 
-def verification_document(one: Verification) -> dict[str, Any]:
+def verification_document(verification: Verification) -> dict[str, Any]:
     """JSON-ready values; numbers are not rounded."""
-    trial, request = one.measurement.trial, one.request
+    trial, request = verification.measurement.trial, verification.request
     return {
         "schema": SCHEMA,
         "request": request_document(request),
-        "verdict": str(one.verdict),
-        "settles": one.settles,
-        "reason": one.reason,
-        "instance_type": one.instance.name if one.instance else None,
+        "verdict": str(verification.verdict),
+        "settles": verification.settles,
+        "reason": verification.reason,
+        "instance_type": verification.instance.name if verification.instance else None,
         "measured": {
             "trial_id": trial.trial_id,
-            "status": str(one.measurement.status),
-            "throughput": {"lower": one.lower, "median": one.rate, "upper": one.upper},
-            "unit": _unit(one),
+            "status": str(verification.measurement.status),
+            "throughput": {
+                "lower": verification.lower,
+                "median": verification.rate,
+                "upper": verification.upper,
+            },
+            "unit": _unit(verification),
             "confidence": 0.95,
-            "steps": len(one.measurement.step_seconds),
+            "steps": len(verification.measurement.step_seconds),
             "batch_size": trial.workload.batch_size,
             "accelerator": trial.accelerator,
-            "gpu": one.measurement.environment.get("gpu"),
-            "cpu": one.measurement.environment.get("cpu_model"),
+            "gpu": verification.measurement.environment.get("gpu"),
+            "cpu": verification.measurement.environment.get("cpu_model"),
             "vcpus": trial.resources.vcpus,
             "memory_mib": trial.resources.memory_mib,
             "disk": trial.resources.disk.type,
             "read_mib_per_second": trial.resources.disk.read_mib_per_second,
             "read_iops": trial.resources.disk.read_iops,
             "cache": str(trial.cache),
-            "limited_by": str(one.measurement.limited_by),
+            "limited_by": str(verification.measurement.limited_by),
         },
-        "predicted": _predicted(one.prediction),
-        "caveats": list(one.caveats),
-        "answer_now": one.answer_now,
+        "predicted": _predicted(verification.prediction),
+        "caveats": list(verification.caveats),
+        "answer_now": verification.answer_now,
     }
 
 
-def verification_text(one: Verification) -> str:
+def verification_text(verification: Verification) -> str:
     """The verdict first, then what was measured, what was predicted, and what to do now."""
-    trial = one.measurement.trial
+    trial = verification.measurement.trial
     workload, resources = trial.workload, trial.resources
-    what = one.instance.name if one.instance else "this machine"
-    stands = "" if one.settles or one.instance is None else " (not settled: see below)"
+    what = verification.instance.name if verification.instance else "this machine"
+    stands = (
+        "" if verification.settles or verification.instance is None else " (not settled: see below)"
+    )
     held = f"{resources.vcpus:g} vCPUs, {format_mib(resources.memory_mib)} RAM"
     lines = [
-        *_wrapped(f"{_WORDS[one.verdict]}: {one.reason}{stands}."),
+        *_wrapped(f"{_WORDS[verification.verdict]}: {verification.reason}{stands}."),
         "",
         what,
         f"  for         {workload.network} {workload.task}, batch {workload.batch_size}, "
-        f"{workload.precision}, at least {format_rate(one.request.target_throughput or 0)} "
-        f"{_unit(one)}",
-        f"  held to     {held}, disk {resources.disk.type} ({one.measurement.limited_by}); "
-        f"{trial.cache} cache, on {trial.accelerator}",
-        f"  measured    {_measured(one)}",
-        *_compared(one),
+        f"{workload.precision}, "
+        f"at least {format_rate(verification.request.target_throughput or 0)} "
+        f"{_unit(verification)}",
+        f"  held to     {held}, disk {resources.disk.type} "
+        f"({verification.measurement.limited_by}); {trial.cache} cache, on {trial.accelerator}",
+        f"  measured    {_measured(verification)}",
+        *_compared(verification),
         "",
-        *_wrapped(f"Now: {one.answer_now}."),
-        *(line for caveat in one.caveats for line in _wrapped(f"Note: {caveat}.")),
+        *_wrapped(f"Now: {verification.answer_now}."),
+        *(line for caveat in verification.caveats for line in _wrapped(f"Note: {caveat}.")),
         f"Stored as trial {trial.trial_id} (`advisor measurements list`).",
     ]
     return "\n".join(lines)
 
 
-def _unit(one: Verification) -> str:
-    return rate_unit(one.request.dataset)
+def _unit(verification: Verification) -> str:
+    return rate_unit(verification.request.dataset)
 
 
-def _measured(one: Verification) -> str:
-    if one.rate is None:
-        return f"no rate ({one.measurement.status.value.replace('_', ' ')})"
-    steps = f"{len(one.measurement.step_seconds)} steps"
-    if one.lower is None or one.upper is None:
-        return f"{format_rate(one.rate)} {_unit(one)}, {steps}"
-    low, high = format_rate(one.lower), format_rate(one.upper)
-    return f"{format_rate(one.rate)} {_unit(one)}; 95 % interval {low} to {high}; {steps}"
+def _measured(verification: Verification) -> str:
+    if verification.rate is None:
+        return f"no rate ({verification.measurement.status.value.replace('_', ' ')})"
+    steps = f"{len(verification.measurement.step_seconds)} steps"
+    if verification.lower is None or verification.upper is None:
+        return f"{format_rate(verification.rate)} {_unit(verification)}, {steps}"
+    low, high = format_rate(verification.lower), format_rate(verification.upper)
+    rate = f"{format_rate(verification.rate)} {_unit(verification)}"
+    return f"{rate}; 95 % interval {low} to {high}; {steps}"
 
 
-def _compared(one: Verification) -> list[str]:
-    if one.prediction is None:
+def _compared(verification: Verification) -> list[str]:
+    if verification.prediction is None:
         return ["  predicted   nothing: no data sheet of this GPU"]
-    lines = [f"  predicted   {interval_text(one.prediction, _unit(one))}"]
-    if one.rate is not None:
-        within = one.prediction.lower <= one.rate <= one.prediction.upper
-        off = 100 * (one.rate / one.prediction.median - 1)
+    lines = [f"  predicted   {interval_text(verification.prediction, _unit(verification))}"]
+    if verification.rate is not None:
+        within = verification.prediction.lower <= verification.rate <= verification.prediction.upper
+        off = 100 * (verification.rate / verification.prediction.median - 1)
         place = "inside" if within else "outside"
         lines.append(f"  so it is    {off:+.0f} % off the median, {place} the interval")
     return lines

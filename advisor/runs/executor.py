@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import AdvisorError, DataError, UsageError
+from advisor.messages import Message
 from advisor.places import state_folder
 from advisor.runs.due import month_of, usd_left
 from advisor.runs.processes import answer_of, command_process, end, failure
@@ -32,8 +33,13 @@ from sweeps.trial.ownership import Owner, this_process
 _LOOK_EVERY_SECONDS = 0.5
 _ASK_DATABASE_EVERY_SECONDS = 1.0
 _NOTE_COST_EVERY_SECONDS = 20.0
-STOPPED = "it was ended in its middle, with its daemon or by a signal; it is gone on with"
-_BUDGET = "ended before its end: the budget of the month is spent"
+# Notes are kept in English, and shown in a reader's language.
+STOPPED = str(
+    Message("it was stopped half-way, with its daemon or by a signal; it continues later")
+)
+_BUDGET = str(Message("it was stopped: the budget of the month is spent"))
+_ASKED = str(Message("somebody asked it to stop; what was measured is kept"))
+_ENDED = str(Message("its process was stopped; what was measured is kept"))
 _LOST = "the database gave this run to another process; this one leaves it"
 # A started sweep stands behind whoever answers requests: for the scheduler's choice, and for the
 # kernel's when memory runs out (proc(5): 1000 is the first to go).
@@ -152,7 +158,7 @@ def _handed_back(work: Work) -> Iterator[None]:
     except KeyboardInterrupt:
         runs, number = work.book.runs, work.run.number
         if work.run.sweep_id:
-            ended = Ending(state=RunState.STOPPED, note="its process was ended")
+            ended = Ending(state=RunState.STOPPED, note=_ENDED)
             runs.end(number, work.owner, ended, now=work.clock())
         else:
             runs.hand_back(number, work.owner, STOPPED, work.cost_usd)
@@ -212,7 +218,7 @@ def _waited(process: subprocess.Popen[bytes], work: Work, over: Callable[[], str
     while process.poll() is None:
         why = over()
         if not why and work.must_stop():
-            why = "somebody asked it to end; what was measured is kept"
+            why = _ASKED
         if why:
             end(process)
             return why

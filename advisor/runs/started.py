@@ -329,9 +329,11 @@ def _forget_old(book: ScheduleBook, now: float) -> None:
 
 def _reason(run: Run, state: SweepState) -> str:
     if state is SweepState.LOST:
-        return (
-            "its process was killed, or never came up; what was measured is kept, and the same "
-            "sweep started again goes on"
+        return str(
+            Message(
+                "its process was killed, or never came up; what was measured is kept: start the "
+                "same sweep again to continue"
+            )
         )
     return run.note
 

@@ -35,7 +35,7 @@ class Settings:
     rate_limit: float = 100.0
     # Answers that a worker computes at once, slow ones apart, and that may wait for their turn:
     # threads share one interpreter, so more of them would only keep each other waiting.
-    most_at_once: int = 2
+    most_at_once: int = 1
     most_slow_at_once: int = 1
     most_waiting: int = 256
     # Names that it has besides localhost; None is the user's audit.jsonl.

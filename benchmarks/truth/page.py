@@ -18,6 +18,11 @@ OUT = ROOT / "docs" / "internals" / "accuracy" / "shipped.md"
 # These quote three figures between the marks.
 QUOTING = (ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "docs" / "internals" / "model.md")
 _QUOTED = re.compile(r"(<!-- scored -->).*?(<!-- /scored -->)", re.DOTALL)
+_SHORT = (
+    ("a network", "一个网络", "network"),
+    ("its class", "其所属类别", "family"),
+    ("a GPU", "一种 GPU", "gpu"),
+)
 _LEAST_HELD, _ENOUGH_ROWS, _WORST = 75.0, 20, 3
 
 
@@ -237,16 +242,19 @@ def _is_bad(group: Mapping[str, Any]) -> bool:
     )
 
 
-def in_short(documents: Mapping[str, Mapping[str, Any]]) -> str:
+def in_short(documents: Mapping[str, Mapping[str, Any]], language: str = "en") -> str:
     """Three figures, for the pages that quote them; '' where they were not scored."""
-    told = []
-    for words, name in (("a network", "network"), ("its class", "family"), ("a GPU", "gpu")):
+    said = []
+    for english, chinese, name in _SHORT:
         group = name in documents and _group(documents[name], "all", "all")
         if group:
-            told.append(f"{words} {group['mape_percent']:g} / {group['median_percent']:g} %")
-    if not told:
+            figures = f"{group['mape_percent']:g} / {group['median_percent']:g} %"
+            said.append(f"{chinese if language == 'zh-CN' else english} {figures}")
+    if not said:
         return ""
-    return f"Error of the rate, mean / median, where this was left out: {', '.join(told)}."
+    if language == "zh-CN":
+        return f"速率误差（平均 / 中位数），按留出的对象：{'，'.join(said)}。"  # noqa: RUF001
+    return f"Error of the rate, mean / median, where this was left out: {', '.join(said)}."
 
 
 def quoted(text: str, short: str) -> str:
@@ -267,7 +275,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     documents = read(Path(folder))
     OUT.write_text(page(documents))
     for path in QUOTING:
-        path.write_text(quoted(path.read_text(), in_short(documents)))
+        language = "zh-CN" if "zh-CN" in path.name else "en"
+        path.write_text(quoted(path.read_text(), in_short(documents, language)))
 
 
 if __name__ == "__main__":

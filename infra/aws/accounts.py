@@ -67,7 +67,7 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
                 "--stack-name advisor-account --template-file account.json --capabilities "
                 "CAPABILITY_NAMED_IAM`; or give --instance-profile none",
             )  # fmt: skip
-        if refused.kind is Kind.PERMISSION:  # it may exist all the same: the dry run tells
+        if refused.kind is Kind.PERMISSION:  # it may exist all the same: the dry run shows
             return good("profile", f"{name}, which may not be looked at")
         return not_checked("profile", refused)
     except AdvisorError as error:
@@ -82,7 +82,7 @@ def lists(aws: Aws, region: str) -> Finding:
             aws.ask(region, kind.operation, Filters=tags.managed_filters())
         except AdvisorError as error:
             return not_checked("lists", error)
-    return good("lists", f"what carries our tags in {region} is told")
+    return good("lists", f"what carries our tags in {region} is listed")
 
 
 def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
@@ -167,7 +167,7 @@ def _simulated(
 
 def principal_of(aws: Aws, region: str, caller: str) -> str:
     """The user or role behind a caller, as IAM knows it: a session's name is no principal, and
-    does not tell the role's path (those of IAM Identity Center have one)."""
+    lacks the role's path (those of IAM Identity Center have one)."""
     head, _, tail = caller.partition(":assumed-role/")
     if not tail:
         return caller
@@ -183,7 +183,7 @@ def _action(operation: str) -> str:
 
 
 def _names_nothing(operation: str, refused: Refused) -> bool:
-    """Allowed as far as can be told: only what was named does not exist (or exists already). A
+    """Allowed as far as is known: only what was named does not exist (or exists already). A
     launch names what exists (an instance profile, say): there it is wrong."""
     if operation == "run_instances":
         return False

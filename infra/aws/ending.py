@@ -28,7 +28,7 @@ class Ended:
 
 
 class NotEndedError(CloudError):
-    """Something may still run, and the message tells what, until when, and what ends it now."""
+    """Something may still run, and the message says what, until when, and what ends it now."""
 
 
 def end_sweep(
@@ -36,11 +36,11 @@ def end_sweep(
 ) -> Ended:
     """End all instances of the sweep and its owner, and remove what they leave; `first` is known
     to run, and is ended before anything is looked for. Raises nothing of AWS's: what could not be
-    asked or removed is told."""
+    asked or removed is listed."""
     removed: list[Managed] = []
     left: list[str] = []
     if first is not None:
-        with suppress(AdvisorError):  # it is found by its tag again, and told where it stays
+        with suppress(AdvisorError):  # it is found by its tag again, and listed where it stays
             aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
     for region in regions:
         result, not_listed = _of_sweep(aws, region, sweep)
@@ -69,7 +69,7 @@ def end_instance(aws: Aws, machine: Machine) -> None:
             return
         if aws.clock.now() >= deadline:
             raise CloudError(
-                "{machine_id} in {region} does not end, as it was told to",
+                "{machine_id} in {region} does not end",
                 machine_id=machine.id,
                 region=machine.region,
             )
@@ -77,7 +77,7 @@ def end_instance(aws: Aws, machine: Machine) -> None:
 
 
 def _of_sweep(aws: Aws, region: str, sweep: Sweep) -> tuple[list[Managed], list[str]]:
-    """What there is; a kind that may not be listed hinders the end of no other one, and is told."""
+    """All there is; a kind that may not be listed hinders the end of no other, and is listed."""
     result: list[Managed] = []
     not_listed: list[str] = []
     for kind in KINDS:
@@ -85,7 +85,7 @@ def _of_sweep(aws: Aws, region: str, sweep: Sweep) -> tuple[list[Managed], list[
             listed = managed_of(aws, kind, region, owner=sweep.owner)
             result += [entry for entry in listed if entry.sweep_id == sweep.id]
         except Refused as refused:
-            not_listed.append(f"no {kind.name} in {region} is told: {mend_of(refused)}")
+            not_listed.append(f"no {kind.name} in {region} is listed: {mend_of(refused)}")
         except AdvisorError as error:  # nobody answers: nor would they for other kinds
             return result, [*not_listed, f"what there is in {region} is not known: {error}"]
     return result, not_listed
@@ -108,10 +108,10 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Not
     text = "; ".join(ended.left)
     if machine is None:
         return NotEndedError(
-            "not everything has ended, as far as AWS tells ({text})",
+            "not everything has ended, as far as AWS says ({text})",
             hint=(
                 "what there may be ends itself when its time is over, and `advisor cloud "
-                "reap` removes the rest then; `advisor cloud status` tells what is left"
+                "reap` removes the rest then; `advisor cloud status` lists what is left"
             ),
             text=text,
         )
@@ -123,10 +123,10 @@ def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> Not
             f"{most} at most until then"
         )
     return NotEndedError(
-        "not everything has ended, as far as AWS tells ({text})",
+        "not everything has ended, as far as AWS says ({text})",
         hint=Message(
             "{itself}; to end it now: `aws ec2 terminate-instances --instance-ids "
-            "{machine_id} --region {region}`; `advisor cloud status` tells what is left",
+            "{machine_id} --region {region}`; `advisor cloud status` lists what is left",
             itself=itself,
             machine_id=machine.id,
             region=machine.region,

@@ -82,7 +82,7 @@ _ALSO: dict[str, tuple[Kind, Reaction]] = {
         ("InternalFailure", "InternalServerError", "500", "502", "503", "504"),
         (Kind.SERVER, Reaction.ASK_AGAIN),
     ),
-    # A token whose instance has ended (since 2025; before that EC2 told the ended instance).
+    # A token whose instance has ended (since 2025; before that EC2 returned the ended instance).
     "IdempotentInstanceTerminated": (Kind.TOKEN, Reaction.LAUNCH_AGAIN),
     # Its disks cannot be decrypted (AWS re:Post, "Client error on launch"); no offer mends that,
     # though the bare code is a server's.
@@ -158,7 +158,7 @@ def error_codes() -> dict[str, tuple[Kind, Reaction]]:
 
 
 def _meaning(code: str) -> tuple[Kind, Reaction]:
-    """EC2 writes state reasons with `Server.` or `Client.` before codes that it also tells bare."""
+    """EC2 writes state reasons with `Server.` or `Client.` before codes that it has bare, too."""
     existing = error_codes()
     bare = code.partition(".")[2] if code.startswith(("Server.", "Client.")) else code
     for entry in (code, bare):

@@ -1,6 +1,6 @@
 """A security group of a sweep's own, with no rule for what comes in.
 
-Its name is unique in a network, so that making it also tells who came first: EC2 refuses the
+Its name is unique in a network, so that making it also shows who came first: EC2 refuses the
 second one, however the answers of its lists lag.
 """
 

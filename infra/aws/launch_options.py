@@ -96,7 +96,7 @@ class LaunchOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """An instance of ours as EC2 tells it; times are aware UTC."""
+    """An instance of ours as EC2 describes it; times are aware UTC."""
 
     id: str
     region: str
@@ -133,7 +133,7 @@ def oldest_first(machines: Iterator[Machine] | list[Machine]) -> list[Machine]:
     return sorted(machines, key=lambda machine: (machine.launched_at, machine.id))
 
 
-# What the guest is told: until when, on what.
+# What the guest gets: until when, on what.
 UserData = Callable[[datetime, LaunchOption], str]
 
 

@@ -22,7 +22,7 @@ _ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 def instances_of(
     aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None = None
 ) -> list[Machine]:
-    """The sweep's instances in any state, ended ones too for as long as EC2 tells them (about an
+    """The sweep's instances in any state, ended ones too for as long as EC2 lists them (about an
     hour), oldest first."""
     filters = tags.managed_filters(sweep_id=sweep_id)
     result = [
@@ -86,7 +86,7 @@ def machine_from(row: Mapping[str, Any], region: str) -> Machine:
 def spent_usd(machines: Sequence[Machine], now: datetime) -> float:
     """What a slot's instances have cost at most, each from its launch to its end.
 
-    Each one tells what those before it cost: the ones that EC2 does not tell any more count too.
+    Each one carries what those before it cost: the ones that EC2 no longer lists count too.
     """
     before = max((entry.spent_before_usd + _cost(entry, now) for entry in machines), default=0.0)
     return max(before, sum(_cost(entry, now) for entry in machines))

@@ -22,7 +22,7 @@ from infra.aws.permissions import reaping_refusal
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Managed:
     """One thing with our tags. `expires_at` None: the tag is missing, or is no time of ours; such
-    a thing is told, and never removed."""
+    a thing is listed, and never removed."""
 
     kind: str
     id: str
@@ -209,7 +209,7 @@ def _is_gone(error: AdvisorError) -> bool:
 
 
 def _wait_for(aws: Aws, ending: Sequence[Managed], deadline: datetime) -> list[Remaining]:
-    """Until these instances have ended; those that have not are told."""
+    """Until these instances have ended; those that have not are returned."""
     left = {managed.id: managed for managed in ending}
     while left:
         states = _states(aws, list(left.values()))
@@ -218,7 +218,7 @@ def _wait_for(aws: Aws, ending: Sequence[Managed], deadline: datetime) -> list[R
             break
         aws.clock.sleep(POLL_SECONDS)
     return [
-        Remaining(entry, f"was told to end, and is {states[name]}; the next pass looks again")
+        Remaining(entry, f"was asked to end, and is {states[name]}; the next pass looks again")
         for name, entry in left.items()
     ]
 

@@ -71,9 +71,9 @@ def mend_of(refused: Refused) -> str:
     if refused.kind is Kind.CREDENTIALS:
         return (
             "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` "
-            "tells (a clock that is minutes off is refused, too)"
+            "shows who you are (a clock that is minutes off is refused, too)"
         )
-    return _MENDS.get(refused.kind, "ask again later; docs/aws.md tells what each code means")
+    return _MENDS.get(refused.kind, "ask again later; docs/aws.md explains each code")
 
 
 def _what(refused: Refused) -> str:
@@ -100,7 +100,7 @@ _MENDS = {
 
 def explained_state(instance_id: str, code: str) -> CloudError:
     """An instance that ended by itself, and what mends that."""
-    mend = _MENDS.get(kind_of(code), "somebody or something ended it; `advisor cloud status` tells")
+    mend = _MENDS.get(kind_of(code), "see `advisor cloud status`: somebody or something ended it")
     return CloudError(
         "{instance_id} has ended before its work was done ({code_name})",
         hint=mend,

@@ -125,7 +125,7 @@ def _readable_bucket(aws: Aws, region: str, name: str) -> str:
     """The region of the bucket; `Refused` where it, or what is in it, may not be read. Whether it
     may be written is seen before a launch, and not in a dry run."""
     answer = aws.ask(region, "get_bucket_location", service="s3", Bucket=name)
-    # Buckets of the first region tell no location, old ones of Ireland a continent.
+    # Buckets of the first region have no location, old ones of Ireland a continent.
     constraint = answer.get("LocationConstraint") or "us-east-1"
     home = "eu-west-1" if constraint == "EU" else constraint
     aws.ask(home, "list_objects_v2", service="s3", Bucket=name, Prefix="sweeps/", MaxKeys=1)

@@ -23,12 +23,12 @@ from infra.aws.managed import KINDS, Managed, Remaining, enabled_regions, manage
 from infra.aws.permissions import reaping_refusal
 
 REGIONS_AT_ONCE = 8
-HOME_REGION = "us-east-1"  # tells which regions there are
+HOME_REGION = "us-east-1"  # lists the regions there are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotListed:
-    """Things of a kind ("all": of any) of which a region did not tell, and why."""
+    """Things of a kind ("all": of any) that a region did not list, and why."""
 
     region: str
     kind: str
@@ -70,7 +70,7 @@ def reap(
     """Remove what has expired, in all regions of the account or in these.
 
     Takes an `Aws`, a boto3 session, or a function from (service, region) to a client. What fails
-    is told and hinders nothing else; `AdvisorError` where not even the regions are told.
+    is listed and hinders nothing else; `AdvisorError` where not even the regions are known.
     """
     if now.tzinfo is None:
         raise ValueError("now has to be an aware time")

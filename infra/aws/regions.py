@@ -137,7 +137,7 @@ def offered_zones(
     if not result:
         return {}, missing(
             "offering", f"{region} offers none of {names}",
-            f"`advisor catalog show {types[0].name}` tells the regions that do",
+            f"`advisor catalog show {types[0].name}` lists the regions that do",
         )  # fmt: skip
     text = "; ".join(f"{name} in {', '.join(sorted(zones))}" for name, zones in result.items())
     return result, good("offering", text)
@@ -146,7 +146,7 @@ def offered_zones(
 def quotas(
     aws: Aws, region: str, wish: InstanceRequirements
 ) -> tuple[set[tuple[str, Market]], list[Finding]]:
-    """Types and markets that the account's quotas allow; what is not told is taken as allowed,
+    """Types and markets that the account's quotas allow; what is not known is taken as allowed,
     and EC2 says it then."""
     allowed: set[tuple[str, Market]] = set()
     findings: dict[str, Finding] = {}
@@ -169,7 +169,7 @@ def _quota(aws: Aws, region: str, code: str, needed: int) -> tuple[float | None,
         )
         value = float(answer["Quota"]["Value"])
     except (AdvisorError, KeyError) as error:
-        text = f"{code} ({quota_name(code)}) was not told: EC2 says at the launch whether it does"
+        text = f"{code} ({quota_name(code)}) is not known: EC2 decides at the launch"
         return None, without("quota", text, error)
     named = f"{code} ({quota_name(code)}) in {region} allows {value:g} vCPUs"
     if value >= needed:

@@ -27,7 +27,7 @@ class Why(StrEnum):
     FAILED = "failed"
     BUDGET = "budget"
     EXPIRED = "expired"
-    SHUT_DOWN = "shut_down"  # by the guest itself, which told nothing
+    SHUT_DOWN = "shut_down"  # by the guest itself, without a word
     TAKEN_BACK = "taken_back"
     ENDED = "ended"
 
@@ -35,9 +35,9 @@ class Why(StrEnum):
 class Work(Protocol):
     """What is measured there; results come back by themselves (a database, S3)."""
 
-    def told(self, machine: Machine) -> Why | None:
-        """What the guest itself has told of its end (`done`, `failed`, `expired`, `taken_back`);
-        None while it works, or tells nothing. Collects what has come back."""
+    def reported(self, machine: Machine) -> Why | None:
+        """What the guest itself reported of its end (`done`, `failed`, `expired`, `taken_back`);
+        None while it works, or is silent. Collects what has come back."""
 
     def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
         """Tell where it stands; `trouble` is why AWS could not be asked."""
@@ -60,11 +60,11 @@ def watch(aws: Aws, machine: Machine, meter: Meter, work: Work) -> Outcome:
     """
     while True:
         began = aws.clock.now()
-        if why := _over(machine, meter, began) or work.told(machine):
+        if why := _over(machine, meter, began) or work.reported(machine):
             return Outcome(why=why, machine=machine, at=began)
         machine, trouble = _looked(aws, machine)
         if not machine.lives:
-            why = work.told(machine) or _ending(machine)
+            why = work.reported(machine) or _ending(machine)
             return Outcome(why=why, machine=machine, at=began, code=machine.reason)
         work.on_minute(machine, meter.spent(began), trouble)
         used = (aws.clock.now() - began).total_seconds()
@@ -80,7 +80,7 @@ def _over(machine: Machine, meter: Meter, now: datetime) -> Why | None:
 
 
 def _looked(aws: Aws, machine: Machine) -> tuple[Machine, str]:
-    """The instance as it is told now; as it was, with the reason, where it is not told."""
+    """The instance as it is now; as it was, with the reason, where that is not known."""
     try:
         return machines.instance(aws, machine.region, machine.id, patience=_PATIENCE), ""
     except machines.NotListed as error:

@@ -30,7 +30,7 @@ SOURCES_FILE = "catalog/sources.csv"
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Everything that is written: bytes by path below `advisor/data`, and what to tell."""
+    """Everything that is written: bytes by path below `advisor/data`, and what to report."""
 
     files: dict[str, bytes]
     notes: tuple[str, ...]

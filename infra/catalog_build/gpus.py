@@ -94,7 +94,7 @@ def _sheet_row(row: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _fp64(row: Mapping[str, str]) -> str:
-    """What the source tells (cards for export are capped), else by the architecture's share."""
+    """What the source states (cards for export are capped), else by the architecture's share."""
     if row["fp64_tflops"]:
         return number(row["fp64_tflops"])
     share = _FP64_SHARE.get(row["compute_capability"])

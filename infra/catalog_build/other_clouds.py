@@ -52,7 +52,7 @@ def build_alibaba() -> CloudPart:
 
 
 def build_azure() -> CloudPart:
-    """GPU sizes: the name tells vCPUs and often the card; RAM and the GPU count are not told."""
+    """GPU sizes: the name has vCPUs and often the card; RAM and the GPU count are not known."""
     by_size = wide_prices(read_source("catalog/azure_prices.csv"), ("vm_size",))
     prices = {f"{size}/on-demand": cells for size, cells in by_size.items()}
     return _part("azure", [_azure_type(s) for s in by_size], prices, wide.AZURE)

@@ -2,7 +2,7 @@
 
 On-demand: today's us-east-1 price times what the region cost, relative to us-east-1, in February
 2022: the same type's ratio, else the median of its family, else the median of the region. Spot:
-on-demand less the saving that the Spot Instance Advisor tells, with its interruption band.
+on-demand less the saving of the Spot Instance Advisor, with its interruption band.
 Regions that 2022 did not know have no estimate. No estimate ever passes for a list price.
 """
 

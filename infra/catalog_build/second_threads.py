@@ -7,7 +7,7 @@ law `u(n) = n / (1 + a (n - 1))` of n = c (1 + y) useful cores,
     c x single-thread mark / CPU mark = (1 - a) / (k (1 + y)) + (a / k) c,
 
 k being what one thread's CPU mark is over its single-thread mark. The part that does not grow
-with c is larger by 1 + y where a core has one thread: servers of the same maker tell y.
+with c is larger by 1 + y where a core has one thread: servers of the same maker show y.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What AWS tells of types: what they have, where they are offered, how many may run.
+"""What AWS knows of types: what they have, where they are offered, how many may run.
 
 `ec2:DescribeInstanceTypes`, `ec2:DescribeInstanceTypeOfferings`, `servicequotas:GetServiceQuota`.
 """
@@ -84,7 +84,7 @@ def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
     value = required(required(answer, "Quota", "quotas"), "Value", "quotas")
     if not math.isfinite(value) or value < 0:
         raise LiveError(
-            "AWS quotas told {value} vCPUs of {code_name}, which is no quota",
+            "AWS reports a quota of {value} vCPUs for {code_name}, which is none",
             value=value,
             code_name=code,
         )

@@ -11,7 +11,7 @@ from advisor.domain import Market
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """A price that the cloud told; `zone` is the cheapest zone of a spot price."""
+    """A price of the cloud; `zone` is the cheapest zone of a spot price."""
 
     instance_type: str
     region: str
@@ -23,7 +23,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A price that was told and is not believed, or that nobody told, and why."""
+    """A price that is not believed, or that nobody has, and why."""
 
     instance_type: str
     why: str

@@ -38,12 +38,12 @@ def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | Ref
 def _quote(
     name: str, region: str, zones: Mapping[str, set[float | None]], today: date
 ) -> Quote | Refused:
-    """The cheapest zone; a zone that tells two prices at one time makes all of them doubtful."""
+    """The cheapest zone; a zone with two prices at one time makes all of them doubtful."""
     if not zones:
         return Refused(instance_type=name, why=f"no spot price in {region}")
     doubtful = sorted(zone for zone, answer in zones.items() if len(answer) > 1)
     if doubtful:
-        return Refused(instance_type=name, why=f"{doubtful[0]} told several spot prices at once")
+        return Refused(instance_type=name, why=f"{doubtful[0]} has several spot prices at once")
     existing = {zone: usd for zone, answer in zones.items() for usd in answer if usd is not None}
     if not existing:
         return Refused(instance_type=name, why="what it costs on the spot market is no price")
@@ -59,7 +59,7 @@ def _quote(
 
 
 def newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set[float | None]]]:
-    """What was told last of each type and zone; the service may tell older prices too."""
+    """The last price of each type and zone; the service may list older ones too."""
     newest: dict[str, dict[str, tuple[str, set[float | None]]]] = {}
     for row in rows:
         fields = ("InstanceType", "AvailabilityZone", "SpotPrice", "Timestamp")

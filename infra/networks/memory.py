@@ -137,7 +137,7 @@ def build(folder: Path, table: Path = FOLDER) -> tuple[int, int]:
     """Write memory.npy, a row for each line of networks.csv; how many, and how many were replayed.
 
     What has no replay in the folder keeps that of the memory.npy before, as long as the network
-    is as large; the others are derived from the live memory that the line itself tells.
+    is as large; the others are derived from the live memory of the line itself.
     """
     before = _replayed_before(table / BUNDLED)
     rows, replayed = [], 0
@@ -171,7 +171,7 @@ def _replayed_before(path: Path) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 
 
 def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """About what a replay would tell, from the live memory of a line of networks.csv.
+    """About what a replay would give, from the live memory of a line of networks.csv.
 
     Shares are least squares on 310 networks that were replayed: in training they leave 5 to 8 % of
     what is reserved, in inference 12 to 25 % (of much less), at the median a third less.

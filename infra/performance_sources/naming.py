@@ -222,7 +222,7 @@ _TABLE = re.compile(r"^\d+x\d+x\d+$")
 
 
 def table_input(text: str) -> str:
-    """The input as the network table writes it, or '' where the text tells none.
+    """The input as the network table writes it, or '' where the text has none.
 
     Understands `224px`, `800x1066px`, `1333x800 (scale jitter)` (the shorter side is the height),
     `seq 128`, `512px latent 64x64`, `Cityscapes; crop 512x1024`, and the table's own form.

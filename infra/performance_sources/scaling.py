@@ -39,7 +39,7 @@ _TENSORFLOW_NETWORKS = {
     "ResNet-152": "resnet152",
     "VGG16": "vgg16",
 }
-# Its other workloads (NCF, speech, detection) are no networks whose parameters are said.
+# Its other workloads (NCF, speech, detection) are no networks whose parameters are stated.
 _POLLUX_NETWORKS = {"imagenet": "resnet50", "cifar10": "resnet18", "bert": "bert"}
 _POLLUX_PLACEMENTS = {"1": 1, "2": 2, "3": 3, "4": 4}
 

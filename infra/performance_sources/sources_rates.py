@@ -62,7 +62,7 @@ def _fastertransformer_evaluated_only(rows: pd.DataFrame) -> pd.Series:
 
 
 def _dle_left_out(rows: pd.DataFrame) -> pd.Series:
-    """All but what the README's tables tell with batch and unit, on one host."""
+    """All but what the README's tables state with batch and unit, on one host."""
     convnets = _has(rows, r"^Classification/ConvNets/", "network") & (rows.task == "inference")
     convnets &= _has(rows, "Throughput Avg")
     boxes = rows.network.isin(["Detection/SSD", "Segmentation/MaskRCNN"])
@@ -180,7 +180,7 @@ def _variant(note: str, eager: str) -> str:
 
 
 def _step(rows: pd.DataFrame) -> pd.Series:
-    """Seconds of one step of one GPU's batch: what is said, or else from the rate."""
+    """Seconds of one step of one GPU's batch: as stated, or else from the rate."""
     rate = rows.batch_size * rows.gpu_count / rows.samples_per_second
     return (rows.step_ms / 1000).where(rows.step_ms.notna(), rate)
 

@@ -41,7 +41,8 @@ class Kinship:
             away = np.sqrt(((self.features - point) ** 2).sum(axis=1))
             near = np.argsort(away)[:_NEAREST]
             between = self.features[near]
-            apart = np.sqrt(((between[:, None] - between[None]) ** 2).sum(axis=2))
+            # Row by row: all at once takes megabytes, and several times as long.
+            apart = np.array([np.sqrt(((between - one) ** 2).sum(axis=1)) for one in between])
             shared = covariance(apart) + np.diag(self.noise[near])
             to = covariance(away[near])
             weights = np.linalg.solve(shared, to)

@@ -119,20 +119,38 @@ class NetworkTable:
     def __init__(self, folder: Path = FOLDER) -> None:
         """Raises `DataError` where the table is missing or of another version."""
         try:
-            header, *self._lines = (folder / NETWORKS).read_text().splitlines()
+            self._text = (folder / NETWORKS).read_text()
             self._operations: Rows = np.load(folder / OPERATIONS, mmap_mode="r")
         except (OSError, ValueError) as error:
             raise DataError(
                 "the network table cannot be read ({error})", hint=_WAY_OUT, error=error
             ) from error
+        header = self._text.partition("\n")[0]
         if tuple(header.split(",")) != COLUMNS or self._operations.dtype != OPERATION:
             raise DataError(
                 "{folder} is of another version", hint=_WAY_OUT, folder=folder / NETWORKS
             )
-        self._places: dict[tuple[str, str], list[int]] = {}
-        for place, line in enumerate(self._lines):
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str], list[str]]:
+        """The lines of each network, by library and name."""
+        places: dict[tuple[str, str], list[str]] = {}
+        for line in self._text.splitlines()[1:]:
             name, library, _ = line.split(",", 2)
-            self._places.setdefault((library, name), []).append(place)
+            places.setdefault((library, name), []).append(line)
+        return places
+
+    def _lines(self, place: tuple[str, str]) -> list[str]:
+        """The lines of one network; most questions are about one, named as its library does."""
+        if "_places" in vars(self):
+            return self._places.get(place, [])
+        lines, start = [], f"\n{place[1]},{place[0]},"
+        at = self._text.find(start)
+        while at >= 0:
+            end = self._text.find("\n", at + 1)
+            lines.append(self._text[at + 1 : end if end >= 0 else None])
+            at = self._text.find(start, at + 1)
+        return lines
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -155,7 +173,7 @@ class NetworkTable:
         place = self._place(name)
         if place is None:
             raise unknown_name("network", name, self.names, listed_by="advisor networks")
-        variants = self._places[place]
+        variants = self._lines(place)
         if input is None:
             return self._network(variants[0])
         captured = [self._network(variant) for variant in variants]
@@ -190,7 +208,7 @@ class NetworkTable:
         place = self._place(name)
         if place is None:
             raise unknown_name("network", name, self.names, listed_by="advisor networks")
-        return tuple(self._lines[path].split(",", 4)[3] for path in self._places[place])
+        return tuple(line.split(",", 4)[3] for line in self._lines(place))
 
     def near(self, name: str, most: int = 5) -> tuple[str, ...]:
         """Names that are written like this one, the nearest first."""
@@ -255,7 +273,7 @@ class NetworkTable:
     def _in(self, name: str, libraries: Iterable[str]) -> tuple[str, str] | None:
         """The network by its own name, then by other names, then without a tag of weights."""
         for library in libraries:
-            if (library, name) in self._places:
+            if self._lines((library, name)):
                 return library, name
         spelt, tagless = _SPELLINGS.get(_loose(name), ""), name.partition(".")[0]
         for names, written in (
@@ -281,13 +299,13 @@ class NetworkTable:
     def _by_alias(self) -> Mapping[str, list[_Named]]:
         result: dict[str, list[_Named]] = {}
         for place, lines in self._places.items():
-            for alias in self._lines[lines[0]].rpartition(",")[2].split(";"):
+            for alias in lines[0].rpartition(",")[2].split(";"):
                 if alias:
                     result.setdefault(_squeezed(alias), []).append((alias, place))
         return result
 
-    def _network(self, place: int) -> Network:
-        cells = dict(zip(COLUMNS, self._lines[place].split(","), strict=True))
+    def _network(self, line: str) -> Network:
+        cells = dict(zip(COLUMNS, line.split(","), strict=True))
 
         def rows(task: str) -> Rows:
             first = int(cells[f"{task}_first"])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import cache
 
 from advisor.domain import Gpu, Precision, Task, Workload
-from advisor.domain.gpu_names import gpus_named
 from advisor.domain.machines import gpu_of_row
 from advisor.errors import unknown_name
 from models.performance.bundled import read_data_sheets
@@ -29,6 +28,8 @@ def published_step_seconds(
 
 def paced_gpu(name: str) -> Gpu:
     """The data sheet that paces `emulated:<name>`; a short name takes the usual card."""
+    from advisor.domain.gpu_names import gpus_named  # few answers are about an emulated GPU
+
     gpus = _gpus()
     result = gpus_named(name, gpus)
     if not result:
@@ -38,7 +39,7 @@ def paced_gpu(name: str) -> Gpu:
 
 @cache
 def _gpus() -> dict[str, Gpu]:
-    import csv  # few answers are about an emulated GPU
+    import csv
     import io
 
     rows = csv.DictReader(io.StringIO(read_data_sheets()))

@@ -22,9 +22,9 @@ from models.search.prior import (
     prior_of_trials,
 )
 
-# Regret of a first guess beyond this (log: twenty times the price) is not told apart.
+# Regret of a first guess beyond this (log: twenty times the price) is not distinguished.
 _WORST_REGRET = 3.0
-# The kernel of a workload without history is not told by fewer trials than this.
+# The kernel of a workload without history takes no fewer trials than this.
 _FEWEST_TO_LEARN = 4
 # Improvements closer than this are ties, which the seed breaks.
 _TIE = 1e-12

@@ -82,7 +82,7 @@ def _unlikelihood(kernel: Kernel, squares: Floats, rows: Sequence[Floats]) -> tu
     """Negative log likelihood of the rows, and its slope over the kernel's logarithms (d + 2,).
 
     `squares` (n, n, d) are squared differences. The slope is Rasmussen and Williams, equation
-    5.9, summed over rows; each row has a level of its own, which tells nothing of the shape.
+    5.9, summed over rows; each row has a level of its own, which says nothing about the shape.
     """
     scaled = squares / kernel.lengths**2
     far = _far(scaled)

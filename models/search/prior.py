@@ -77,13 +77,13 @@ def learn_prior(features: Floats, history: History) -> Prior:
     covariance = kernel.between(features, features)
     each = (1 - _UNLIKE_ALL) / len(rows)
     components = [_like(row, mean, covariance, kernel.noise, each) for row in centred]
-    # The average itself is only known as well as so many workloads tell it.
+    # The average itself is only known as well as so many workloads show it.
     components.append(Component(mean, covariance * (1 + 2 / len(rows)), _UNLIKE_ALL))
     return Prior(tuple(components), kernel.noise)
 
 
 def prior_of_trials(features: Floats, at: Sequence[int], log_costs: Floats) -> Prior:
-    """Where no other workload is known, the trials themselves tell how costs vary."""
+    """Where no other workload is known, the trials themselves show how costs vary."""
     values = np.full(len(features), np.nan)
     values[list(at)] = log_costs - log_costs.mean()
     kernel = fit_kernel(features, [values])
@@ -112,7 +112,7 @@ def posterior_of(prior: Prior, at: Sequence[int], log_costs: Floats) -> Posterio
 def _split(rows: Floats) -> tuple[Floats, Floats]:
     """The average curve (n,), and the rows less their own level (w, n).
 
-    Rows lack different configurations, so level and average are told from each other in turns.
+    Rows lack different configurations, so level and average are estimated in turns.
     """
     existing = np.isfinite(rows)
     mean = np.zeros(rows.shape[1])
@@ -125,7 +125,7 @@ def _split(rows: Floats) -> tuple[Floats, Floats]:
 
 
 def _like(row: Floats, mean: Floats, covariance: Floats, noise: float, weight: float) -> Component:
-    """A workload that was seen; what it did not run is told from what it ran."""
+    """A workload that was seen; what it did not run is inferred from what it ran."""
     at = np.isfinite(row)
     seen = covariance[np.ix_(at, at)] + noise * np.eye(int(at.sum()))
     gain = np.linalg.solve(seen, covariance[at])

@@ -50,7 +50,7 @@ def build_on_meta(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
 def build_torchvision(name: str, side: int | None = None) -> torch.nn.Module:
     """Any classification network of torchvision by its torchvision name, random weights.
 
-    Its vision transformers must be told the side of their images where it is not 224.
+    Its vision transformers need the side of their images where it is not 224.
     """
     import_torchvision()
     from torchvision.models import get_model

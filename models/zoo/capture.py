@@ -1,6 +1,6 @@
 """Which operations a network runs on a GPU, found on the meta device without computing.
 
-A step is recorded once (`kernels`) and told in a few classes, for reports of what was measured;
+A step is recorded once (`kernels`) and summed up in classes, for reports of what was measured;
 `step_facts` makes the rows of the table of networks.
 """
 
@@ -29,7 +29,7 @@ OPERATION_CLASSES = (
     "pool",
     "elementwise",
 )
-# Other kinds are told as one of these.
+# Other kinds count as one of these.
 _ATTENTION = ("attention", "attention_math", "attention_masked")
 _CLASS_OF_KIND = {kind: kind for kind in OPERATION_CLASSES} | dict.fromkeys(_ATTENTION, "linear")
 

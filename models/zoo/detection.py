@@ -13,7 +13,7 @@ from models.zoo.torchvision_operators import ensure_detection_operators
 # A backbone that is fine-tuned trains its last three stages, torchvision's default.
 _TRAINED_STAGES = 3
 _RESIDUAL_SCALE = 0.2
-# exp(6) against 90 classes: every proposal of an untrained network is surely an object.
+# exp(6) against 90 classes: every proposal of an untrained network is an object.
 _CONFIDENT = 6.0
 # Proposals that touch an object at all count as one, in place of those that half cover it.
 _TOUCHES = 0.001

@@ -93,7 +93,7 @@ def _timm(name: str, side: int) -> torch.nn.Module:
 
 
 def _at_size(timm: Any, name: str, side: int) -> Any:
-    """Networks with position tables must be told the size; the others do not take it."""
+    """Networks with position tables need the size; the others do not take it."""
     usual = timm_default_side(name)
     if side != usual:
         try:

@@ -1,6 +1,6 @@
 """What lives on a GPU during a recorded step, and what torch's allocator reserves for it.
 
-A step that was recorded under automatic mixed precision tells fp32 too: there the casts do not
+A step that was recorded under automatic mixed precision gives fp32 too: there the casts do not
 exist, so a tensor and its casts are one memory of four bytes an element.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Convolutions for which cuDNN's quickest algorithms need room beside their tensors.
 _WITH_WORKSPACE = frozenset(("conv_3x3", "conv_kxk", "conv_grouped"))
-# Batches at which memory is told: between them, and beyond, it is close to a line.
+# Batches at which memory is given: between them, and beyond, it is close to a line.
 FACT_BATCHES = (1, 8, 64)
 
 
@@ -147,7 +147,7 @@ def memory_facts(log: MemoryLog) -> dict[str, float]:
 
 def recorded_memory(log: MemoryLog) -> tuple[float, float, float]:
     """MiB left by the forward pass, at the peak, and reserved, of a step on any batch that really
-    ran: there nothing tells a sample's share from what is fixed."""
+    ran: there a sample's share cannot be separated from what is fixed."""
     spans = _as_recorded(log)
     left = _left_by_forward(spans, log)
     sample, fixed = _alive(spans, len(log.kernels))

@@ -1,7 +1,7 @@
 """Traces one network in a process of its own: `python -m models.zoo.memory_worker JOB`.
 
 JOB is a JSON object `{"reference", "pixels", "steps"}`. The last line on stdout is
-`{"profile": ...}` as `network_memory` tells it, or `{"error": ..., "usage": bool}`. So torch, and
+`{"profile": ...}` as `network_memory` gives it, or `{"error": ..., "usage": bool}`. So torch, and
 whatever a user's file does, stay out of the process that was asked.
 """
 
@@ -17,7 +17,7 @@ from models.zoo.tracing import network_memory
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Trace, and tell; what goes wrong is told as a line too."""
+    """Trace, and report; what goes wrong is a line too."""
     job = json.loads((arguments or sys.argv[1:])[0])
     try:
         _send(profile=_profile(job))

@@ -150,11 +150,11 @@ class OwnNetwork:
             raise
         except (Exception, SystemExit) as error:
             raise UsageError(
-                "{reference} {what} ({said})",
+                "{reference} {what} ({reason})",
                 hint=advice,
                 reference=self.reference,
                 what=what,
-                said=_message(error),
+                reason=_message(error),
             ) from error
 
 
@@ -206,10 +206,10 @@ def _load(path: Path, reference: str, fingerprint: str, imports: TheirImports) -
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(
-            "{reference} cannot be loaded ({said})",
+            "{reference} cannot be loaded ({reason})",
             hint=_way_out(error),
             reference=reference,
-            said=_message(error),
+            reason=_message(error),
         ) from error
     return module
 
@@ -248,7 +248,7 @@ def _info(module: ModuleType, reference: str, path: Path) -> NetworkInfo:
 
 
 def _message(error: BaseException) -> str:
-    """'ValueError: what it said', its first line only."""
+    """'ValueError: its message', its first line only."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 

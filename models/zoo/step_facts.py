@@ -2,7 +2,7 @@
 
 One forward pass and one training step are recorded in mixed precision without computing, on the
 meta device or, where a network asks for values, on fake CPU tensors. Casts exist in mixed
-precision alone, so the same record tells fp32: without them, and with 4 bytes an element.
+precision alone, so the same record gives fp32: without them, and with 4 bytes an element.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory of the steps of any network that can be built here: nothing is computed or allocated.
 
 A step runs once in mixed precision on fake tensors, which know shapes and storages but no values
-(`live_memory` tells both precisions from it). Where a network's work depends on values (the
+(`live_memory` derives both precisions from it). Where a network's work depends on values (the
 proposals of Mask R-CNN), small steps are really run on the CPU. Needs torch.
 """
 

@@ -67,7 +67,7 @@ def _whole(content: bytes) -> Any:
         return None
 
 
-# A loop that waits for its loader longer than this tells of its loader.
+# A loop that waits for its loader longer than this measures its loader.
 _MOST_WAITING = 0.05
 # No step that fits any machine has more; numbers above are damaged, or no floats.
 _LARGEST_BATCH = 10**9
@@ -107,7 +107,7 @@ def read_document(
 def _require_gpu(path: Path, document: Mapping[str, Any]) -> None:
     device = document["device"]
     if device["kind"] != "cuda" or not device["gpu"]:
-        raise no_anchor(path, "it was measured on a CPU, and tells nothing of GPUs")
+        raise no_anchor(path, "it was measured on a CPU, and says nothing about GPUs")
     if not (device.get("torch") or document["machine"]["versions"].get("torch")):
         raise no_anchor(path, "it does not say that PyTorch ran, and rates mean PyTorch eager")
 

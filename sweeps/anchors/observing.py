@@ -1,4 +1,4 @@
-"""What a measurement tells of its GPU alone: an observation, or why it is none."""
+"""What a measurement says about its GPU alone: an observation, or why it is none."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | R
 
 
 def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
-    """Why a measurement tells nothing of a GPU, and whether that is worth a word beside good
+    """Why a measurement says nothing about a GPU, and whether that is worth a word beside good
     ones."""
     accelerator, workload = row.trial.accelerator, row.trial.workload
     if row.status is not Status.OK:
@@ -105,7 +105,7 @@ def _faults_of_running(row: Measurement) -> Iterator[tuple[str, bool]]:
 
 
 def gpu_of(row: Measurement) -> str | None:
-    """The GPU's name as the machine told it."""
+    """The GPU's name as the machine has it."""
     answer: Any = row.environment.get("gpu") or row.trial.plan.get("gpu")
     if isinstance(answer, str):
         return answer
@@ -113,7 +113,7 @@ def gpu_of(row: Measurement) -> str | None:
 
 
 def _tf32(row: Measurement) -> Tf32:
-    """What torch was set to, where the machine told it; else what was planned."""
+    """What torch was set to, where the row has it; else what was planned."""
     environment: Mapping[str, Any] = row.environment
     if environment.get("float32_matmul_precision") in ("high", "medium"):
         return Tf32.ON

@@ -24,7 +24,7 @@ from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
 SYNTHETIC = "synthetic"
 _COMPUTED = (Task.INFERENCE, Task.TRAINING)
 _VCPUS = (1, 2, 4, 8, 16)
-# A larger batch than one that takes so long tells nothing new.
+# A larger batch than one that takes so long adds nothing.
 LONGEST_STEP_SECONDS = 4.0
 _LARGEST_BATCH = 2**16
 _BYTES_PER_VALUE = 4
@@ -66,7 +66,7 @@ QUICK = BenchmarkBudget(
     precisions=(Precision.FP32, Precision.BF16), pipeline_tasks=(Task.INFERENCE,),
     pipeline_batch=8, pipeline_seconds=1.0,
 )  # fmt: skip
-# What tells how fast a CPU computes: a few batch sizes in fp32, nothing read from a disk.
+# What shows how fast a CPU computes: a few batch sizes in fp32, nothing read from a disk.
 BRIEF = BenchmarkBudget(
     seconds=0.6, min_steps=3, max_seconds=5.0, largest_batch=32,
     precisions=(Precision.FP32,), pipeline_tasks=(), pipeline_batch=8, pipeline_seconds=1.0,

@@ -60,7 +60,7 @@ class Campaign:
         return self.ends_at - time.monotonic()
 
     def keep(self, row: Measurement) -> None:
-        """On disk first, then told."""
+        """On disk first, then reported."""
         self.records.append(row)
         self.measured += 1
         self.report(_line(row))
@@ -199,7 +199,7 @@ def _state(machine: Machine) -> dict[str, Any]:
 
 
 def ask_nvidia_smi(fields: dict[str, str]) -> list[nvidia_smi.Facts] | None:
-    """All GPUs' facts or present state; None where nvidia-smi cannot tell."""
+    """All GPUs' facts or present state; None where nvidia-smi does not answer."""
     try:
         return nvidia_smi.query(fields)
     except MeasuringError:

@@ -64,7 +64,7 @@ def run_campaign(
     """
     result = _networks(networks)
     if data is not None:
-        profile_folder(data)  # a wrong folder is told before minutes are spent
+        profile_folder(data)  # a wrong folder is refused before minutes are spent
     machine = this_machine(accelerator)
     records = Records(out)
     environment = describe(machine)

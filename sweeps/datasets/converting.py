@@ -115,7 +115,7 @@ def _reported(
 
 
 def _check_room(source: SampleSource, folder: Path, target: str) -> None:
-    """Told before an hour is spent; a disk that fills up meanwhile is told as well."""
+    """Before an hour is spent; a disk that fills up meanwhile is an error as well."""
     if target == "lmdb":
         needed = len(source) * BYTES_A_RECORD
     elif source.storage_format == "lmdb":

@@ -45,7 +45,7 @@ def ensure_dataset(
 ) -> tuple[Path, DatasetProfile]:
     """The folder of a made data set of `samples` files, made now if it is not there yet.
 
-    `progress` is told (made, all) from time to time. Raises `DataError` when it cannot be
+    `progress` gets (made, all) from time to time. Raises `DataError` when it cannot be
     written; then nothing half-made is left.
     """
     folder = place or default_place(samples)
@@ -66,7 +66,7 @@ def _make(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
     # Not forked: the parent may run threads by now (a progress bar).
     context = multiprocessing.get_context("spawn")
     with ExitStack() as started:
-        with deferred_signals():  # a process just being born would tell that its parent went
+        with deferred_signals():  # a process just being born would print that its parent went
             pool = started.enter_context(context.Pool(_PROCESSES, be_a_side_process))
         for count in pool.imap_unordered(_write_chunk, chunks):
             made += count

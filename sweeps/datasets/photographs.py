@@ -60,7 +60,7 @@ def make_sample(draw: random.Random) -> bytes:
     crop = _random_crop(photographs()[number], draw)
     wanted = math.exp(draw.gauss(math.log(_DRAWN_MEAN_BYTES) - _LOG_SIGMA**2 / 2, _LOG_SIGMA))
     pixels = crop.size[0] * crop.size[1]
-    # One trial encoding tells how this crop compares with its photograph, a second one hits.
+    # One trial encoding shows how this crop compares with its photograph, a second one hits.
     middle = 90
     ratio = len(_encode(crop, middle)) / pixels / _bytes_per_pixel(number)[middle]
     return _encode(crop, _quality_for(number, wanted / pixels / ratio))

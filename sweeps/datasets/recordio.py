@@ -206,7 +206,7 @@ def _index_of(path: Path) -> np.ndarray:
 
 
 def _check_last(file: object, offset: int, size: int) -> None:
-    """A file that was cut off is told at once, not by the trial that happens to read its end."""
+    """A file that was cut off is refused at once, not by the trial that happens to read its end."""
     file.seek(offset)  # type: ignore[attr-defined]
     unframe(file.read(size - offset))  # type: ignore[attr-defined]
 

@@ -118,7 +118,7 @@ def _index_of(shard: Path) -> np.ndarray:
         if table.ndim == 2 and table.shape[1] == 3 and table[0, 0] == shard.stat().st_size:
             return table[1:]
     except (OSError, ValueError, EOFError, IndexError):
-        pass  # none, or not ours: the headers tell the same, only slower
+        pass  # none, or not ours: the headers have the same, only slower
     return np.array(_scan(shard), dtype=np.int64).reshape(-1, 3)
 
 

@@ -70,7 +70,7 @@ class TrialClaims:
         self._left.extend(trials)
 
     def note(self, event: Event) -> None:
-        """What `sweeps.events` tells: the lease of a trial that a cluster has placed says where,
+        """An event of `sweeps.events`: the lease of a trial that a cluster has placed says where,
         and counts from then, for those who watch the store."""
         trial, _ = self._in_hand.get(event.trial_id, (None, None))
         if trial and event.event == "placed" and event.node != this_node():

@@ -1,4 +1,4 @@
-"""Runs a plan: skips what is done, stores after every trial, tells how far it is."""
+"""Runs a plan: skips what is done, stores after every trial, reports how far it is."""
 
 from __future__ import annotations
 

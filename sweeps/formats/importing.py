@@ -132,7 +132,7 @@ def _other_kind(row: Measurement) -> str:
 
 
 def _untold(row: Measurement) -> str:
-    """Why nothing could be told of it: whoever lists measurements would meet this one, too."""
+    """Why it cannot be shown: whoever lists measurements would meet this one, too."""
     plan = row.trial.plan
     for name in ("samples_per_row", "loader_workers"):
         if not (isinstance(plan.get(name, 1), int) and 0 <= plan.get(name, 1) <= _MOST_ROWS):

@@ -58,7 +58,7 @@ def local_cpu() -> Cpu:
 
 
 def cpu_model() -> str:
-    """The CPU's name as the kernel tells it."""
+    """The CPU's name as the kernel has it."""
     return _cpuinfo().get("model name") or platform.processor() or platform.machine()
 
 

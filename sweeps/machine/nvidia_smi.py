@@ -1,4 +1,4 @@
-"""What nvidia-smi tells. The parsers take its text; one function starts it."""
+"""What nvidia-smi reports. The parsers take its text; one function starts it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Facts = dict[str, str | float | None]
 
 def query(fields: dict[str, str], run: Run | None = None) -> list[Facts]:
     """The asked fields of every GPU; what this driver does not know is left out, what it does
-    not tell is None. Raises `MeasuringError` where nvidia-smi is missing or fails."""
+    not report is None. Raises `MeasuringError` where nvidia-smi is missing or fails."""
     run = run or run_nvidia_smi
     wanted = dict(fields)
     while wanted:

@@ -40,7 +40,7 @@ def is_running(pid: int, start_time: str) -> bool:
 
 
 def start_ticks(pid: int) -> str:
-    """When it started, in clock ticks since boot; empty where that cannot be told."""
+    """When it started, in clock ticks since boot; empty where that is not known."""
     fields = stat_fields(pid)
     return fields[_START_TIME] if fields else ""
 

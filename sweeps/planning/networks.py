@@ -111,7 +111,7 @@ def planned_network(reference: str) -> PlannedNetwork:
     try:
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError) as error:
-        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        last = done.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
         raise UsageError(
             "{reference} cannot be tried ({last})",
             hint="run it by itself",

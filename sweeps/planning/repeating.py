@@ -63,7 +63,7 @@ def in_order(all_rounds: Sequence[Sequence[Trial]]) -> Iterator[Trial]:
 
 def is_stale(started_at: str, since: datetime | None) -> bool:
     """Whether a measurement that began then (ISO 8601) is older than `since`; one that does not
-    tell when it began is older than anything, and nothing is where no `since` is asked for."""
+    say when it began is older than anything, and nothing is where no `since` is asked for."""
     if since is None:
         return False
     try:

@@ -57,4 +57,4 @@ def _max_frequency_mhz() -> object:
     try:
         return int((_FREQUENCY / "cpuinfo_max_freq").read_text()) / 1000
     except (OSError, ValueError):
-        return skipped("the kernel tells no frequencies (usual in a virtual machine)")
+        return skipped("the kernel reports no frequencies (usual in a virtual machine)")

@@ -1,4 +1,4 @@
-"""The part `disk`: what fio would tell of the disk behind a folder, for reading."""
+"""The part `disk`: what fio would report of the disk behind a folder, for reading."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def is_figure(node: object) -> bool:
 
 
 def is_skipped(node: object) -> bool:
-    """Whether a node of the document tells why there is nothing."""
+    """Whether a node of the document says why there is nothing."""
     return isinstance(node, dict) and set(node) == {"skipped"}
 
 

@@ -1,4 +1,4 @@
-"""The part `gemm`: TFLOP/s of square matrix products by precision, as batchCUBLAS tells."""
+"""The part `gemm`: TFLOP/s of square matrix products by precision, as batchCUBLAS reports."""
 
 from __future__ import annotations
 

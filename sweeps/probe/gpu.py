@@ -17,7 +17,7 @@ from sweeps.probe.session import ProbeBudget, Session
 
 _BUSY_PERCENT = 5
 _MODULE = Path("/proc/driver/nvidia/version")
-# What some versions of torch tell beyond the facts that all of them do.
+# What some versions of torch have beyond the facts that all of them do.
 _OPTIONAL_PROPERTIES = {
     "L2_cache_size": "l2_cache_bytes",
     "memory_bus_width": "memory_bus_bits",
@@ -50,7 +50,7 @@ def probe(session: Session) -> Document:
 
 
 def torch_devices() -> list[dict[str, Any]]:
-    """What torch tells of each CUDA device that it sees (deviceQuery's facts)."""
+    """What torch knows of each CUDA device that it sees (deviceQuery's facts)."""
     torch = load_torch()
     return [
         _torch_facts(number, torch.cuda.get_device_properties(number))
@@ -62,7 +62,7 @@ def merge_devices(
     reported: list[nvidia_smi.Facts], seen: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """nvidia-smi's GPUs, each with torch's facts where torch sees the same one (by UUID; by
-    order where torch tells none); then what only torch sees (a MIG slice, another vendor)."""
+    order where torch has none); then what only torch sees (a MIG slice, another vendor)."""
     merged = [dict(facts) for facts in reported]
     by_uuid = {facts["uuid"]: facts for facts in merged}
     in_order = len(merged) == len(seen)

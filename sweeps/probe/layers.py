@@ -24,7 +24,7 @@ class Layer:
     `weights` are its parameters; `flops` are those of one forward pass (2 a multiply-add), None
     for a layer that moves data and hardly computes. `needs` is what its backward pass reads
     beside the output's gradient: `inputs` (and weights), its `output`, or the `indices` of the
-    maxima (8 bytes an output). Two inputs share one gradient. `sizes` tell its work: batch,
+    maxima (8 bytes an output). Two inputs share one gradient. `sizes` describe its work: batch,
     channels, the side of its input, kernel and groups, as far as it has them.
     """
 

@@ -88,7 +88,7 @@ def read_link(device: Path) -> dict[str, object]:
 
 
 def _lanes(text: str) -> int | None:
-    # 255 is how the kernel writes a width that the device does not tell.
+    # 255 is how the kernel writes a width that the device does not report.
     return int(text) if text.isdigit() and 0 < int(text) < 255 else None
 
 

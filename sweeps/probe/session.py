@@ -17,7 +17,7 @@ from sweeps.machine.processes import busy_seconds
 from sweeps.probe.figures import PARTS, SCHEMA, Document, skipped
 from sweeps.trial.limits.choosing import allowed_cpus
 
-# Other processes above this share of a core are told: they take from what is measured.
+# Other processes above this share of a core get a warning: they take from what is measured.
 _BUSY_NEIGHBOUR_CORES = 0.25
 # The kernel counts in hundredths of a second; what is shorter cannot be judged.
 _SHORTEST_JUDGED_SECONDS = 0.5
@@ -52,7 +52,7 @@ QUICK = ProbeBudget(
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """What every part is given: how much effort, which folder, and whom to tell."""
+    """What every part is given: how much effort, which folder, and where to report."""
 
     budget: ProbeBudget
     disk: Path

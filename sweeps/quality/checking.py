@@ -88,7 +88,7 @@ def _few(steps: Sequence[float], interval: Interval | None) -> QualityIssue | No
         return None
     return QualityIssue(
         kind="few steps",
-        detail=f"{len(steps)} steady steps, too few to tell how well the rate is known",
+        detail=f"{len(steps)} steady steps, too few for an interval of the rate",
         advice="ask for smaller --batch-sizes, or for more with --iterations",
     )
 

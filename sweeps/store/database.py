@@ -37,7 +37,7 @@ class Database:
     """A SQLite or PostgreSQL database.
 
     Work that a passing trouble interrupts (a lock, a restart, a lost connection) is done again
-    from its beginning for up to `patience_seconds`, and told about once on the log's stderr;
+    from its beginning for up to `patience_seconds`, and logged once on the log's stderr;
     any other trouble is a `DataError` that names the way out.
     """
 

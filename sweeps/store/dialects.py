@@ -23,7 +23,7 @@ from advisor.messages import Message
 DATABASE_VARIABLE = "ADVISOR_DATABASE_URL"
 WRITES = "advisor_writes"
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
-# Julian day of 1970-01-01, by which SQLite (before 3.42) tells the time to the millisecond.
+# Julian day of 1970-01-01, by which SQLite (before 3.42) gives the time to the millisecond.
 _EPOCH_DAY = "2440587.5"
 _BUSY_SECONDS = 5.0
 _MIGRATION_LOCK = 0x6164_7669_736F_7231  # "advisor1": no other program's advisory lock

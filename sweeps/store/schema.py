@@ -163,7 +163,7 @@ LEASES = sql.Table(
     sql.Column("label", sql.Text, nullable=True),
 )
 
-# What a sweep replaced by a newer measurement of the same trial: what a drift is told by.
+# What a sweep replaced by a newer measurement of the same trial: what a drift is seen by.
 EARLIER = sql.Table(
     "earlier_measurements",
     METADATA,

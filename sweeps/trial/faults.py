@@ -1,7 +1,7 @@
 """What went wrong with a trial: its status, and words that name the file, disk or device.
 
 Standard library only. Errors of a loader process arrive as text (its whole traceback, the error
-number lost), so causes are found in what is said as well as in the error's type.
+number lost), so causes are found in the message as well as in the error's type.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def _lost_data(dataset_path: str, stated: str) -> str | None:
-    """Whatever was said first: a data set that is not there any more is the cause."""
+    """Whatever came first: a data set that is not there any more is the cause."""
     if not dataset_path:
         return None
     try:
@@ -117,7 +117,7 @@ def _failing_disk(dataset_path: str, stated: str) -> str | None:
 
 
 def _lost_loader(stated: str) -> str | None:
-    """A kill at the trial's own memory limit is told by its cgroup before this is asked."""
+    """A kill at the trial's own memory limit is found by its cgroup before this."""
     if not stated.startswith("RuntimeError: DataLoader worker (pid"):
         return None
     return (

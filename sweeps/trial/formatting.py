@@ -1,4 +1,4 @@
-"""What people and logs are told of a trial: its name, what was asked, how it ended."""
+"""A trial for people and logs: its name, what was planned, how it ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from advisor.units import format_mib
 
 
 def trial_name(trial: Trial) -> str:
-    """What tells a trial from its neighbours, in one short line."""
+    """What distinguishes a trial from its neighbours, in one short line."""
     workload, resources = trial.workload, trial.resources
     return (
         f"{workload.network} {workload.task} on {trial.accelerator}, {resources.vcpus:g} vCPU, "

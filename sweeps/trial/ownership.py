@@ -1,4 +1,4 @@
-"""Whose is it: names that tell the owner of what a sweep takes, also after the owner has gone.
+"""Whose is it: names that carry the owner of what a sweep takes, also after the owner has gone.
 
 Everything that outlives a process by itself (a cgroup, a folder, a process of its own) is marked
 `advisor-PID-STARTTIME-PLACE-..`. A reused pid has another start time; a pid of another machine,
@@ -42,7 +42,7 @@ class OwnerTag:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Of another machine, boot or container: nothing can be told of it from here."""
+        """Of another machine, boot or container: nothing is known of it here."""
         return self.place not in ("", _place_digits())
 
     @property
@@ -67,7 +67,7 @@ def new_name() -> str:
 
 
 def tag_in(name: str) -> OwnerTag | None:
-    """The owner that a name tells; None for names that are not ours."""
+    """The owner in a name; None for names that are not ours."""
     match = _MARK.match(name)
     return OwnerTag(int(match[1]), match[2], match[3] or "") if match else None
 
@@ -97,7 +97,7 @@ def _place_digits() -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
     """One driver. `place` is the one boot and process namespace in which `pid` means it; empty
-    where the system does not tell."""
+    where the system does not say."""
 
     name: str
     host: str
@@ -107,7 +107,7 @@ class Owner:
 
 
 def this_process() -> Owner:
-    """A new owner: another one at every call, so that a driver is told from the one before."""
+    """A new owner: another one at every call, so that a driver differs from the one before."""
     host, pid = socket.gethostname(), os.getpid()
     return Owner(
         name=f"{host[:100]}:{pid}:{secrets.token_hex(8)}",

@@ -63,7 +63,7 @@ def timeout_of(trial: Trial) -> float:
 
 
 def _reported(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:
-    """One attempt, with its beginning and its end told."""
+    """One attempt, with events at its beginning and its end."""
     trial_id, begun = trial.trial_id, time.monotonic()
     emit("attempt_began", trial_id=trial_id, attempt=number)
     measurement = attempt(trial)
@@ -179,7 +179,7 @@ def _disk_source(trial: Trial, request: LimitRequest) -> str:
 
 
 def _with_memory_verdict(measurement: Measurement, hold: ResourceLimits) -> Measurement:
-    """Whatever the worker said last: a kill for memory is the cause, the rest its effect."""
+    """Whatever the worker reported last: a kill for memory is the cause, the rest its effect."""
     if not hold.killed_for_memory():
         return measurement
     limit = measurement.trial.resources.memory_mib

@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
 
 class SharedFile(RotatingFileHandler):
     """A rotating file that several drivers append to: each looks whether another one has turned
-    it, and only one turns it at a time. A log that cannot be written is told once; the sweep
+    it, and only one turns it at a time. A log that cannot be written is reported once; the sweep
     goes on."""
 
     def __init__(
@@ -122,7 +122,7 @@ def print_warning(text: str) -> None:
 @contextmanager
 def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
     """Events, and the warnings of sweeps, also go to this file; `DataError` where it cannot be
-    opened. Warnings are still told on stderr."""
+    opened. Warnings still go to stderr."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handler = SharedFile(path)

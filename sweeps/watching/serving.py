@@ -45,7 +45,7 @@ def served(registry: CollectorRegistry, port: int, host: str = "127.0.0.1") -> I
 
 
 class TextFile:
-    """The metrics in a file, whole at any moment; a file that cannot be written later on is told
+    """The metrics in a file, whole at any moment; a file that cannot be written later on is logged
     once in the log, and the sweep goes on."""
 
     def __init__(self, path: Path, registry: CollectorRegistry) -> None:

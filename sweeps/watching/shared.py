@@ -1,4 +1,4 @@
-"""What the shared store tells of sweeps to those who only look: counts, leases, pace."""
+"""What the shared store shows of sweeps to those who only look: counts, leases, pace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One trial's story, from the log of sweeps; where no log tells of it, from its stored row."""
+"""One trial's story, from the log of sweeps; where no log has it, from its stored row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PHRASES = {
     "not_steady": "measured, never steady",
     "attempt_ended": "attempt ended",
     "kept_in_file": "kept in a file, for want of the database",
-    "message": "said",
+    "message": "message",
 }
 
 
@@ -46,14 +46,14 @@ def log_lines(path: Path) -> Iterator[Line]:
 
 
 def story_of(lines: Iterable[Line], trial_id: str) -> list[Line]:
-    """What is told of the trial with this id, or of the one whose id begins like this, in the
+    """The lines of the trial with this id, or of the one whose id begins like this, in the
     order in which it happened."""
     mine = [line for line in lines if str(line.get("trial_id", "")).startswith(trial_id)]
     return sorted(mine, key=lambda line: str(line["time"]))
 
 
 def row_story(row: Measurement) -> list[Line]:
-    """The story as the stored row tells it: without moments but those that a row keeps."""
+    """The story as the stored row has it: without moments but those that a row keeps."""
     trial_id = row.trial.trial_id
     runs = [
         {

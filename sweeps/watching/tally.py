@@ -1,4 +1,4 @@
-"""Where a sweep stands, from what its runner and its events tell: counts, time, cost."""
+"""Where a sweep stands, from its runner and its events: counts, time, cost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Begun:
 
 
 class Tally:
-    """Keeps count; told from the runner's threads, asked from a display's."""
+    """Keeps count: written by the runner's threads, read by a display's."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Tally:
         self._attempts, self._trial_seconds = 0, 0.0
 
     def follow(self, progress: Progress) -> None:
-        """What `run_sweep` tells; several sweeps after one another (batches) add up."""
+        """Progress of `run_sweep`; several sweeps after one another (batches) add up."""
         with self._lock:
             if progress.done < self._done:
                 self._before += self._done
@@ -101,7 +101,7 @@ class Tally:
                 self._end(progress.measurement)
 
     def note(self, event: Event) -> None:
-        """What `sweeps.events` tells."""
+        """An event of `sweeps.events`."""
         with self._lock:
             begun = self._running.get(event.trial_id)
             if event.event == "placed" and begun:

@@ -1,6 +1,6 @@
 """What a machine can change under a trial: clocks, heat, stolen time, and its own clock.
 
-Standard library only. What the machine does not tell is left out; asking costs about a
+Standard library only. What the machine does not report is left out; asking costs about a
 millisecond, a GPU about a tenth of a second.
 """
 
@@ -39,7 +39,7 @@ _HELD_BACK_COUNTERS = {
 
 
 def machine_state(cpus: Sequence[int], gpu_uuid: str | None = None, root: Path = _ROOT) -> State:
-    """The present state. `gpu_uuid` (as torch tells it) asks nvidia-smi about that GPU."""
+    """The present state. `gpu_uuid` (as torch has it) asks nvidia-smi about that GPU."""
     state: State = {
         "wall_seconds": time.time(),
         "monotonic_seconds": time.monotonic(),
@@ -72,7 +72,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], cpus: int) -> d
 def gpu_state(
     uuid: str, query: Callable[[dict[str, str]], list[nvidia_smi.Facts]] = nvidia_smi.query
 ) -> nvidia_smi.Facts | None:
-    """Clocks, heat and what holds them back, of one GPU; None where nvidia-smi cannot tell."""
+    """Clocks, heat and what holds them back, of one GPU; None where nvidia-smi does not answer."""
     try:
         gpus = query(nvidia_smi.PACE_FIELDS)
     except MeasuringError:
@@ -85,7 +85,7 @@ def gpu_state(
 
 
 def throttle_reasons(before: nvidia_smi.Facts, after: nvidia_smi.Facts) -> list[str]:
-    """What lowered the clocks: by counters that grew, else by what is told at the end."""
+    """What lowered the clocks: by counters that grew, else by what is active at the end."""
     grown = [
         cause
         for name, cause in _HELD_BACK_COUNTERS.items()

@@ -49,7 +49,7 @@ def fill(paths: Iterable[Path], limit_bytes: float) -> int:
 
 
 def cached_share(paths: Sequence[Path]) -> float | None:
-    """Share of the files' pages that are in the page cache; None where the kernel cannot tell."""
+    """Share of the files' pages that are in the page cache; None where the kernel cannot say."""
     page = os.sysconf("SC_PAGE_SIZE")
     cached, pages = 0, 0
     for path in paths:

@@ -31,7 +31,7 @@ _STILL_CACHED = 0.2
 def stage_rates(
     trial: Trial, opened: Runnable, accelerator: Accelerator, source: SampleSource | None
 ) -> dict[str, float]:
-    """Samples per second of every stage that the trial has and that can be told apart."""
+    """Samples per second of every stage that the trial has and that can be measured by itself."""
     rates: dict[str, float | None] = {
         Stage.ACCELERATOR.value: _accelerator_rate(trial, opened, accelerator)
     }

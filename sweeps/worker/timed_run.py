@@ -110,7 +110,7 @@ def _pace(trial: Trial, steps: list[float]) -> dict[str, Any]:
 
 
 def _refuse_broken_clock(steps: list[float]) -> None:
-    """A virtual machine's counters may jump when it is moved: no rate can be told then."""
+    """A virtual machine's counters may jump when it is moved: no rate is known then."""
     if min(steps) <= 0:
         raise MeasuringError(
             "the clock that times steps went backwards (a step of {steps:g} s)",

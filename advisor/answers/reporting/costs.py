@@ -19,8 +19,8 @@ from advisor.render.sizing.facts import Drawn, drawn_rows, per_million, per_mont
 
 def costs(subject: Subject) -> dict[str, Any]:
     """The spec where it stands, by market: USD an hour, a month, and for a million samples at the
-    likely rate. A market without a known price is left out."""
-    spec, instance = subject.one.spec, subject.instance
+    median rate. A market without a known price is left out."""
+    spec, instance = subject.candidate.spec, subject.instance
     catalog, region = subject.context.catalog, spec.offer.region
     disk_usd = spec.disk.usd_per_hour
     known = {
@@ -30,7 +30,7 @@ def costs(subject: Subject) -> dict[str, Any]:
         for market in Market
     }
     rows = [_choice(subject, market, price, disk_usd) for market, price in known.items() if price]
-    _tell_savings(rows)
+    _add_savings(rows)
     return {"hours_per_month": HOURS_PER_MONTH, "region": region, "choices": rows}
 
 
@@ -38,17 +38,17 @@ def _choice(subject: Subject, market: Market, price: Price, disk_usd: float) -> 
     total = subject.machines * (price.usd_per_hour + disk_usd)
     return {
         "market": str(market),
-        "asked": market is subject.one.spec.offer.market,
+        "asked": market is subject.candidate.spec.offer.market,
         "usd_per_hour": total,
         "instance_usd_per_hour": subject.machines * price.usd_per_hour,
         "disk_usd_per_hour": subject.machines * disk_usd,
         "usd_per_month": per_month(total),
-        "usd_per_million_samples": per_million(total, subject.one.prediction.median),
+        "usd_per_million_samples": per_million(total, subject.candidate.prediction.median),
         **{key: price_block(price)[key] for key in ("kind", "as_of", "source", "terms")},
     }
 
 
-def _tell_savings(rows: list[dict[str, Any]]) -> None:
+def _add_savings(rows: list[dict[str, Any]]) -> None:
     """Percent less than on demand; null where that price is not known."""
     whole = next((r["usd_per_hour"] for r in rows if r["market"] == Market.ON_DEMAND), None)
     for row in rows:
@@ -60,7 +60,7 @@ def regions(subject: Subject) -> list[dict[str, Any]]:
 
     Where the disk has no known price the total is null, and the region stands at the end.
     """
-    offer, instance = subject.one.spec.offer, subject.instance
+    offer, instance = subject.candidate.spec.offer, subject.instance
     catalog = subject.context.catalog
     rows = []
     for region in catalog.regions_of(instance.name, instance.cloud):
@@ -84,7 +84,7 @@ def _region(subject: Subject, region: str, price: Price) -> dict[str, Any]:
     total = None if disk_usd is None else usd + disk_usd
     return {
         "region": region,
-        "chosen": region == subject.one.spec.offer.region,
+        "chosen": region == subject.candidate.spec.offer.region,
         "usd_per_hour": usd,
         "disk_usd_per_hour": disk_usd,
         "total_usd_per_hour": total,
@@ -97,8 +97,12 @@ def _region(subject: Subject, region: str, price: Price) -> dict[str, Any]:
 
 def _disk_in(subject: Subject, region: str) -> Disk | None:
     """The same order there; None where its price is not known."""
-    disk, instance = subject.one.spec.disk, subject.instance
-    if region == subject.one.spec.offer.region or disk.rate.type == LOCAL or disk.price is None:
+    disk, instance = subject.candidate.spec.disk, subject.instance
+    if (
+        region == subject.candidate.spec.offer.region
+        or disk.rate.type == LOCAL
+        or disk.price is None
+    ):
         return disk
     order = disk.choice
     try:
@@ -120,17 +124,21 @@ def price_throughput(answer: Recommendation, prepared: Prepared) -> list[dict[st
     The catalogue's coarse disk orders stand beside those that were fitted to the target.
     """
     request, free = answer.request, _without_limits(answer.request)
-    told = _told(answer)
-    known = {_key(one) for one in told}
-    specs = (one for table in prepared.tables for one in specs_of(free, table))
-    others = [one for one in specs if _key(one) not in known]
-    drawn = {_key(one): one for one in (*told, *pareto_front((*told, *others)))}
-    for one in _best_of_each_gpu(others):
-        drawn.setdefault(_key(one), one)
+    named = _named(answer)
+    known = {_key(candidate) for candidate in named}
+    specs = (candidate for table in prepared.tables for candidate in specs_of(free, table))
+    others = [candidate for candidate in specs if _key(candidate) not in known]
+    drawn = {_key(candidate): candidate for candidate in (*named, *pareto_front((*named, *others)))}
+    for candidate in _best_of_each_gpu(others):
+        drawn.setdefault(_key(candidate), candidate)
     chosen = answer.chosen
     rows = [
-        Drawn(candidate_block(one), answers=answers(request, one), chosen=one is chosen)
-        for one in drawn.values()
+        Drawn(
+            candidate_block(candidate),
+            answers=answers(request, candidate),
+            chosen=candidate is chosen,
+        )
+        for candidate in drawn.values()
     ]
     return drawn_rows(rows)
 
@@ -143,35 +151,35 @@ def _without_limits(request: Request) -> Request:
     )  # fmt: skip
 
 
-def _told(answer: Recommendation) -> list[Candidate]:
+def _named(answer: Recommendation) -> list[Candidate]:
     """What the recommendation names; `ranked` first, so that its batch sizes are the ones shown."""
     near = [answer.nearest, answer.beyond_price]
-    calls = [two for one in answer.close_calls for two in (one.candidate, one.instead)]
-    gives = [one.gives for one in answer.relaxations]
-    found: dict[_Key, Candidate] = {}
-    for one in (*answer.ranked, *near, *calls, *answer.pareto, *gives):
-        if one is not None:
-            found.setdefault(_key(one), one)
-    return list(found.values())
+    calls = [two for call in answer.close_calls for two in (call.candidate, call.instead)]
+    gives = [relaxation.gives for relaxation in answer.relaxations]
+    candidates: dict[_Key, Candidate] = {}
+    for call in (*answer.ranked, *near, *calls, *answer.pareto, *gives):
+        if call is not None:
+            candidates.setdefault(_key(call), call)
+    return list(candidates.values())
 
 
 def _best_of_each_gpu(specs: Iterable[Candidate]) -> Sequence[Candidate]:
-    found: dict[str | None, Candidate] = {}
-    for one in specs:
-        gpu = one.spec.offer.instance.gpu_name
-        if gpu not in found or _sample_usd(one) < _sample_usd(found[gpu]):
-            found[gpu] = one
-    return list(found.values())
+    best: dict[str | None, Candidate] = {}
+    for spec in specs:
+        gpu = spec.spec.offer.instance.gpu_name
+        if gpu not in best or _sample_usd(spec) < _sample_usd(best[gpu]):
+            best[gpu] = spec
+    return list(best.values())
 
 
-def _sample_usd(one: Candidate) -> float:
-    return one.spec.total_usd_per_hour / one.prediction.lower
+def _sample_usd(candidate: Candidate) -> float:
+    return candidate.spec.total_usd_per_hour / candidate.prediction.lower
 
 
-def _key(one: Candidate) -> _Key:
-    offer = one.spec.offer
-    order = str(one.spec.disk.choice)
+def _key(candidate: Candidate) -> _Key:
+    offer = candidate.spec.offer
+    order = str(candidate.spec.disk.choice)
     return (
         offer.instance.cloud, offer.instance.name, offer.region, str(offer.market), order,
-        one.spec.count,
+        candidate.spec.count,
     )  # fmt: skip

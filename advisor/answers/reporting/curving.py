@@ -17,29 +17,8 @@ from advisor.records import replace
 # Where machines are sold, and every vCPU of the small ones: "flat after 6" needs a 6.
 _VCPUS = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192)
 _GIB = (
-    1,
-    2,
-    3,
-    4,
-    6,
-    8,
-    12,
-    16,
-    24,
-    32,
-    48,
-    64,
-    96,
-    128,
-    192,
-    256,
-    384,
-    512,
-    768,
-    1024,
-    1536,
-    2048,
-)
+    1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048,
+)  # fmt: skip
 _FURTHER, _LEAST_VCPUS = 4, 16
 _MIB_A_GIB = 1024.0
 
@@ -58,8 +37,10 @@ def curves(subject: Subject) -> Curves:
     orders that are worth a look on this type, and batch sizes."""
     vcpus, memory, disks = _vcpus(subject), _memory(subject), _disks(subject)
     places = [*vcpus, *memory, *disks]
-    told = points_at(subject.context, subject.request, subject.one.workload, places)
-    points = [one._replace(prediction=one.prediction.times(subject.machines)) for one in told]
+    reached = points_at(subject.context, subject.request, subject.candidate.workload, places)
+    points = [
+        point._replace(prediction=point.prediction.times(subject.machines)) for point in reached
+    ]
     first, second = len(vcpus), len(vcpus) + len(memory)
     by_rate = sorted(points[second:], key=_by_disk_rate)
     return Curves(points[:first], points[first:second], by_rate, _batches(subject))
@@ -69,48 +50,53 @@ def _vcpus(subject: Subject) -> list[tuple[InstanceType, Disk]]:
     """Whole cores, as machines are sold: with half of one a curve would climb in stairs."""
     has, cores = subject.instance.vcpus, subject.instance.physical_cores
     most, threads = max(_FURTHER * has, _LEAST_VCPUS), max(1, round(has / cores))
-    whole = (one for one in _VCPUS if one <= most and one % threads == 0)
+    whole = (count for count in _VCPUS if count <= most and count % threads == 0)
     numbers = sorted({has, *whole})
-    return [(with_host(subject.instance, vcpus=one), subject.one.spec.disk) for one in numbers]
+    return [
+        (with_host(subject.instance, vcpus=count), subject.candidate.spec.disk) for count in numbers
+    ]
 
 
 def _memory(subject: Subject) -> list[tuple[InstanceType, Disk]]:
     has, model = subject.instance.memory_mib, subject.context.model
-    resources = candidate_resources(subject.context.catalog, subject.one)
-    least = model.host_memory_mib(subject.one.workload, resources)
-    steps = (one * _MIB_A_GIB for one in _GIB)
-    sizes = sorted({float(has), *(one for one in steps if least <= one <= _FURTHER * has)})
-    return [(with_host(subject.instance, memory_mib=one), subject.one.spec.disk) for one in sizes]
+    resources = candidate_resources(subject.context.catalog, subject.candidate)
+    least = model.host_memory_mib(subject.candidate.workload, resources)
+    steps = (size * _MIB_A_GIB for size in _GIB)
+    sizes = sorted({float(has), *(size for size in steps if least <= size <= _FURTHER * has)})
+    return [
+        (with_host(subject.instance, memory_mib=size), subject.candidate.spec.disk)
+        for size in sizes
+    ]
 
 
 def _disks(subject: Subject) -> list[tuple[InstanceType, Disk]]:
     """The spec's own disk, and what else can be ordered there."""
-    own, offer = subject.one.spec.disk, subject.one.spec.offer
+    own, offer = subject.candidate.spec.disk, subject.candidate.spec.offer
     dataset_gib = subject.request.dataset.total_mib / 1024
     try:
         disks = subject.context.catalog.disks_of(subject.instance.cloud)
         others = disks.candidate_disks(subject.instance, dataset_gib, offer.region)
     except AdvisorError:
         others = []
-    found = {str(one.choice): one for one in (own, *others)}
-    return [(subject.instance, one) for one in found.values()]
+    disks_by_order = {str(disk.choice): disk for disk in (own, *others)}
+    return [(subject.instance, disk) for disk in disks_by_order.values()]
 
 
-def _by_disk_rate(one: Point) -> tuple[float, float, str]:
-    rate = one.disk.rate
-    return rate.read_mib_per_second or 0.0, rate.read_iops or 0.0, str(one.disk.choice)
+def _by_disk_rate(point: Point) -> tuple[float, float, str]:
+    rate = point.disk.rate
+    return rate.read_mib_per_second or 0.0, rate.read_iops or 0.0, str(point.disk.choice)
 
 
 def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]]:
     """Each batch with the GPU memory it takes, and its rate where host and GPU hold it; none where
     no GPU computes."""
-    one, model = subject.one, subject.context.model
+    candidate, model = subject.candidate, subject.context.model
     card = subject.context.catalog.gpu_of(subject.instance)
-    if card is None or one.workload.task is Task.PREPROCESSING:
+    if card is None or candidate.workload.task is Task.PREPROCESSING:
         return []
-    resources = candidate_resources(subject.context.catalog, one)
-    sizes = sorted({*BATCH_SIZES, one.workload.batch_size})
-    asked = [replace(one.workload, batch_size=size) for size in sizes]
+    resources = candidate_resources(subject.context.catalog, candidate)
+    sizes = sorted({*BATCH_SIZES, candidate.workload.batch_size})
+    asked = [replace(candidate.workload, batch_size=size) for size in sizes]
     needed = [model.gpu_memory_mib(workload) for workload in asked]
     runs = [
         workload
@@ -118,10 +104,12 @@ def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]
         if mib <= card.memory_mib
         and model.host_memory_mib(workload, resources) <= resources.memory_mib
     ]
-    found = model.predict(
-        [(workload, resources) for workload in runs], confidence=one.prediction.confidence
+    predictions = model.predict(
+        [(workload, resources) for workload in runs], confidence=candidate.prediction.confidence
     )
-    rates = {w.batch_size: p.times(subject.machines) for w, p in zip(runs, found, strict=True)}
+    rates = {
+        w.batch_size: p.times(subject.machines) for w, p in zip(runs, predictions, strict=True)
+    }
     return [
         (workload, mib, rates.get(workload.batch_size))
         for workload, mib in zip(asked, needed, strict=True)
@@ -129,63 +117,65 @@ def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]
 
 
 def flat_after(points: Sequence[Point], amounts: Sequence[float]) -> float | None:
-    """The least amount from which more brings under 1 % of the likely rate; None while the last
+    """The least amount from which more brings under 1 % of the median rate; None while the last
     one still brings more."""
     if len(points) < 2:
         return None
-    best = max(one.prediction.median for one in points)
-    enough = next(at for at, one in enumerate(points) if one.prediction.median >= 0.99 * best)
+    best = max(point.prediction.median for point in points)
+    enough = next(at for at, point in enumerate(points) if point.prediction.median >= 0.99 * best)
     return amounts[enough] if enough < len(points) - 1 else None
 
 
-def curves_block(found: Curves) -> dict[str, Any]:
+def curves_block(curves: Curves) -> dict[str, Any]:
     """The document's `curves`, without the measured points."""
     return {
         "vcpus": {
-            "flat_after": flat_after(found.vcpus, [one.instance.vcpus for one in found.vcpus]),
+            "flat_after": flat_after(
+                curves.vcpus, [point.instance.vcpus for point in curves.vcpus]
+            ),
             "points": [
-                {"vcpus": one.instance.vcpus, "physical_cores": one.instance.physical_cores}
-                | _reached(one.prediction)
-                for one in found.vcpus
+                {"vcpus": point.instance.vcpus, "physical_cores": point.instance.physical_cores}
+                | _reached(point.prediction)
+                for point in curves.vcpus
             ],
         },
         "memory": {
             "flat_after": flat_after(
-                found.memory, [one.instance.memory_mib for one in found.memory]
+                curves.memory, [point.instance.memory_mib for point in curves.memory]
             ),
             "points": [
-                {"memory_mib": one.instance.memory_mib} | _reached(one.prediction)
-                for one in found.memory
+                {"memory_mib": point.instance.memory_mib} | _reached(point.prediction)
+                for point in curves.memory
             ],
         },
-        "disk": {"points": [_disk_point(one) for one in found.disk]},
+        "disk": {"points": [_disk_point(point) for point in curves.disk]},
     }
 
 
-def _disk_point(one: Point) -> dict[str, Any]:
+def _disk_point(point: Point) -> dict[str, Any]:
     return {
-        "order": str(one.disk.choice),
-        "type": one.disk.rate.type,
-        "read_mib_per_second": one.disk.rate.read_mib_per_second,
-        "read_iops": one.disk.rate.read_iops,
-        "usd_per_hour_each": one.disk.usd_per_hour,
-        **_reached(one.prediction),
+        "order": str(point.disk.choice),
+        "type": point.disk.rate.type,
+        "read_mib_per_second": point.disk.rate.read_mib_per_second,
+        "read_iops": point.disk.rate.read_iops,
+        "usd_per_hour_each": point.disk.usd_per_hour,
+        **_reached(point.prediction),
     }
 
 
-def _reached(one: Prediction) -> dict[str, Any]:
+def _reached(prediction: Prediction) -> dict[str, Any]:
     return {
-        "lower": one.lower,
-        "median": one.median,
-        "upper": one.upper,
-        "bottleneck": str(one.bottleneck),
+        "lower": prediction.lower,
+        "median": prediction.median,
+        "upper": prediction.upper,
+        "bottleneck": str(prediction.bottleneck),
     }
 
 
-def gpu_memory_block(subject: Subject, found: Curves) -> dict[str, Any] | None:
+def gpu_memory_block(subject: Subject, curves: Curves) -> dict[str, Any] | None:
     """What each batch takes of one GPU, whether that fits, and what it reaches then."""
     card = subject.context.catalog.gpu_of(subject.instance)
-    if card is None or not found.batches:
+    if card is None or not curves.batches:
         return None
     return {
         "gpu": card.name,
@@ -193,12 +183,12 @@ def gpu_memory_block(subject: Subject, found: Curves) -> dict[str, Any] | None:
         "batches": [
             {
                 "batch_size": workload.batch_size,
-                "chosen": workload.batch_size == subject.one.workload.batch_size,
+                "chosen": workload.batch_size == subject.candidate.workload.batch_size,
                 "needed_mib": mib,
                 "fits": mib <= card.memory_mib,
                 "reached": None if rate is None else _reached(rate),
             }
-            for workload, mib, rate in found.batches
+            for workload, mib, rate in curves.batches
         ],
     }
 
@@ -211,8 +201,8 @@ def sensitivity(
     if explanation is None:
         return []
     flat = {
-        "vcpus": flat_after(lines.vcpus, [one.instance.vcpus for one in lines.vcpus]),
-        "memory": flat_after(lines.memory, [one.instance.memory_mib for one in lines.memory]),
+        "vcpus": flat_after(lines.vcpus, [point.instance.vcpus for point in lines.vcpus]),
+        "memory": flat_after(lines.memory, [point.instance.memory_mib for point in lines.memory]),
     }
     has = _has(subject)
     return [
@@ -232,11 +222,11 @@ def sensitivity(
 
 def _has(subject: Subject) -> dict[str, tuple[float | None, str]]:
     """Of one instance; None where nothing limits it."""
-    instance, rate = subject.instance, subject.one.spec.disk.rate
+    instance, rate = subject.instance, subject.candidate.spec.disk.rate
     return {
         "vcpus": (instance.vcpus, "vcpus"),
         "memory": (instance.memory_mib, "mib"),
         "disk_throughput": (rate.read_mib_per_second, "mib_per_second"),
         "disk_iops": (rate.read_iops, "iops"),
-        "batch_size": (subject.one.workload.batch_size, "samples"),
+        "batch_size": (subject.candidate.workload.batch_size, "samples"),
     }

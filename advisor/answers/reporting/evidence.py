@@ -34,9 +34,9 @@ class Measured:
         """One row a good measurement, with all its conditions, by vCPUs."""
         key = network, str(task)
         if key not in self._known:
-            found = {r["trial_id"]: r for r in self._bundled if (r["network"], r["task"]) == key}
-            found |= {r["trial_id"]: r for r in _rows(_stored(*key), STORE)}
-            self._known[key] = sorted(found.values(), key=_order)
+            by_trial = {r["trial_id"]: r for r in self._bundled if (r["network"], r["task"]) == key}
+            by_trial |= {r["trial_id"]: r for r in _rows(_stored(*key), STORE)}
+            self._known[key] = sorted(by_trial.values(), key=_order)
         return self._known[key]
 
 
@@ -61,9 +61,9 @@ def nearest_slice(
     return [row["trial_id"] for row in left]
 
 
-def _apart(one: float | None, other: float | None) -> float:
+def _apart(number: float | None, other: float | None) -> float:
     """How many times one is the other, as a distance; no limit is far above all."""
-    return abs(math.log(one or 1e6) - math.log(other or 1e6))
+    return abs(math.log(number or 1e6) - math.log(other or 1e6))
 
 
 def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -102,17 +102,17 @@ def _stored(network: str, task: str) -> Sequence[Measurement]:
 def _rows(measurements: Iterable[Measurement], origin: str) -> list[dict[str, Any]]:
     """Those that a fit would take: good ones, held to their limits, that read their data."""
     return [
-        _row(one, rate, origin)
-        for one in measurements
-        if not why_not(one, (one.trial.workload.network,))
-        if (rate := one.throughput_samples_per_second) is not None
+        _row(measurement, rate, origin)
+        for measurement in measurements
+        if not why_not(measurement, (measurement.trial.workload.network,))
+        if (rate := measurement.throughput_samples_per_second) is not None
     ]
 
 
-def _row(one: Measurement, rate: float, origin: str) -> dict[str, Any]:
-    workload, has = one.trial.workload, one.trial.resources
+def _row(measurement: Measurement, rate: float, origin: str) -> dict[str, Any]:
+    workload, has = measurement.trial.workload, measurement.trial.resources
     return {
-        "trial_id": one.trial.trial_id,
+        "trial_id": measurement.trial.trial_id,
         "network": workload.network,
         "task": str(workload.task),
         "batch_size": workload.batch_size,
@@ -122,28 +122,28 @@ def _row(one: Measurement, rate: float, origin: str) -> dict[str, Any]:
         "memory_mib": has.memory_mib,
         "disk_type": has.disk.type,
         "disk_read_mib_per_second": has.disk.read_mib_per_second,
-        "accelerator": one.trial.accelerator,
-        "cpu_model": str(one.environment.get("cpu_model") or "unknown"),
+        "accelerator": measurement.trial.accelerator,
+        "cpu_model": str(measurement.environment.get("cpu_model") or "unknown"),
         "samples_per_second": rate,
         "provenance": str(Provenance.MEASURED),
         "origin": origin,
-        "measured_on": one.started_at[:10] or None,
+        "measured_on": measurement.started_at[:10] or None,
     }
 
 
 def evidence(subject: Subject, explanation: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """How each fact that the prediction stands on is known, and how far it lies from what was
     measured; first the GPU's own rate, where somebody published the very cell."""
-    rows = [] if explanation is None else [dict(one) for one in explanation["measured_range"]]
+    rows = [] if explanation is None else [dict(row) for row in explanation["measured_range"]]
     published = _published(subject)
     return [*([published] if published else []), *rows]
 
 
 def _published(subject: Subject) -> dict[str, Any] | None:
     card = subject.context.catalog.gpu_of(subject.instance)
-    if card is None or subject.one.workload.task is Task.PREPROCESSING:
+    if card is None or subject.candidate.workload.task is Task.PREPROCESSING:
         return None
-    model, workload = subject.context.model, subject.one.workload
+    model, workload = subject.context.model, subject.candidate.workload
     provenance = model.step_times.provenance(workload, card, model.table.of(workload))
     if provenance is Provenance.MODELLED:
         return None
@@ -165,7 +165,7 @@ def ages(
     subject: Subject, measured: Sequence[Mapping[str, Any]], regions: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """The dates of what solve, oldest first: prices, the instance's facts, measurements."""
-    spec, today = subject.one.spec, subject.as_of
+    spec, today = subject.candidate.spec, subject.as_of
     price, disk = spec.offer.price, spec.disk.price
     rows = [_age("instance_price", price.as_of, today, price.kind, price.source)]
     if disk:

@@ -60,17 +60,17 @@ def _report(kind: ReportFormat) -> Format:
         question = asked.question
         options = shlex.join(options_of(question))
         name = f"{question.model} {question.task}"
-        one = Question(name, question, f"advisor recommend {options}")
+        workload = Question(name, question, f"advisor recommend {options}")
         day = asked.as_of or today()
-        said = Report(name, day, Origin(f"advisor report {options} --date {day}"))
-        return kind.content(report(asked.context, [one], said), asked.language)
+        details = Report(name, day, Origin(f"advisor report {options} --date {day}"))
+        return kind.content(report(asked.context, [workload], details), asked.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)
 
 
 _ANSWERS: Mapping[str, Format] = {
-    name: _answer(name, *said)
-    for name, *said in (
+    name: _answer(name, *facts)
+    for name, *facts in (
         ("json", "json", "application/json", "the whole document"),
         ("yaml", "yaml", _YAML, "the same as YAML"),
         ("csv", "csv", "text/csv; charset=utf-8", "a row a spec, for spreadsheets"),
@@ -83,8 +83,8 @@ _ANSWERS: Mapping[str, Format] = {
     )
 }
 _REPORTS = {
-    f"{_REPORT if name in _ANSWERS else ''}{name}": _report(one)
-    for name, one in REPORT_FORMATS.items()
+    f"{_REPORT if name in _ANSWERS else ''}{name}": _report(kind)
+    for name, kind in REPORT_FORMATS.items()
 }
 FORMATS: Mapping[str, Format] = {**_REPORTS, **_ANSWERS}
 
@@ -98,6 +98,6 @@ def format_named(name: str) -> Format:
 
 def file_name(stem: str, name: str) -> str:
     """'googlenet-inference-terraform.tf': what two formats end with alike is told apart."""
-    one = FORMATS[name]
-    tool = "" if name == one.extension else f"-{name.removesuffix(f'-{one.extension}')}"
-    return f"{stem}{tool}.{one.extension}"
+    kind = FORMATS[name]
+    tool = "" if name == kind.extension else f"-{name.removesuffix(f'-{kind.extension}')}"
+    return f"{stem}{tool}.{kind.extension}"

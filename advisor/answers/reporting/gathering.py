@@ -29,7 +29,7 @@ class Question(NamedTuple):
     name: str
     question: Recommend
     command: str = ""
-    said: str = ""
+    place: str = ""
 
 
 # A question with its place in the report; those of a group share what is prepared.
@@ -39,24 +39,24 @@ Group = list[tuple[int, Question]]
 def checked(context: Context, questions: Sequence[Question]) -> list[Group]:
     """The questions by what they share, once each is known to be one that can be asked."""
     groups: dict[Hashable, Group] = {}
-    for place, one in enumerate(questions):
-        with _told_where(one):
-            groups.setdefault(_shared(context, place, one), []).append((place, one))
+    for place, question in enumerate(questions):
+        with _with_place(question):
+            groups.setdefault(_shared(context, place, question), []).append((place, question))
     return list(groups.values())
 
 
-def _shared(context: Context, place: int, one: Question) -> Hashable:
-    if one.question.anchor or is_own(one.question.model):
+def _shared(context: Context, place: int, question: Question) -> Hashable:
+    if question.question.anchor or is_own(question.question.model):
         return place  # what it stands on is known once its files were read
-    return key_of(context.request(one.question))
+    return key_of(context.request(question.question))
 
 
 def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int, dict[str, Any]]]:
     """The sections of a group, each with its place."""
     preparations, measured = None, Measured()
-    for place, one in group:
-        with _told_where(one):
-            question = one.question.replace(explain=True, explain_rejected=True)
+    for place, workload in group:
+        with _with_place(workload):
+            question = workload.question.replace(explain=True, explain_rejected=True)
             result = recommended(context, question, preparations, today=as_of)
             preparations = result.preparations
             answered = Answered(
@@ -65,19 +65,19 @@ def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int,
                 result.context,
                 preparations.of(result.answer.request),
             )
-            yield place, section(Named(one.name, one.command), answered, measured, as_of)
+            yield place, section(Named(workload.name, workload.command), answered, measured, as_of)
 
 
 @contextmanager
-def _told_where(one: Question) -> Iterator[None]:
+def _with_place(question: Question) -> Iterator[None]:
     """An error with the place of the workload that it is about."""
     try:
         yield
     except AdvisorError as error:
-        if not one.said:
+        if not question.place:
             raise
         raise type(error)(
-            Message("{place}: workload '{name}': {what}", place=one.said, name=one.name,
+            Message("{place}: workload '{name}': {what}", place=question.place, name=question.name,
                     what=error.message),
             hint=error.hint, field=error.field, code=error.code,
         ) from error  # fmt: skip

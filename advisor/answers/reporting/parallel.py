@@ -34,7 +34,7 @@ def usable_processes() -> int:
 
 def pays(groups: Sequence[Group], processes: int) -> bool:
     """Whether so many processes are sooner done than one; what asks a cloud stays in one."""
-    live = any(one.question.live for group in groups for _, one in group)
+    live = any(workload.question.live for group in groups for _, workload in group)
     return processes > 1 and len(groups) >= _LEAST_GROUPS and not live
 
 
@@ -56,8 +56,10 @@ def gathered_in_parallel(
         for done in completed(tasks):
             yield from done.result()
     except BrokenProcessPool:
-        raise AdvisorError("a process of the report ended, perhaps for lack of memory; ask for "
-                           "fewer workloads at once") from None  # fmt: skip
+        raise AdvisorError(
+            "a process of the report ended, perhaps for lack of memory",
+            hint="ask for fewer workloads at once",
+        ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -78,19 +80,19 @@ def _not_for_children() -> Iterator[None]:
 def _afterwards() -> Iterator[None]:
     """Signals are answered at the end: another thread, as NumPy has some, may take one that this
     thread blocks, and Python would answer it here all the same."""
-    heard: list[int] = []
+    received: list[int] = []
     usual = {}
     if threading.current_thread() is threading.main_thread():
-        usual = {one: signal.getsignal(one) for one in _ENDING}
-        usual = {one: answer for one, answer in usual.items() if callable(answer)}
-    for one in usual:
-        signal.signal(one, lambda number, _frame: heard.append(number))
+        usual = {signum: signal.getsignal(signum) for signum in _ENDING}
+        usual = {signum: answer for signum, answer in usual.items() if callable(answer)}
+    for signum in usual:
+        signal.signal(signum, lambda number, _frame: received.append(number))
     try:
         yield
     finally:
-        for one, answer in usual.items():
-            signal.signal(one, answer)
-        for number in heard[:1]:
+        for signum, answer in usual.items():
+            signal.signal(signum, answer)
+        for number in received[:1]:
             signal.raise_signal(number)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.errors import UsageError, one_line, unknown_name
+from advisor.messages import Message
 
 if TYPE_CHECKING:
     from yaml import MappingNode, Node
@@ -34,7 +35,7 @@ class Entry(NamedTuple):
 
     name: str
     line: int
-    words: Mapping[str, tuple[str, ...]]
+    fields: Mapping[str, tuple[str, ...]]
 
 
 class Plan(NamedTuple):
@@ -54,11 +55,16 @@ def shown_name(text: str, what: str) -> str:
     direction of the page."""
     text = text.strip()
     if not text:
-        raise UsageError(f"{what} is empty; name one, or leave it out")
+        raise UsageError("{what} is empty", what=what, hint="name one, or leave it out")
     if len(text) > LONGEST_NAME:
-        raise UsageError(f"{what} has {len(text)} characters; take {LONGEST_NAME} at most")
-    if any(unicodedata.category(one) in ("Cc", "Cs") or one in _BIDI for one in text):
-        raise UsageError(f"{what} has characters that cannot be shown: {text!r}")
+        raise UsageError(
+            "{what} has {length} characters", what=what, length=len(text),
+            hint=Message("take {most} at most", most=LONGEST_NAME),
+        )  # fmt: skip
+    if any(unicodedata.category(letter) in ("Cc", "Cs") or letter in _BIDI for letter in text):
+        raise UsageError(
+            "{what} has characters that cannot be shown: {text}", what=what, text=repr(text)
+        )
     return text
 
 
@@ -66,16 +72,20 @@ def _root(content: bytes, name: str) -> Node | None:
     import yaml  # nobody else waits for it
 
     if len(content) > MOST_BYTES:
-        raise UsageError(f"{name} is larger than a plan can be ({MOST_BYTES // 2**20} MiB)")
+        raise UsageError(
+            "{file} is larger than a plan can be ({most} MiB)", file=name, most=MOST_BYTES // 2**20
+        )
     try:
         return yaml.compose(content.decode("utf-8-sig"), Loader=yaml.SafeLoader)
     except UnicodeDecodeError:
-        raise UsageError(f"{name} is no UTF-8 text; save it as UTF-8") from None
+        raise UsageError("{file} is no UTF-8 text", file=name, hint="save it as UTF-8") from None
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
+        place = f"{name}, line {mark.line + 1}" if mark else name
         what = getattr(error, "problem", None) or "it cannot be read"
-        raise UsageError(f"{name}{where}: no YAML: {one_line(str(what))}") from None
+        raise UsageError(
+            "{place}: no YAML: {what}", place=place, what=one_line(str(what))
+        ) from None
 
 
 class _Reader:
@@ -91,66 +101,78 @@ class _Reader:
         from yaml import SequenceNode
 
         if root is None:
-            raise UsageError(f"{self._file} is empty; list what is to be sized under `workloads:`")
+            raise UsageError(
+                "{file} is empty", file=self._file,
+                hint="list what is to be sized under `workloads:`",
+            )  # fmt: skip
         parts = {key: value for key, value, _ in self._pairs(root, "a plan")}
         for key in parts:
             if key not in _KEYS:
-                raise self._wrong(root, str(unknown_name("key of a plan", key, _KEYS)))
+                raise self._wrong(root, unknown_name("key of a plan", key, _KEYS))
         title = self._title(parts["title"]) if "title" in parts else ""
-        defaults = self._words(parts["defaults"], "defaults") if "defaults" in parts else {}
+        defaults = self._fields(parts["defaults"], "defaults") if "defaults" in parts else {}
         listed = parts.get("workloads")
         if not isinstance(listed, SequenceNode) or not listed.value:
-            raise self._wrong(listed or root, "`workloads:` must list at least one workload")
+            fault = UsageError("`workloads:` must list at least one workload")
+            raise self._wrong(listed or root, fault)
         if len(listed.value) > MOST_WORKLOADS:
-            raise self._wrong(listed, f"more than {MOST_WORKLOADS} workloads; split the plan")
+            fault = UsageError("more than {most} workloads", most=MOST_WORKLOADS,
+                               hint="split the plan")  # fmt: skip
+            raise self._wrong(listed, fault)
         return Plan(title, self._entries(listed.value, defaults))
 
     def _entries(
         self, nodes: list[Node], defaults: Mapping[str, tuple[str, ...]]
     ) -> tuple[Entry, ...]:
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         for number, node in enumerate(nodes, start=1):
-            words = {**defaults, **self._words(node, f"workload {number}")}
-            one = self._entry(node, number, words)
-            if one.name in found:
-                raise self._wrong(node, f"a second workload '{one.name}' (the first: line "
-                                        f"{found[one.name].line}); name it otherwise")  # fmt: skip
-            found[one.name] = one
-        return tuple(found.values())
+            fields = {**defaults, **self._fields(node, f"workload {number}")}
+            entry = self._entry(node, number, fields)
+            if entry.name in entries:
+                fault = UsageError(
+                    "a second workload '{name}' (the first: line {line})",
+                    name=entry.name, line=entries[entry.name].line, hint="name it otherwise",
+                )  # fmt: skip
+                raise self._wrong(node, fault)
+            entries[entry.name] = entry
+        return tuple(entries.values())
 
-    def _entry(self, node: Node, number: int, words: dict[str, tuple[str, ...]]) -> Entry:
-        said = " ".join(words.pop(_NAME, ()))
+    def _entry(self, node: Node, number: int, fields: dict[str, tuple[str, ...]]) -> Entry:
+        name_given = " ".join(fields.pop(_NAME, ()))
         try:
-            name = shown_name(said, "name") if said else _usual_name(number, words)
+            name = shown_name(name_given, "name") if name_given else _usual_name(number, fields)
         except UsageError as error:
-            raise self._wrong(node, str(error)) from None
-        return Entry(name, node.start_mark.line + 1, words)
+            raise self._wrong(node, error) from None
+        return Entry(name, node.start_mark.line + 1, fields)
 
     def _title(self, node: Node) -> str:
         try:
             return shown_name(" ".join(self._texts(node, "title")), "title")
         except UsageError as error:
-            raise self._wrong(node, str(error)) from None
+            raise self._wrong(node, error) from None
 
-    def _words(self, node: Node, what: str) -> dict[str, tuple[str, ...]]:
+    def _fields(self, node: Node, what: str) -> dict[str, tuple[str, ...]]:
         """Each option as in `recommend`, with _ or -."""
-        found: dict[str, tuple[str, ...]] = {}
+        fields: dict[str, tuple[str, ...]] = {}
         for key, value, at in self._pairs(node, what):
             name = key.replace("-", "_").lower()
-            if name in found:
-                raise self._wrong(at, f"{what} says {key} twice")
-            found[name] = self._texts(value, key)
-        return found
+            if name in fields:
+                fault = UsageError("{what} says {key} twice", what=what, key=key)
+                raise self._wrong(at, fault)
+            fields[name] = self._texts(value, key)
+        return fields
 
     def _pairs(self, node: Node, what: str) -> Iterator[tuple[str, Node, Node]]:
         from yaml import MappingNode, ScalarNode
 
         if not isinstance(node, MappingNode):
-            raise self._wrong(node, f"{what} must be written as `key: value` lines")
+            fault = UsageError("{what} must be written as `key: value` lines", what=what)
+            raise self._wrong(node, fault)
         mapping: MappingNode = node
         for key, value in mapping.value:
             if not isinstance(key, ScalarNode) or key.value == "<<":
-                raise self._wrong(key, f"{what} has a key that is no word")
+                fault = UsageError("{what} has a key that is no word", what=what)
+                raise self._wrong(key, fault)
             yield str(key.value), value, key
 
     def _texts(self, node: Node, key: str) -> tuple[str, ...]:
@@ -158,15 +180,20 @@ class _Reader:
         from yaml import ScalarNode, SequenceNode
 
         nodes = node.value if isinstance(node, SequenceNode) else [node]
-        if not nodes or not all(isinstance(one, ScalarNode) and one.value for one in nodes):
-            raise self._wrong(node, f"{key} takes a value, or a list of values; leave it out "
-                                    "where there is none")  # fmt: skip
-        return tuple(str(one.value) for one in nodes)
+        if not nodes or not all(isinstance(node, ScalarNode) and node.value for node in nodes):
+            fault = UsageError("{key} takes a value, or a list of values", key=key,
+                               hint="leave it out where there is none")  # fmt: skip
+            raise self._wrong(node, fault)
+        return tuple(str(node.value) for node in nodes)
 
-    def _wrong(self, node: Node, said: str) -> UsageError:
-        return UsageError(f"{self._file}, line {node.start_mark.line + 1}: {said}")
+    def _wrong(self, node: Node, fault: UsageError) -> UsageError:
+        """The error with its place."""
+        return UsageError(
+            "{file}, line {line}: {fault}", file=self._file, line=node.start_mark.line + 1,
+            fault=fault.message, hint=fault.hint,
+        )  # fmt: skip
 
 
-def _usual_name(number: int, words: Mapping[str, Any]) -> str:
-    told = " ".join(" ".join(words.get(key, ())) for key in ("model", "task")).strip()
-    return shown_name(f"{number}. {told}"[:LONGEST_NAME], "name")
+def _usual_name(number: int, fields: Mapping[str, Any]) -> str:
+    task_of_model = " ".join(" ".join(fields.get(key, ())) for key in ("model", "task")).strip()
+    return shown_name(f"{number}. {task_of_model}"[:LONGEST_NAME], "name")

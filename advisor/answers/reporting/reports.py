@@ -49,11 +49,11 @@ def report(
     groups = checked(context, questions)
     sections: dict[int, dict[str, Any]] = {}
     if pays(groups, processes):
-        found = gathered_in_parallel(groups, asked.as_of, asked.origin, processes)
+        parts = gathered_in_parallel(groups, asked.as_of, asked.origin, processes)
     else:
-        found = (one for group in groups for one in gathered(context, group, asked.as_of))
-    for place, one in found:
-        sections[place] = one
+        parts = (part for group in groups for part in gathered(context, group, asked.as_of))
+    for place, part in parts:
+        sections[place] = part
         step(len(sections))
     return _assembled(context, asked, [sections[place] for place in range(len(questions))])
 
@@ -64,8 +64,8 @@ def report_of_saved(
     """The same of saved answers. Where today's catalogue and model still give one, its section is
     whole; else it tells what the saved answer itself tells (`complete` is false)."""
     measured, sections = Measured(), []
-    for one in files:
-        sections.append(_saved_section(context, one, asked.as_of, measured))
+    for file in files:
+        sections.append(_saved_section(context, file, asked.as_of, measured))
         step(len(sections))
     return _assembled(context, asked, sections)
 

@@ -43,10 +43,10 @@ def reproducibility(
 ) -> dict[str, Any]:
     """The document's `reproducibility`."""
     model = context.sources().performance_model()
-    drawn = {row["trial_id"] for one in sections for row in one["measured"]}
+    drawn = {row["trial_id"] for section in sections for row in section["measured"]}
     return {
         "command": origin.command,
-        "inputs": [one.document() for one in origin.inputs],
+        "inputs": [input.document() for input in origin.inputs],
         "versions": {
             "advisor": advisor_version(),
             "python": platform.python_version(),

@@ -14,7 +14,8 @@ from advisor.answers.context import Context
 from advisor.answers.reporting.reproducing import Input
 from advisor.domain import Recommendation, Request
 from advisor.engine import Preparations, recommend
-from advisor.errors import AdvisorError, UsageError
+from advisor.errors import AdvisorError, UsageError, one_line
+from advisor.messages import Message
 from advisor.questions.values import DATASETS, dataset_for
 from advisor.render.blocks import candidate_block
 from advisor.render.document import SCHEMA as RECOMMENDATION
@@ -26,26 +27,32 @@ _SAME = 1e-9
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]").search
 
 
-def read_saved(one: Input) -> dict[str, Any]:
+def read_saved(file: Input) -> dict[str, Any]:
     """The document in a file: `advisor.recommendation/1` or `advisor.report/1`.
 
     `UsageError` for another, and for what is not as its schema says.
     """
     try:
-        found = json.loads(one.content, parse_constant=_no_number)
+        document = json.loads(file.content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{one.name} is no JSON ({error}); save an answer with `advisor "
-                         "recommend ... -o json > answer.json`") from None  # fmt: skip
-    kind = found.get("schema") if isinstance(found, dict) else None
-    if kind not in (RECOMMENDATION, REPORT):
-        told = f"it says {kind!r}" if isinstance(kind, str) else "it names no schema"
         raise UsageError(
-            f"{one.name} is neither an answer ({RECOMMENDATION}) nor a report ({REPORT}): {told}"
-        )
-    fault = first_fault(found, kind) or _unusable(found)
+            "{file} is no JSON ({error})", file=file.name, error=str(error),
+            hint="save an answer with `advisor recommend ... -o json > answer.json`",
+        ) from None  # fmt: skip
+    kind = document.get("schema") if isinstance(document, dict) else None
+    if kind not in (RECOMMENDATION, REPORT):
+        raise UsageError(
+            "{file} is neither an answer ({answer}) nor a report ({report}): {schema}",
+            file=file.name, answer=RECOMMENDATION, report=REPORT,
+            schema=Message("it says '{schema}'", schema=one_line(kind))
+            if isinstance(kind, str) else Message("it names no schema"),
+        )  # fmt: skip
+    fault = first_fault(document, kind) or _unusable(document)
     if fault:
-        raise UsageError(f"{one.name} is damaged, or of another version: {fault}")
-    return dict(found)
+        raise UsageError(
+            "{file} is damaged, or of another version: {fault}", file=file.name, fault=fault
+        )
+    return dict(document)
 
 
 def _unusable(value: Any) -> str | None:
@@ -77,27 +84,27 @@ def answered_again(
         answer = recommend(request, preparations, today=answered_on(document))
     except (AdvisorError, LookupError, TypeError, ValueError, OverflowError):
         return None
-    one, told = answer.chosen or answer.nearest, _spec_of(document)
-    if one is None or told is None or (answer.chosen is None) != (not document["recommendation"]):
+    spec, saved = answer.chosen or answer.nearest, _spec_of(document)
+    if spec is None or saved is None or (answer.chosen is None) != (not document["recommendation"]):
         return None
-    return answer if _same(candidate_block(one), told) else None
+    return answer if _same(candidate_block(spec), saved) else None
 
 
 def _spec_of(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    found: Mapping[str, Any] | None = document["recommendation"] or document["nearest"]
-    return found
+    spec: Mapping[str, Any] | None = document["recommendation"] or document["nearest"]
+    return spec
 
 
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _same(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     names = ("cloud", "region", "market", "count", "instance_type", "batch_size", "bottleneck")
     numbers = [
-        (one["price"]["total_usd_per_hour"], other["price"]["total_usd_per_hour"]),
-        *((one["predicted"]["throughput"][name], other["predicted"]["throughput"][name])
+        (record["price"]["total_usd_per_hour"], other["price"]["total_usd_per_hour"]),
+        *((record["predicted"]["throughput"][name], other["predicted"]["throughput"][name])
           for name in ("lower", "median", "upper")),
     ]  # fmt: skip
     return (
-        all(one[name] == other[name] for name in names)
-        and one["disk"]["order"] == other["disk"]["order"]
+        all(record[name] == other[name] for name in names)
+        and record["disk"]["order"] == other["disk"]["order"]
         and all(math.isclose(a, b, rel_tol=_SAME) for a, b in numbers)
     )
 
@@ -115,15 +122,15 @@ def _request(document: Mapping[str, Any], context: Context) -> Request:
 
 def _known_dataset(asked: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """The data set of an answer that does not say how large a sample is once it is decoded."""
-    told = asked["dataset"]
-    facts = context.model.table.find(asked["model"], asked.get("input"))
-    known = dataset_for(told["name"], facts) if told["name"] in DATASETS else None
+    saved = asked["dataset"]
+    facts = context.model.table.find(asked["model"], asked.get("file"))
+    known = dataset_for(saved["name"], facts) if saved["name"] in DATASETS else None
     names = ("name", "samples", "bytes_per_sample", "storage_format")
-    if known is None or any(told[name] != getattr(known, name) for name in names):
+    if known is None or any(saved[name] != getattr(known, name) for name in names):
         raise UsageError(
-            "how large the samples of {dataset} are was not saved", dataset=told["name"]
+            "how large the samples of {dataset} are was not saved", dataset=saved["name"]
         )
-    return {**told, "width": known.width, "height": known.height, "sample": known.sample}
+    return {**saved, "width": known.width, "height": known.height, "sample": known.sample}
 
 
 def answered_on(document: Mapping[str, Any]) -> date:
@@ -131,4 +138,6 @@ def answered_on(document: Mapping[str, Any]) -> date:
     try:
         return date.fromisoformat(document["as_of"])
     except ValueError:
-        raise UsageError(f"a saved answer has the impossible day {document['as_of']!r}") from None
+        raise UsageError(
+            "a saved answer has the impossible day '{day}'", day=document["as_of"]
+        ) from None

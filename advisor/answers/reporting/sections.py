@@ -46,28 +46,28 @@ class Answered(NamedTuple):
     prepared: Prepared
 
 
-def _explanation(found: Answered) -> dict[str, Any] | None:
-    explained = explain_answer(found.answer, found.context.catalog, found.context.model)
+def _explanation(answered: Answered) -> dict[str, Any] | None:
+    explained = explain_answer(answered.answer, answered.context.catalog, answered.context.model)
     return explained.document() if explained else None
 
 
-def section(named: Named, found: Answered, measured: Measured, as_of: date) -> dict[str, Any]:
+def section(named: Named, answered: Answered, measured: Measured, as_of: date) -> dict[str, Any]:
     """The section of a workload that was asked here; of the nearest spec where nothing fits."""
-    one = found.answer.chosen or found.answer.nearest
-    if one is None:
-        return bare_section(named, found.document)
-    subject = Subject(found.context, found.answer.request, one, as_of)
+    candidate = answered.answer.chosen or answered.answer.nearest
+    if candidate is None:
+        return bare_section(named, answered.document)
+    subject = Subject(answered.context, answered.answer.request, candidate, as_of)
     known = measured.rows(subject.request.network, subject.request.task)
-    rows, lines = price_throughput(found.answer, found.prepared), curves(subject)
-    explanation = found.document["explanation"] or _explanation(found)
+    rows, lines = price_throughput(answered.answer, answered.prepared), curves(subject)
+    explanation = answered.document["explanation"] or _explanation(answered)
     places = regions(subject)
     return {
-        **_head(named, found.document),
+        **_head(named, answered.document),
         "complete": True,
         "costs": costs(subject),
         "price_throughput": rows,
         "break_even": break_evens(rows),
-        "bottleneck": bottleneck_facts(found.document),
+        "bottleneck": bottleneck_facts(answered.document),
         "curves": _with_measured(curves_block(lines), known, subject),
         "measured": known,
         "sensitivity": sensitivity(subject, explanation, lines),
@@ -81,10 +81,10 @@ def section(named: Named, found: Answered, measured: Measured, as_of: date) -> d
 def bare_section(named: Named, document: Mapping[str, Any]) -> dict[str, Any]:
     """What a recommendation's document tells by itself: of one that was saved and is answered
     differently now, or of a question to which not even a nearest spec is known."""
-    ranked = [one for one in (document["recommendation"], document["nearest"]) if one]
+    ranked = [spec for spec in (document["recommendation"], document["nearest"]) if spec]
     specs = [
-        Drawn(one, answers=document["recommendation"] is not None, chosen=at == 0)
-        for at, one in enumerate([*ranked, *document["alternatives"]])
+        Drawn(spec, answers=document["recommendation"] is not None, chosen=at == 0)
+        for at, spec in enumerate([*ranked, *document["alternatives"]])
     ]
     rows = drawn_rows(specs)
     return {
@@ -121,7 +121,7 @@ def _with_measured(
     spec = {
         "vcpus": instance.vcpus,
         "memory_mib": instance.memory_mib,
-        "disk_read_mib_per_second": subject.one.spec.disk.rate.read_mib_per_second,
+        "disk_read_mib_per_second": subject.candidate.spec.disk.rate.read_mib_per_second,
     }
     for name, varied in _VARIED.items():
         block[name]["measured"] = nearest_slice(known, varied, spec)

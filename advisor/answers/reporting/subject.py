@@ -14,15 +14,15 @@ class Subject(NamedTuple):
 
     context: Context
     request: Request
-    one: Candidate
+    candidate: Candidate
     as_of: date
 
     @property
     def instance(self) -> InstanceType:
         """The type of the spec."""
-        return self.one.spec.offer.instance
+        return self.candidate.spec.offer.instance
 
     @property
     def machines(self) -> int:
         """How many of it work side by side."""
-        return self.one.spec.count
+        return self.candidate.spec.count

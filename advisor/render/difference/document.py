@@ -27,14 +27,14 @@ def difference(old: Document, new: Document) -> dict[str, Any]:
     `KeyError` or `TypeError` for documents that lack what their schema demands.
     """
     before, after = side_of(old), side_of(new)
-    rows = [workload_change(name, one, other) for name, one, other in _paired(before, after)]
+    rows = [workload_change(name, was, now) for name, was, now in _paired(before, after)]
     stands_on = _stands_on(before, after)
     return {
         "schema": SCHEMA,
         "old": _head(before),
         "new": _head(after),
-        "changed": any(one["status"] != "same" for one in rows)
-        or any(one["changed"] for one in stands_on.values()),
+        "changed": any(row["status"] != "same" for row in rows)
+        or any(change["changed"] for change in stands_on.values()),
         "totals": _totals(before, after),
         "stands_on": stands_on,
         "workloads": rows,
@@ -44,8 +44,8 @@ def difference(old: Document, new: Document) -> dict[str, Any]:
 def _paired(old: Side, new: Side) -> list[tuple[str, Workload | None, Workload | None]]:
     """In the order of the new document; what it lacks comes last."""
     if len(old.workloads) == len(new.workloads) == 1:
-        (one,), (other,) = old.workloads.values(), new.workloads.values()
-        return [(other.name, one, other)]
+        (was,), (now,) = old.workloads.values(), new.workloads.values()
+        return [(now.name, was, now)]
     names = dict.fromkeys([*new.workloads, *old.workloads])
     return [(name, old.workloads.get(name), new.workloads.get(name)) for name in names]
 
@@ -64,11 +64,11 @@ def _totals(old: Side, new: Side) -> dict[str, Any]:
     """Of the workloads that both have a pick for, so that one that came or went makes nothing
     dearer; and of all. USD; null where there is none."""
     both = [
-        (one.pick["price"]["total_usd_per_hour"], other.pick["price"]["total_usd_per_hour"])
-        for _, one, other in _paired(old, new)
-        if one and other and one.pick and other.pick
+        (was.pick["price"]["total_usd_per_hour"], now.pick["price"]["total_usd_per_hour"])
+        for _, was, now in _paired(old, new)
+        if was and now and was.pick and now.pick
     ]
-    hourly = change(sum(one for one, _ in both), sum(other for _, other in both)) if both else None
+    hourly = change(sum(usd for usd, _ in both), sum(usd for _, usd in both)) if both else None
     monthly = hourly and {
         **hourly, "old": HOURS_PER_MONTH * hourly["old"], "new": HOURS_PER_MONTH * hourly["new"],
     }  # fmt: skip
@@ -81,8 +81,8 @@ def _totals(old: Side, new: Side) -> dict[str, Any]:
 
 
 def _whole(side: Side) -> float | None:
-    picks = [one.pick for one in side.workloads.values() if one.pick]
-    return sum(one["price"]["total_usd_per_hour"] for one in picks) if picks else None
+    picks = [workload.pick for workload in side.workloads.values() if workload.pick]
+    return sum(pick["price"]["total_usd_per_hour"] for pick in picks) if picks else None
 
 
 def _stands_on(old: Side, new: Side) -> dict[str, Any]:
@@ -110,12 +110,12 @@ def _is_other(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 def _context(side: Side) -> dict[str, dict[str, Any]]:
     document = side.document
     if document["schema"] == RECOMMENDATION:
-        told: Mapping[str, Any] = {}
+        facts: Mapping[str, Any] = {}
         catalog, model = document["catalog"], document["performance_model"]
     else:
-        told = document["reproducibility"]
-        catalog, model = told["catalog"], told["performance_model"]
-    measurements = told.get("measurements", {})
+        facts = document["reproducibility"]
+        catalog, model = facts["catalog"], facts["performance_model"]
+    measurements = facts.get("measurements", {})
     return {
         "catalog": {"as_of": catalog["as_of"], "sha256": catalog.get("sha256")},
         "performance_model": {
@@ -126,5 +126,5 @@ def _context(side: Side) -> dict[str, dict[str, Any]]:
             "rows": measurements.get("rows"),
             "bundled_sha256": measurements.get("bundled_sha256"),
         },
-        "advisor": {"version": told.get("versions", {}).get("advisor")},
+        "advisor": {"version": facts.get("versions", {}).get("advisor")},
     }

@@ -33,14 +33,14 @@ class Workload(NamedTuple):
     @property
     def pick(self) -> Document | None:
         """The recommended spec; None where nothing meets the target."""
-        found: Document | None = self.recommendation["recommendation"]
-        return found
+        spec: Document | None = self.recommendation["recommendation"]
+        return spec
 
     def ranked(self) -> Sequence[Document]:
         """The recommended spec and its alternatives."""
-        return [one for one in (self.pick,) if one] + list(self.recommendation["alternatives"])
+        return [spec for spec in (self.pick,) if spec] + list(self.recommendation["alternatives"])
 
-    def told(self) -> Sequence[Document]:
+    def named(self) -> Sequence[Document]:
         """And the nearest spec, where nothing meets the target."""
         nearest = self.recommendation["nearest"]
         return [*self.ranked(), *([nearest] if nearest else [])]
@@ -61,16 +61,16 @@ class Side(NamedTuple):
 def side_of(document: Document) -> Side:
     """The workloads of a document of `COMPARED`, by name; one of the same name gets a number."""
     if document["schema"] == REPORT:
-        found = [_of_section(one) for one in document["workloads"]]
+        workloads = [_of_section(workload) for workload in document["workloads"]]
     else:
         asked = document["request"]
-        found = [Workload(f"{asked['model']} {asked['task']}", document, {})]
+        workloads = [Workload(f"{asked['model']} {asked['task']}", document, {})]
     names: dict[str, Workload] = {}
-    for one in found:
-        name, number = one.name, 2
+    for workload in workloads:
+        name, number = workload.name, 2
         while name in names:
-            name, number = f"{one.name} ({number})", number + 1
-        names[name] = one
+            name, number = f"{workload.name} ({number})", number + 1
+        names[name] = workload
     return Side(document, names)
 
 
@@ -78,27 +78,34 @@ def _of_section(section: Document) -> Workload:
     return Workload(str(section["name"]), section["recommendation"], section)
 
 
-def key_of(one: Document) -> Key:
+def key_of(document: Document) -> Key:
     """Of a candidate, or of a row of `price_throughput`."""
-    disk = one["disk"]
+    disk = document["disk"]
     order = disk["order"] if isinstance(disk, Mapping) else disk
     return Key(
-        one["cloud"], one["region"], one["market"], one["instance_type"], one["count"], order
+        document["cloud"],
+        document["region"],
+        document["market"],
+        document["instance_type"],
+        document["count"],
+        order,
     )
 
 
 def spec_document(key: Key) -> dict[str, Any]:
     """A key as the document tells it."""
-    told = key._asdict()
-    return {("count" if name == "machines" else name): value for name, value in told.items()}
+    fields = key._asdict()
+    return {("count" if name == "machines" else name): value for name, value in fields.items()}
 
 
 def prices(workload: Workload) -> dict[Key, float]:
     """USD an hour, all in, of everything whose price is told: ranked specs, drawn ones, and the
     recommended one on other markets and in other regions."""
-    found = dict(_elsewhere(workload))
-    found |= {key_of(one): one["total_usd_per_hour"] for one in _drawn(workload)}
-    return found | {key_of(one): one["price"]["total_usd_per_hour"] for one in workload.told()}
+    usd_by_key = dict(_elsewhere(workload))
+    usd_by_key |= {key_of(row): row["total_usd_per_hour"] for row in _drawn(workload)}
+    return usd_by_key | {
+        key_of(row): row["price"]["total_usd_per_hour"] for row in workload.named()
+    }
 
 
 def _elsewhere(workload: Workload) -> Iterator[tuple[Key, float]]:
@@ -114,9 +121,9 @@ def _elsewhere(workload: Workload) -> Iterator[tuple[Key, float]]:
 
 def rates(workload: Workload) -> dict[Key, Document]:
     """Lower bound, median and upper bound (samples per second) of every spec that is told."""
-    found: dict[Key, Document] = {key_of(one): one for one in _drawn(workload)}
-    told = {key_of(one): one["predicted"]["throughput"] for one in workload.told()}
-    return found | told
+    drawn: dict[Key, Document] = {key_of(row): row for row in _drawn(workload)}
+    named = {key_of(row): row["predicted"]["throughput"] for row in workload.named()}
+    return drawn | named
 
 
 def _drawn(workload: Workload) -> Sequence[Document]:
@@ -131,10 +138,10 @@ def measured(workload: Workload) -> dict[str, float] | None:
     return {row["trial_id"]: row["samples_per_second"] for row in rows}
 
 
-def names_every_rejected(workload: Workload) -> bool:
-    """Whether the document names all rejected types, not the nearest alone."""
+def not_named(workload: Workload) -> int:
+    """How many rejected types the document does not name: it may name the nearest alone."""
     document = workload.recommendation
-    return len(document["rejected"]) >= int(document["catalog"]["offers_rejected"])
+    return max(0, int(document["catalog"]["offers_rejected"]) - len(document["rejected"]))
 
 
 def rejections(workload: Workload) -> dict[str, Document]:
@@ -166,14 +173,14 @@ def change(old: float | None, new: float | None) -> dict[str, Any]:
 
 
 def changed_numbers(
-    old: Mapping[_K, float], new: Mapping[_K, float], told: Callable[[_K], Mapping[str, Any]]
+    old: Mapping[_K, float], new: Mapping[_K, float], named: Callable[[_K], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """What both have under the same key, and not the same; the largest change first."""
-    keys = [one for one in old if one in new and differ(old[one], new[one])]
-    rows = [{**told(one), **change(old[one], new[one])} for one in keys]
+    keys = [key for key in old if key in new and differ(old[key], new[key])]
+    rows = [{**named(key), **change(old[key], new[key])} for key in keys]
     return sorted(rows, key=lambda row: (-abs(row["percent"] or math.inf), str(row)))
 
 
 def coming_and_going(old: Mapping[_K, Any], new: Mapping[_K, Any]) -> tuple[list[_K], list[_K]]:
     """The keys that only the new one has, and those that only the old one has, in their order."""
-    return [one for one in new if one not in old], [one for one in old if one not in new]
+    return [key for key in new if key not in old], [key for key in old if key not in new]

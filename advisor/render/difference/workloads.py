@@ -15,7 +15,7 @@ from advisor.render.difference.reading import (
     differ,
     key_of,
     measured,
-    names_every_rejected,
+    not_named,
     prices,
     rates,
     rejections,
@@ -46,9 +46,9 @@ def workload_change(name: str, old: Workload | None, new: Workload | None) -> di
 
 
 def _one_sided(name: str, old: Workload | None, new: Workload | None) -> dict[str, Any]:
-    one = new or old
-    assert one is not None
-    pick = one.pick
+    workload = new or old
+    assert workload is not None
+    pick = workload.pick
     return {
         "name": name,
         "status": "added" if old is None else "removed",
@@ -61,7 +61,7 @@ def _cost(old: Workload, new: Workload) -> dict[str, Any] | None:
     """What the picks cost an hour; None where a side has none."""
     if old.pick is None or new.pick is None:
         return None
-    total = [one.pick["price"]["total_usd_per_hour"] for one in (old, new) if one.pick]
+    total = [side.pick["price"]["total_usd_per_hour"] for side in (old, new) if side.pick]
     return change(*total)
 
 
@@ -72,19 +72,19 @@ def _predictions(old: Workload, new: Workload) -> list[dict[str, Any]]:
         {
             **spec_document(key),
             "median": change(before[key]["median"], after[key]["median"]),
-            "old_interval": {one: before[key][one] for one in _BOUNDS},
-            "new_interval": {one: after[key][one] for one in _BOUNDS},
+            "old_interval": {bound: before[key][bound] for bound in _BOUNDS},
+            "new_interval": {bound: after[key][bound] for bound in _BOUNDS},
         }
         for key in before
-        if key in after and any(differ(before[key][one], after[key][one]) for one in _BOUNDS)
+        if key in after and any(differ(before[key][bound], after[key][bound]) for bound in _BOUNDS)
     ]
     return sorted(rows, key=lambda row: -abs(row["median"]["percent"] or 0.0))
 
 
 def _alternatives(old: Workload, new: Workload) -> dict[str, Any]:
     """Who came onto the list, who left it, and whose place is another one (1: recommended)."""
-    before = {key_of(one): at for at, one in enumerate(old.ranked(), start=1)}
-    after = {key_of(one): at for at, one in enumerate(new.ranked(), start=1)}
+    before = {key_of(spec): at for at, spec in enumerate(old.ranked(), start=1)}
+    after = {key_of(spec): at for at, spec in enumerate(new.ranked(), start=1)}
     came, went = coming_and_going(before, after)
     both = [key for key in after if key in before and before[key] != after[key]]
     return {
@@ -102,8 +102,8 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
     before, after = rejections(old), rejections(new)
     came, went = coming_and_going(before, after)
     # A document may name the nearest rejected types alone: what it leaves out may be rejected too.
-    came = came if names_every_rejected(old) else []
-    went = went if names_every_rejected(new) else []
+    came = [] if not_named(old) else came
+    went = [] if not_named(new) else went
     both = [name for name in after if name in before]
     return {
         "came": [{"instance_type": name, "reason": after[name]["reason"]} for name in came],
@@ -113,6 +113,7 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
             for name in both
             if before[name]["reason"] != after[name]["reason"]
         ],
+        "not_named": {"old": not_named(old), "new": not_named(new)},
     }
 
 
@@ -140,7 +141,7 @@ def _is_change(rows: Mapping[str, Any]) -> bool:
     return (
         rows["pick"]["changed"]
         or any(lists)
-        or any(part for group in groups for part in group.values())
+        or any(part for group in groups for name, part in group.items() if name != "not_named")
     )
 
 
@@ -161,7 +162,7 @@ def _key(pick: Document | None) -> Key | None:
 
 
 def _pick_block(pick: Document | None) -> dict[str, Any] | None:
-    """What is bought, what it costs and what it surely reaches."""
+    """What is bought, what it costs and what it reaches."""
     if pick is None:
         return None
     return {
@@ -177,19 +178,19 @@ def _pick_block(pick: Document | None) -> dict[str, Any] | None:
 def _reasons(
     old: Workload, new: Workload, before: Key | None, after: Key | None
 ) -> list[dict[str, Any]]:
-    found = [_of_request(old, new)]
+    reasons = [_of_request(old, new)]
     if before is not None:
-        found += [_how_it_stands("old_pick", before, new), _moved(before, old, new)]
+        reasons += [_how_it_stands("old_pick", before, new), _moved(before, old, new)]
     if after is not None:
-        found += [_how_it_stood("new_pick", after, old), _moved(after, old, new)]
-    return [one for one in found if one is not None]
+        reasons += [_how_it_stood("new_pick", after, old), _moved(after, old, new)]
+    return [reason for reason in reasons if reason is not None]
 
 
 def _of_request(old: Workload, new: Workload) -> dict[str, Any] | None:
     fields = asked_differently(old, new)
     if not fields:
         return None
-    return {"kind": "request", "fields": [one["field"] for one in fields]}
+    return {"kind": "request", "fields": [field["field"] for field in fields]}
 
 
 def asked_differently(old: Workload, new: Workload) -> list[dict[str, Any]]:
@@ -205,7 +206,7 @@ def asked_differently(old: Workload, new: Workload) -> list[dict[str, Any]]:
 def _how_it_stands(which: str, key: Key, new: Workload) -> dict[str, Any]:
     """What became of the old pick."""
     reason = {"kind": which, **spec_document(key)}
-    same_type = [one for one in new.ranked() if one["instance_type"] == key.instance_type]
+    same_type = [spec for spec in new.ranked() if spec["instance_type"] == key.instance_type]
     if same_type and key not in _ranked(new):
         return {**reason, "now": "another_disk", "disk_now": same_type[0]["disk"]["order"]}
     return {**reason, **_place(key, new, "now")}
@@ -214,7 +215,7 @@ def _how_it_stands(which: str, key: Key, new: Workload) -> dict[str, Any]:
 def _how_it_stood(which: str, key: Key, old: Workload) -> dict[str, Any] | None:
     """Where the new pick was before; None where only its disk is another one, which is told of
     the old pick."""
-    same_type = any(one["instance_type"] == key.instance_type for one in old.ranked())
+    same_type = any(spec["instance_type"] == key.instance_type for spec in old.ranked())
     if same_type and key not in _ranked(old):
         return None
     return {"kind": which, **spec_document(key), **_place(key, old, "then")}
@@ -232,11 +233,11 @@ def _place(key: Key, workload: Workload, when: str) -> dict[str, Any]:
 
 
 def _ranked(workload: Workload) -> list[Key]:
-    return [key_of(one) for one in workload.ranked()]
+    return [key_of(spec) for spec in workload.ranked()]
 
 
 def _moved(key: Key, old: Workload, new: Workload) -> dict[str, Any] | None:
-    """The price or the sure rate of that spec, where it is told on both days and is another."""
+    """The price or the lower bound of that spec, where both days tell it and it is another."""
     (was, now), (slow, fast) = (prices(old), prices(new)), (rates(old), rates(new))
     moved: dict[str, Any] = {}
     if key in was and key in now and differ(was[key], now[key]):

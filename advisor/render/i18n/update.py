@@ -41,19 +41,19 @@ _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 def extracted() -> Catalog:
     """Every text that has to be translated, as an empty catalogue; no dates, no lines: it changes
     when a text does."""
-    found = Catalog(locale="zh_CN", fuzzy=False)
+    catalogue = Catalog(locale="zh_CN", fuzzy=False)
     for pattern in KEYED:
         for file in sorted(PRODUCT.glob(pattern)):
             for key, text in json.loads(file.read_text(encoding="utf-8")).items():
-                found.add(text, context=key)
+                catalogue.add(text, context=key)
     for name in (*Task, *Provenance):  # messages are made of these by their value
-        found.add(str(name))
+        catalogue.add(str(name))
     for room in ROOMS:
         for file in sorted((PRODUCT / room).rglob("*.py")):
             name = file.relative_to(PRODUCT).as_posix()
             for text in _texts(ast.parse(file.read_text(encoding="utf-8")), name):
-                found.add(text)
-    return found
+                catalogue.add(text)
+    return catalogue
 
 
 def _texts(tree: ast.Module, file: str) -> Iterator[str]:

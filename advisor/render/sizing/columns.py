@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.render.content import Column, Look, told
+from advisor.render.content import Column, Look, translated
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.sizing.sentences import disk_name, gpu_name, spec_name, stage_name
 from advisor.render.text import lower_name, upper_name
@@ -40,7 +40,7 @@ def spec_columns(t: Texts, home: str) -> list[Column]:
         t,
         ("instance", lambda spec: spec_name(spec) if spec["region"] == home
          else f"{spec_name(spec)} {spec['region']}", Look.NAME),
-        ("gpu", lambda spec: gpu_name(spec, t)),
+        ("gpu", lambda spec: gpu_name(spec, t), Look.NAME),
         ("disk", lambda spec: disk_name(
             spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"], t
         ), Look.LONG),
@@ -74,7 +74,7 @@ def rejected_columns(t: Texts) -> list[Column]:
         ("per_hour", "usd_per_hour", Look.USD),
         ("reason", lambda record: t.known("reason." + record["reason"], record["reason"]),
          Look.NAME),
-        ("detail", lambda record: told(record["detail"], t)),
+        ("detail", lambda record: translated(record["detail"], t)),
     )  # fmt: skip
 
 

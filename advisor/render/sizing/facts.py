@@ -27,7 +27,7 @@ def per_million(usd_per_hour: float, samples_per_second: float) -> float:
 def answer_facts(recommendation: Mapping[str, Any]) -> Document:
     """What one paragraph tells: who is recommended (the nearest spec where nothing fits), what it
     reaches and costs. All of it stands in the recommendation, too."""
-    one = recommendation["recommendation"] or recommendation["nearest"]
+    spec = recommendation["recommendation"] or recommendation["nearest"]
     status = ANSWERED if recommendation["recommendation"] else NOTHING_FITS
     asked = recommendation["request"]
     facts: Document = {
@@ -35,52 +35,54 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
         **{name: asked[name] for name in ("task", "model", "target_throughput", "confidence")},
         "spec": None,
     }
-    return facts if one is None else {**facts, "spec": _spec_facts(one)}
+    return facts if spec is None else {**facts, "spec": _spec_facts(spec)}
 
 
-def _spec_facts(one: Mapping[str, Any]) -> Document:
+def _spec_facts(record: Mapping[str, Any]) -> Document:
     same = (
         "cloud", "region", "market", "count", "instance_type", "gpu", "vcpus", "physical_cores",
         "memory_mib", "batch_size", "bottleneck", "risk",
     )  # fmt: skip
-    total, predicted = one["price"]["total_usd_per_hour"], one["predicted"]
+    total, predicted = record["price"]["total_usd_per_hour"], record["predicted"]
     return {
-        **{name: one[name] for name in same},
-        "disk": one["disk"]["order"],
+        **{name: record[name] for name in same},
+        "disk": record["disk"]["order"],
         **predicted["throughput"],
         "unit": predicted["unit"],
         "provenance": predicted["provenance"],
         "usd_per_hour": total,
         "usd_per_month": per_month(total),
-        "usd_per_million_samples": one["cost"]["usd_per_million_samples"],
-        "price_kind": one["price"]["kind"],
-        "price_as_of": one["price"]["as_of"],
+        "usd_per_million_samples": record["cost"]["usd_per_million_samples"],
+        "price_kind": record["price"]["kind"],
+        "price_as_of": record["price"]["as_of"],
     }
 
 
 def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
     """Each stage's own rate and how far it is used, the slowest first."""
-    one = recommendation["recommendation"] or recommendation["nearest"]
-    if one is None:
+    spec = recommendation["recommendation"] or recommendation["nearest"]
+    if spec is None:
         return None
-    used = one["utilization"]
+    used = spec["utilization"]
     stages = [
         {"stage": stage, "samples_per_second": rate, "utilization": used[stage]}
-        for stage, rate in sorted(one["stage_rates"].items(), key=lambda item: item[1])
+        for stage, rate in sorted(spec["stage_rates"].items(), key=lambda item: item[1])
     ]
-    return {"stage": one["bottleneck"], "stages": stages}
+    return {"stage": spec["bottleneck"], "stages": stages}
 
 
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     """All workloads together; null where nothing is recommended, never 0. `runs` are those that
     end: a month of their machines is more than they cost."""
-    specs = [one["answer"]["spec"] for one in sections if one["answer"]["status"] == ANSWERED]
-    usd = sum(one["usd_per_hour"] for one in specs) if specs else None
+    specs = [
+        section["answer"]["spec"] for section in sections if section["answer"]["status"] == ANSWERED
+    ]
+    usd = sum(spec["usd_per_hour"] for spec in specs) if specs else None
     return {
         "workloads": len(sections),
         "answered": len(specs),
-        "instances": sum(one["count"] for one in specs),
-        "runs": sum(_is_run(one["recommendation"]["recommendation"]) for one in sections),
+        "instances": sum(spec["count"] for spec in specs),
+        "runs": sum(_is_run(section["recommendation"]["recommendation"]) for section in sections),
         "hours_per_month": HOURS_PER_MONTH,
         "usd_per_hour": usd,
         "usd_per_month": None if usd is None else per_month(usd),
@@ -94,10 +96,10 @@ def _is_run(spec: Mapping[str, Any] | None) -> bool:
 
 
 def _by(specs: Iterable[Mapping[str, Any]], name: str) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for one in specs:
-        found[one[name]] = found.get(one[name], 0.0) + one["usd_per_hour"]
-    return dict(sorted(found.items()))
+    sums: dict[str, float] = {}
+    for spec in specs:
+        sums[spec[name]] = sums.get(spec[name], 0.0) + spec["usd_per_hour"]
+    return dict(sorted(sums.items()))
 
 
 # A step of the front brings a hundredth more: nobody pays for less, and the rates are told in three
@@ -114,15 +116,15 @@ class Drawn(NamedTuple):
 
 
 def drawn_rows(specs: Sequence[Drawn]) -> list[dict[str, Any]]:
-    """Rows by price; `on_front`: surely a hundredth faster, at least, than all of the front that is
-    as cheap."""
-    ordered = sorted(specs, key=lambda one: _by_price(one.spec))
+    """Rows by price; `on_front`: its lower bound is a hundredth more, at least, than that of all of
+    the front that is as cheap."""
+    ordered = sorted(specs, key=lambda drawn: _by_price(drawn.spec))
     best = 0.0
     rows = []
-    for one in ordered:
-        lower = one.spec["predicted"]["throughput"]["lower"]
+    for drawn in ordered:
+        lower = drawn.spec["predicted"]["throughput"]["lower"]
         leads = lower > _MORE * best
-        rows.append(_drawn_row(one, on_front=leads))
+        rows.append(_drawn_row(drawn, on_front=leads))
         best = lower if leads else best
     return rows
 
@@ -132,8 +134,8 @@ def _by_price(spec: Mapping[str, Any]) -> tuple[float, float, str, str]:
     return total, -lower, spec["instance_type"], spec["disk"]["order"]
 
 
-def _drawn_row(one: Drawn, *, on_front: bool) -> dict[str, Any]:
-    spec = one.spec
+def _drawn_row(drawn: Drawn, *, on_front: bool) -> dict[str, Any]:
+    spec = drawn.spec
     gpu = spec["gpu"] or {}
     same = ("instance_type", "cloud", "region", "market", "count")
     return {
@@ -148,18 +150,18 @@ def _drawn_row(one: Drawn, *, on_front: bool) -> dict[str, Any]:
         "bottleneck": spec["bottleneck"],
         "provenance": spec["predicted"]["provenance"],
         "on_front": on_front,
-        "answers": one.answers,
-        "chosen": one.chosen,
+        "answers": drawn.answers,
+        "chosen": drawn.chosen,
     }
 
 
 def break_evens(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Between neighbours of the front: above which sure rate the dearer one is needed, and at
-    which price of the dearer one a sure sample costs the same on both (below it, the dearer
+    """Between neighbours of the front: above which rate the dearer one is needed, and at
+    which price of the dearer one a sample costs the same on both (below it, the dearer
     machine is the cheaper one for whoever keeps it busy).
     """
-    front = [one for one in rows if one["on_front"]]
-    return [_between(one, other) for one, other in pairwise(front)]
+    front = [row for row in rows if row["on_front"]]
+    return [_between(cheaper, dearer) for cheaper, dearer in pairwise(front)]
 
 
 def _between(cheaper: Mapping[str, Any], dearer: Mapping[str, Any]) -> dict[str, Any]:

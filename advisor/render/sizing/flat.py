@@ -48,8 +48,8 @@ def report_rows(document: Mapping[str, Any]) -> Iterator[Row]:
     """Rows in the document's order; those of the whole report have no workload."""
     whole = {name: value for name, value in document.items() if name != "workloads"}
     yield from _item(whole, _WHOLE, "", "", "")
-    for one in document["workloads"]:
-        yield from _item(one, "workload", "", one["name"], "")
+    for workload in document["workloads"]:
+        yield from _item(workload, "workload", "", workload["name"], "")
 
 
 def _item(
@@ -59,44 +59,44 @@ def _item(
     own: dict[str, Any] = {}
     inner: list[Row] = []
     deep = bool(item) or (bool(path) and path.count(".") + 1 >= _PART_DEPTH)
-    for name, one in _flattened(value, deep=deep):
+    for name, part_value in _flattened(value, deep=deep):
         below = f"{path}.{name}" if path else name
-        if isinstance(one, Mapping):
-            inner += _item(one, below, "", workload, below)
-        elif isinstance(one, list):
-            inner += _list(one, below, item, workload)
+        if isinstance(part_value, Mapping):
+            inner += _item(part_value, below, "", workload, below)
+        elif isinstance(part_value, list):
+            inner += _list(part_value, below, item, workload)
         else:
-            own[name] = one
+            own[name] = part_value
     if own:
         yield Row(part, workload, item, own)
     yield from inner
 
 
 def _list(values: list[Any], path: str, item: str, workload: str) -> Iterator[Row]:
-    for place, one in enumerate(values):
+    for place, value in enumerate(values):
         at = f"{item}_{place}" if item else str(place)
-        if isinstance(one, Mapping):
-            yield from _item(one, path, at, workload, path)
+        if isinstance(value, Mapping):
+            yield from _item(value, path, at, workload, path)
         else:
-            yield Row(path, workload, at, {_VALUE: one})
+            yield Row(path, workload, at, {_VALUE: value})
 
 
 def _flattened(
     value: Mapping[str, Any], *, deep: bool, before: str = ""
 ) -> Iterator[tuple[str, Any]]:
     """Names with what stands there; a block below the parts is told by names with dots."""
-    for name, one in value.items():
-        if isinstance(one, Mapping) and deep:
-            yield from _flattened(one, deep=deep, before=f"{before}{name}.")
+    for name, inner in value.items():
+        if isinstance(inner, Mapping) and deep:
+            yield from _flattened(inner, deep=deep, before=f"{before}{name}.")
         else:
-            yield f"{before}{name}", one
+            yield f"{before}{name}", inner
 
 
 def _columns(rows: list[Row]) -> list[str]:
-    found = dict.fromkeys(_LEADING)
+    names = dict.fromkeys(_LEADING)
     for row in rows:
-        found.update(dict.fromkeys(row.values))
-    return list(found)
+        names.update(dict.fromkeys(row.values))
+    return list(names)
 
 
 def _cells(row: Row, columns: Mapping[str, int]) -> list[Any]:

@@ -22,7 +22,7 @@ from advisor.render.content import (
     Part,
     Section,
     Table,
-    told,
+    translated,
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import plain
@@ -195,7 +195,7 @@ def _costs(costs: Record, t: Texts) -> Part:
 
 def _paying(choice: Record, t: Texts) -> str:
     market = t.known("market." + choice["market"], choice["market"])
-    return f"{market} ({told(choice['terms'], t)})" if choice["terms"] else market
+    return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
 
 
 def _details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
@@ -219,10 +219,11 @@ def _details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     yield Part(t("ages.title"), list(_ages(section["data_ages"], t)), detail=True)
     notes = {"warnings": t("warnings.title"), "assumptions": t("assumptions.title")}
     for name, title in notes.items():
-        texts = [told(sentence, t) for sentence in answer[name]]
-        yield Part(title, [Items(texts)] if texts else [])
-    command = section["command"]
-    yield Part(t("again.ask"), [Command(command)] if command else [])
+        texts = [translated(sentence, t) for sentence in answer[name]]
+        if texts:
+            yield Part(title, [Items(texts)])
+    if section["command"]:
+        yield Part(t("again.ask"), [Command(section["command"])])
 
 
 def _shortened(
@@ -305,7 +306,7 @@ def _curves(section: Record, t: Texts) -> Iterator[Any]:
 def _sensitivity(gains: Sequence[Record], t: Texts) -> Iterator[Table]:
     columns = columns_of(
         t,
-        ("resource", lambda gain: told(gain["step"], t)),
+        ("resource", lambda gain: translated(gain["step"], t)),
         ("brings", lambda gain: _brings(gain, t)),
         ("bound", lambda gain: stage_name(gain["bottleneck"], t)),
         ("flat", lambda gain: _flat(gain, t)),
@@ -416,7 +417,7 @@ def _evidence(facts: Sequence[Record], t: Texts) -> Iterator[Table]:
     columns = columns_of(
         t,
         ("stage", lambda fact: stage_name(fact["stage"], t)),
-        ("what", lambda fact: told(fact["detail"], t)),
+        ("what", lambda fact: translated(fact["detail"], t)),
         ("matters", lambda fact: t("yes" if fact["inside"] else "no")),
     )
     if facts:

@@ -174,7 +174,10 @@ def totals_picture(sections: Sequence[Record], t: Texts) -> Chart | None:
     """A bar for each workload that is answered, the first `MOST_BARS` of them."""
     if len(sections) < 2:
         return None
-    shown = [(one["name"], one["answer"]["spec"]["usd_per_month"]) for one in sections[:MOST_BARS]]
+    shown = [
+        (section["name"], section["answer"]["spec"]["usd_per_month"])
+        for section in sections[:MOST_BARS]
+    ]
     height = _COST_ROW * len(shown) + 8
     paper, room = Paper(WIDTH, height), WIDTH - _COST_LEFT - _COST_RIGHT
     most = max(usd for _, usd in shown) or 1.0

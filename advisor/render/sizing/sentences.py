@@ -197,4 +197,4 @@ def _span_texts(span: Record, write: Callable[..., str]) -> dict[str, str]:
 
 
 def _usd(usd: float, *, up: bool = False) -> str:
-    return format_usd(ceil_significant(usd) if up else usd)
+    return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)

@@ -75,9 +75,8 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     if missing:
         raise UsageError(
             "adaptive planning knows no operations of {unknown}",
-            unknown=", ".join(sorted(missing)),
-            hint="leave --adaptive out for it",
-        )
+            unknown=", ".join(sorted(missing)), hint="leave --adaptive out for it",
+        )  # fmt: skip
     nan = np.full(len(rows), np.nan)
     trials = Trials(
         columns=pipeline_columns([row.request for row in rows], networks),
@@ -178,10 +177,9 @@ def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
             groups.append(f"{workload.network}/{workload.task}")
     if not rows:
         raise UsageError(
-            "no instance of the catalogue with {value} can run this",
-            value=gpu or "no GPU",
+            "no instance of the catalogue with {value} can run this", value=gpu or "no GPU",
             hint="leave --target-throughput out to learn the whole surface",
-        )
+        )  # fmt: skip
     return Specs(tuple(rows), np.array(prices), tuple(groups))
 
 

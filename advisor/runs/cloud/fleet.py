@@ -55,11 +55,9 @@ def shared_out(
     each one's trials are of its own GPU."""
     if len(instances) > MOST_TYPES:
         raise UsageError(
-            "--instance takes {most_types} types at once, not {instances}",
-            most_types=MOST_TYPES,
-            instances=len(instances),
-            field="instance",
-        )
+            "--instance takes {most_types} types at once, not {instances}", most_types=MOST_TYPES,
+            instances=len(instances), field="instance",
+        )  # fmt: skip
     catalog = load_catalog()
     types = [type_named(catalog, name) for name in instances]
     hourly = [known_usd(catalog, instance, options.region) for instance in types]
@@ -118,10 +116,9 @@ def _planned(options: CloudOptions, aws: Aws) -> CloudPlan:
         return plan_cloud(options, aws)
     except UsageError as error:
         raise UsageError(
-            "{instance}, with its share of the budget: {error}",
-            instance=options.instance,
+            "{instance}, with its share of the budget: {error}", instance=options.instance,
             error=error,
-        ) from error
+        ) from error  # fmt: skip
 
 
 def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> InstanceRun:
@@ -135,8 +132,8 @@ def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> Instance
         return InstanceRun(plan, error=error, had_instance=bool(had))
 
 
-def _gpu_words(one: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:
-    return ("--accelerator", accelerator_of(one, catalog)) if names_gpu else ()
+def _gpu_words(instance: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:
+    return ("--accelerator", accelerator_of(instance, catalog)) if names_gpu else ()
 
 
 def _own_id(sweep_id: str, instance: str) -> str:

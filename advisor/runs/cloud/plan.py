@@ -203,17 +203,12 @@ def _is_large_enough(instance: InstanceType, options: CloudOptions) -> bool:
 def _refuse_too_small_type(wanted: InstanceType, options: CloudOptions) -> None:
     if not _is_large_enough(wanted, options):
         raise UsageError(
-            (
-                "{name} has {vcpus} vCPUs and {value:g} GiB, and the largest trial asks for "
-                "{needs_vcpus:g} and {value_2:g} GiB"
-            ),
-            name=wanted.name,
-            vcpus=wanted.vcpus,
-            value=wanted.memory_mib / 1024,
-            needs_vcpus=options.needs_vcpus,
+            "{name} has {vcpus} vCPUs and {value:g} GiB, and the largest trial asks for "
+            "{needs_vcpus:g} and {value_2:g} GiB", name=wanted.name, vcpus=wanted.vcpus,
+            value=wanted.memory_mib / 1024, needs_vcpus=options.needs_vcpus,
             value_2=options.needs_mib / 1024,
             hint="take a larger --instance, or smaller --vcpus and --memory",
-        )
+        )  # fmt: skip
 
 
 def _make(instance: InstanceType) -> tuple[object, ...]:
@@ -231,10 +226,9 @@ def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
         disk_type, size = catalog.disks.parse(text)
         if disk_type in by_type:
             raise UsageError(
-                "{disk_type} is asked for twice",
-                disk_type=disk_type,
+                "{disk_type} is asked for twice", disk_type=disk_type,
                 hint="one volume of a type is mounted",
-            )
+            )  # fmt: skip
         by_type[disk_type] = _volume(catalog, disk_type, size or _DEFAULT_DISK_GIB)
     return tuple(by_type.values())
 

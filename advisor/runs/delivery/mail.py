@@ -63,10 +63,9 @@ class MailTarget:
             refused = server.send_message(mail, self._from(), list(self.to))
         if refused:
             raise DeliveryError(
-                "{label}: refused for {refused}",
-                label=self.label,
+                "{label}: refused for {refused}", label=self.label,
                 refused=", ".join(sorted(refused)),
-            )
+            )  # fmt: skip
 
     def mail(self, message: Message) -> EmailMessage:
         """The text as its body, the files attached. What a file's name may hold harms no header:
@@ -156,10 +155,9 @@ class MailTarget:
         """RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not."""
         if isinstance(error, smtplib.SMTPAuthenticationError):
             return DeliveryError(
-                "{label} does not accept {user_variable} and its password",
-                label=self.label,
+                "{label} does not accept {user_variable} and its password", label=self.label,
                 user_variable=USER_VARIABLE,
-            )
+            )  # fmt: skip
         code, answer = _code_of(error)
         text = f"{self.label}: {f'{code} ' if code else ''}{answer}"
         passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)

@@ -92,13 +92,9 @@ def report_message(document: Mapping[str, Any], file: Attachment) -> Message:
     title = f"{_short(document['title'])} ({document['as_of']})"
     lines = [title, "", *map(_answer, document["workloads"]), *_total(document["totals"])]
     return Message(
-        kind=REPORT,
-        title=title,
-        text="\n".join(lines) + "\n",
-        day=document["as_of"],
-        document=document,
-        files=(file,),
-    )
+        kind=REPORT, title=title, text="\n".join(lines) + "\n", day=document["as_of"],
+        document=document, files=(file,),
+    )  # fmt: skip
 
 
 def difference_message(document: Mapping[str, Any], files: Sequence[Attachment]) -> Message:
@@ -106,13 +102,9 @@ def difference_message(document: Mapping[str, Any], files: Sequence[Attachment])
     name = _short(document["new"]["title"] or "")
     what = headline(document)
     return Message(
-        kind=DIFFERENCE,
-        title=f"{name}: {what}" if name else what,
-        text=difference_text(document),
-        day=document["new"]["as_of"],
-        document=document,
-        files=tuple(files),
-    )
+        kind=DIFFERENCE, title=f"{name}: {what}" if name else what, text=difference_text(document),
+        day=document["new"]["as_of"], document=document, files=tuple(files),
+    )  # fmt: skip
 
 
 def attachment(name: str, kind: ReportFormat, content: bytes) -> Attachment:

@@ -231,11 +231,9 @@ def accelerator_named(text: str | None, elsewhere: bool) -> str:
     named = kind == CUDA and gpu
     if kind not in (CUDA, "cpu") or (colon and not named):
         raise UsageError(
-            "no accelerator '{value}'",
-            value=text,
-            field="accelerator",
+            "no accelerator '{value}'", value=text, field="accelerator",
             hint="known: cuda, cuda:<GPU>, cpu, emulated:<GPU>",
-        )
+        )  # fmt: skip
     if kind == CUDA and not elsewhere and not has_cuda():
         raise UsageError(
             "no NVIDIA GPU here",

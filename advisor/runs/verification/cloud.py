@@ -48,11 +48,9 @@ def plan_elsewhere(
     """
     if request.cloud != "aws":
         raise UsageError(
-            "--on aws launches on AWS, not on {cloud}",
-            cloud=request.cloud,
-            field="on",
+            "--on aws launches on AWS, not on {cloud}", cloud=request.cloud, field="on",
             hint="leave --cloud out",
-        )
+        )  # fmt: skip
     if instance == AUTO:
         request, instance = _recommended(request, catalog, model, today)
     instance_type = type_named(catalog, instance)

@@ -80,11 +80,10 @@ def refuse_several_gpus(request: Request, place: VerifiedMachine) -> None:
         return
     if request.max_gpus != 1:
         raise UsageError(
-            "a trial is one process on one GPU, and {name} has {gpu_count}",
-            name=instance.name,
+            "a trial is one process on one GPU, and {name} has {gpu_count}", name=instance.name,
             gpu_count=instance.gpu_count,
-            hint=("verify what one of them reaches with --max-gpus 1, and its share of the target"),
-        )
+            hint="verify what one of them reaches with --max-gpus 1, and its share of the target",
+        )  # fmt: skip
 
 
 def gpus_of_this_machine() -> tuple[str, ...]:
@@ -125,19 +124,15 @@ def _accelerator(
     gpu = instance.gpu_name
     if gpu is None:
         raise UsageError(
-            "{name} has no GPU, and {task} is predicted on GPUs only",
-            name=instance.name,
-            task=task,
-            hint="leave --instance out to measure this machine as it is",
-        )
+            "{name} has no GPU, and {task} is predicted on GPUs only", name=instance.name,
+            task=task, hint="leave --instance out to measure this machine as it is",
+        )  # fmt: skip
     chosen = _of_instance(instance, gpu, asked, gpus_here)
     if chosen.startswith(EMULATED) and not _same_chip(chosen.removeprefix(EMULATED), gpu):
         raise UsageError(
-            "{name} has a {gpu}",
-            name=instance.name,
-            gpu=gpu,
+            "{name} has a {gpu}", name=instance.name, gpu=gpu,
             hint=Message("use --accelerator {emulated}{gpu}", emulated=EMULATED, gpu=gpu),
-        )
+        )  # fmt: skip
     return chosen
 
 
@@ -147,21 +142,17 @@ def _of_instance(
     by_emulation = f"--accelerator {EMULATED}{gpu} measures its host and disk side alone"
     if asked == "cpu":
         raise UsageError(
-            "on the CPU nothing is learnt of {name}'s {gpu}",
-            name=instance.name,
-            gpu=gpu,
+            "on the CPU nothing is learnt of {name}'s {gpu}", name=instance.name, gpu=gpu,
             hint=Message("{by_emulation}", by_emulation=by_emulation),
-        )
+        )  # fmt: skip
     if asked is not None and asked.lower().startswith("emulated"):
         return EMULATED + gpu if ":" not in asked else accelerator_named(asked, False)
     if not gpus_here:
         raise UsageError(
-            "no NVIDIA GPU here, and {name} has a {gpu}",
-            name=instance.name,
-            gpu=gpu,
+            "no NVIDIA GPU here, and {name} has a {gpu}", name=instance.name, gpu=gpu,
             hint=Message("run this on one, or: {by_emulation}", by_emulation=by_emulation),
-        )
-    if not any(_same_chip(one, gpu) for one in gpus_here):
+        )  # fmt: skip
+    if not any(_same_chip(name, gpu) for name in gpus_here):
         raise UsageError(
             "this machine has a {gpus_here} and {name} a {gpu}",
             gpus_here=gpus_here[0],
@@ -176,14 +167,14 @@ def _of_instance(
     return accelerator_named(asked, False) if asked else "cuda"
 
 
-def _same_chip(one: str, other: str) -> bool:
+def _same_chip(name: str, other: str) -> bool:
     """'Tesla T4' and 'T4', 'NVIDIA H100 80GB HBM3' and 'H100-SXM5-80GB'; never 'T4G' and 'T4'."""
-    return _chip(one) == _chip(other)
+    return _chip(name) == _chip(other)
 
 
 def _chip(name: str) -> str:
-    words = name.replace("-", " ").casefold().split()
-    return next((word for word in words if word not in ("nvidia", "tesla", "rtx")), "")
+    parts = name.replace("-", " ").casefold().split()
+    return next((word for word in parts if word not in ("nvidia", "tesla", "rtx")), "")
 
 
 def _refuse_small_machine(instance: InstanceType, machine: Machine) -> None:

@@ -198,16 +198,11 @@ def _refuse_slow_pace(machine: VerifiedMachine, workload: Workload, target: floa
     rate = workload.batch_size / step_seconds(workload, gpu)
     if rate < target:
         raise UsageError(
-            (
-                "an emulated {gpu} takes {rate:,.0f}/s at batch {batch_size}, less than the "
-                "{target:g} asked for, so nothing can be learnt here"
-            ),
-            gpu=gpu,
-            rate=rate,
-            batch_size=workload.batch_size,
-            target=target,
+            "an emulated {gpu} takes {rate:,.0f}/s at batch {batch_size}, less than the "
+            "{target:g} asked for, so nothing can be learnt here", gpu=gpu, rate=rate,
+            batch_size=workload.batch_size, target=target,
             hint="ask for less, for a larger --batch-size, or run this on a real one",
-        )
+        )  # fmt: skip
 
 
 def _cache(request: Request, options: VerificationRun, machine: VerifiedMachine) -> CacheState:

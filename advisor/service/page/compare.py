@@ -35,7 +35,7 @@ def comparison_view(
     document: Mapping[str, Any], target: float | None, frame: Frame
 ) -> dict[str, Any]:
     """Values of `comparison.html`: one group a network, its bars on one scale."""
-    t, rows = frame.words, document["rows"]
+    t, rows = frame.texts, document["rows"]
     networks = list(dict.fromkeys(row["network"] for row in rows))
     first = document["requests"][0]
     return {

@@ -39,7 +39,7 @@ def export_answer(request: Request) -> Response:
     asked = dict(frame.asked)
     name = asked.pop("format", "json")
     try:
-        return _file(request, name, asked, frame.words.language)
+        return _file(request, name, asked, frame.texts.language)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         return frame.page("problem.html", status=status, **values)

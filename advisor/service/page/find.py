@@ -25,14 +25,14 @@ from advisor.render.text import lower_name
 from advisor.service.page.export import export_links
 from advisor.service.page.frame import Frame
 from advisor.service.page.predict import what_if_of
-from advisor.service.page.question import QuestionPage, question_of, workload_words
+from advisor.service.page.question import QuestionPage, question_of, workload_fields
 from advisor.service.page.specs import (
     NOTHING,
     disk_order,
     percentiles,
     point_attributes,
+    spec_fields,
     spec_view,
-    spec_words,
 )
 from advisor.units import format_rate, format_usd
 
@@ -42,7 +42,7 @@ COMPARED = 4
 
 def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
     """Values of `answer.html` for one answer, or for the lack of one."""
-    t, request = frame.words, document["request"]
+    t, request = frame.texts, document["request"]
     target, pick = request["target_throughput"], document["recommendation"]
     shared = {
         "problem": None,
@@ -92,7 +92,7 @@ def _summary(view: Mapping[str, Any], confidence: float, t: Texts) -> str:
 
 
 def _without_offer(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
-    nearest, t = document["nearest"], frame.words
+    nearest, t = document["nearest"], frame.texts
     target = document["request"]["target_throughput"]
     return {
         "pick": None,
@@ -113,7 +113,7 @@ def _borderline(document: Mapping[str, Any], t: Texts) -> dict[str, str] | None:
 
 def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
     """The nearest rejected types, or all of them, in the document's order."""
-    t, pick = frame.words, document["recommendation"]
+    t, pick = frame.texts, document["recommendation"]
     shown, number = document["rejected"], document["catalog"]["offers_rejected"]
     if not shown:
         return None
@@ -128,12 +128,13 @@ def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | Non
 
 
 def _alternatives(document: Mapping[str, Any], frame: Frame) -> Table | None:
-    t, specs = frame.words, document["alternatives"]
+    t, specs = frame.texts, document["alternatives"]
     if not specs:
         return None
     home, confidence = document["recommendation"]["region"], document["request"]["confidence"]
     action = Column(
-        "", lambda _spec: t("nav.predict"), link=lambda spec: what_if_href(spec, frame),
+        t("table.action"), lambda _spec: t("nav.predict"),
+        link=lambda spec: what_if_href(spec, frame),
         label=lambda spec: t("others.what_if", name=spec_name(spec)),
     )  # fmt: skip
     return Table([*alternative_columns(t, home, confidence), action], specs)
@@ -141,7 +142,7 @@ def _alternatives(document: Mapping[str, Any], frame: Frame) -> Table | None:
 
 def what_if_href(spec: Mapping[str, Any], frame: Frame) -> str:
     """The page that changes this spec's vCPUs, RAM and disk."""
-    return frame.here("/predict", **workload_words(frame), **spec_words(spec))
+    return frame.here("/predict", **workload_fields(frame), **spec_fields(spec))
 
 
 def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
@@ -157,7 +158,7 @@ def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
     if len(names) < 2:
         return None
     place = {name: first[name] for name in ("cloud", "region", "market")}
-    return frame.here("/compare", **workload_words(frame), **place, instance=",".join(names))
+    return frame.here("/compare", **workload_fields(frame), **place, instance=",".join(names))
 
 
 def chart_points(document: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
@@ -235,7 +236,7 @@ def ways_out(document: Mapping[str, Any], frame: Frame) -> list[dict[str, str]]:
 
 
 def _way(relaxation: Mapping[str, Any], confidence: float, frame: Frame) -> dict[str, str]:
-    t, gives = frame.words, relaxation["gives"]
+    t, gives = frame.texts, relaxation["gives"]
     changed = {parameter_of(change["option"]): _value(change) for change in relaxation["changes"]}
     return {
         "href": frame.same("/", **changed),

@@ -18,7 +18,7 @@ TEXTS = Path(__file__).with_name("texts") / "page.json"
 NAMES = {"en": "English", "zh-CN": "中文"}
 
 
-def words_of(language: str) -> Texts:
+def page_texts(language: str) -> Texts:
     """What the page says in one of `LANGUAGES`: the texts of reports, and its own."""
     return texts_in(language, REPORT_TEXTS, TEXTS)
 
@@ -86,7 +86,7 @@ class Frame:
         self.request = request
         query, cookies = request.query_params, request.cookies
         accepted = request.headers.get("accept-language")
-        self.words: Texts = words_of(
+        self.texts: Texts = page_texts(
             chosen_language(query.get("lang"), cookies.get("lang"), accepted)
         )
         self.theme = _theme(query.get("theme")) or _theme(cookies.get("theme"))
@@ -95,7 +95,7 @@ class Frame:
 
     def here(self, path: str, **changed: object) -> str:
         """A link in the same language: the cookie knows it, and a copied address says it too."""
-        looks = {"lang": self.words.language} if "lang" in self.request.query_params else {}
+        looks = {"lang": self.texts.language} if "lang" in self.request.query_params else {}
         return link(path, changed | looks)
 
     def same(self, path: str, **changed: object) -> str:
@@ -113,7 +113,7 @@ class Frame:
     def _common(self) -> dict[str, Any]:
         path = self.request.url.path
         return {
-            "t": self.words,
+            "t": self.texts,
             "theme": self.theme,
             "place": "/sweeps" if path.startswith("/sweeps/") else path,
             "navigation": NAVIGATION,
@@ -129,7 +129,7 @@ class Frame:
         }
 
     def _other_language(self, path: str) -> dict[str, str]:
-        code = next(language for language in LANGUAGES if language != self.words.language)
+        code = next(language for language in LANGUAGES if language != self.texts.language)
         href = link(path, [*self.asked, ("lang", code)])
         return {"code": code, "name": NAMES[code], "href": href}
 
@@ -142,14 +142,14 @@ class Frame:
         response = HTMLResponse(html, status)
         response.headers["Vary"] = "Accept-Language, Cookie"
         response.headers["Cache-Control"] = "private, no-cache"
-        response.headers["Content-Language"] = self.words.language
+        response.headers["Content-Language"] = self.texts.language
         self._remember(response)
         return response
 
     def _remember(self, response: Response) -> None:
         """What was switched is kept; neither is secret, and the script may switch the theme too."""
         query = self.request.query_params
-        for name, value in (("lang", self.words.language), ("theme", self.theme)):
+        for name, value in (("lang", self.texts.language), ("theme", self.theme)):
             if name in query and value:
                 response.set_cookie(name, value, max_age=_A_YEAR, samesite="lax")
 
@@ -160,9 +160,9 @@ def _has_session(request: Request) -> bool:
     return caller is not None and caller.by == "session"
 
 
-def link(path: str, words: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
+def link(path: str, fields: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
     """A path with a query, which may be empty."""
-    pairs = list(words.items() if isinstance(words, Mapping) else words)
+    pairs = list(fields.items() if isinstance(fields, Mapping) else fields)
     query = urlencode(pairs, safe=":,./@", doseq=True)
     return f"{path}?{query}" if query else path
 

@@ -39,7 +39,7 @@ def measurements(request: Request) -> Response:
         values, status = _view(_document(request, asked), frame), 200
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
-    values["choices"] = _choices(frame.words)
+    values["choices"] = _choices(frame.texts)
     template = "measurement_rows.html" if frame.is_part else "measurements.html"
     return frame.page(template, status=status, **values)
 
@@ -78,8 +78,8 @@ def _view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
     return {
         "problem": None,
         "wrong": {},
-        "said": frame.words("measured.said", number=len(rows)),
-        "groups": [_group(name, rows, frame.words) for name in names],
+        "said": frame.texts("measured.said", number=len(rows)),
+        "groups": [_group(name, rows, frame.texts) for name in names],
         "damaged": document["damaged"],
         "next_href": frame.same("/measurements", cursor=following) if following else None,
         "exports": [(name, _export(name, frame)) for name in ("jsonl", "csv")],

@@ -19,7 +19,7 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.sizing.columns import rate_columns
 from advisor.service.page.frame import Frame
-from advisor.service.page.question import QuestionPage, question_of, workload_words
+from advisor.service.page.question import QuestionPage, question_of, workload_fields
 from advisor.service.page.specs import (
     LOCAL,
     bounds_text,
@@ -31,8 +31,8 @@ from advisor.service.page.specs import (
     point_attributes,
     price_text,
     rate_unit,
+    spec_fields,
     spec_row,
-    spec_words,
     stage_text,
     stage_views,
 )
@@ -82,8 +82,10 @@ def disk_steps(cloud: str, disk: Mapping[str, Any], asked: str | None, t: Texts)
     chosen = "local" if disk["type"] == LOCAL else str(disk["order"])
     own = asked or ""
     orders = [f"gp3{rates}" for rates in GP3_RATES] if cloud == "aws" else TYPES.get(cloud, ())
-    found = [own, *(order for order in orders if order != own)]
-    return [Step(order, _disk_label(order or chosen, t), order) for order in dict.fromkeys(found)]
+    orders_shown = [own, *(order for order in orders if order != own)]
+    return [
+        Step(order, _disk_label(order or chosen, t), order) for order in dict.fromkeys(orders_shown)
+    ]
 
 
 def _disk_label(order: str, t: Texts) -> str:
@@ -101,7 +103,7 @@ CHANGES = ("vcpus", "memory")
 
 def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """Values of `what_if_answer.html` and of its sliders."""
-    t, target = frame.words, target_of(asked)
+    t, target = frame.texts, target_of(asked)
     question = question_of(Predict, asked)
     base = predicted(context, question.replace(vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
@@ -129,7 +131,9 @@ def what_if_of(context: Context, pick: Mapping[str, Any], frame: Frame) -> dict[
     None where one instance alone does not answer, or cannot be asked about."""
     if pick["count"] > 1:
         return None
-    asked = {name: str(value) for name, value in (workload_words(frame) | spec_words(pick)).items()}
+    asked = {
+        name: str(value) for name, value in (workload_fields(frame) | spec_fields(pick)).items()
+    }
     try:
         values = what_if_values(context, asked, frame)
     except (AdvisorError, Problem):

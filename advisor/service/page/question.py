@@ -102,7 +102,7 @@ def _regions(catalog: Catalog, cloud: str) -> list[str]:
 
 def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str, Any], int]:
     """Values of `answer.html` for an error, and the status that the page has."""
-    t, field = frame.words, error.field
+    t, field = frame.texts, error.field
     detail = error.detail if isinstance(error, Problem) else error.message
     known = field is not None and f"field.{field}" in t.texts
     title = t("error.field", field=t(f"field.{field}")) if known else t("error.question")
@@ -121,7 +121,7 @@ def _status(error: AdvisorError | Problem) -> int:
 
 def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> list[dict[str, Any]]:
     """The near names as links that ask with them; or the extrapolation that was not allowed."""
-    t, path = frame.words, frame.request.url.path
+    t, path = frame.texts, frame.request.url.path
     if isinstance(error, NoIntervalError):
         href = frame.same(path, allow_extrapolation="true")
         return [{"href": href, "text": t("error.extrapolate")}]
@@ -131,7 +131,7 @@ def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> lis
     return [{"href": frame.same(path, **{field: name}), "text": name} for name in suggestions]
 
 
-def workload_words(frame: Frame) -> dict[str, str]:
+def workload_fields(frame: Frame) -> dict[str, str]:
     """The words of a question that say what runs, not where."""
     names = (
         "task", "model", "precision", "input", "stack", "memory_format", "tf32", "dataset",
@@ -184,5 +184,5 @@ class QuestionPage:
         values |= {"asked": shown, "more_open": more, "example": is_example and not frame.is_part}
         if frame.is_part:
             return frame.page(self.part, status=status, **values)
-        choices = choices_of(context, shown, frame.words)
+        choices = choices_of(context, shown, frame.texts)
         return frame.page(self.template, status=status, choices=choices, **values)

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from advisor.messages import Message
-from advisor.render.content import told
+from advisor.render.content import translated
 from advisor.render.html import environment as shared_environment
 from advisor.render.html import shown
 from advisor.render.i18n.catalogue import Texts
@@ -39,8 +39,8 @@ router = APIRouter(include_in_schema=False)
 @cache
 def files() -> dict[str, bytes]:
     """Contents by path under `static/`; licences and the like are not served."""
-    found = sorted(path for path in FOLDER.rglob("*") if path.suffix in _TYPES)
-    return {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in found}
+    paths = sorted(path for path in FOLDER.rglob("*") if path.suffix in _TYPES)
+    return {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in paths}
 
 
 @cache
@@ -79,12 +79,12 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 def environment() -> Environment:
     """One for the process: templates are compiled once."""
     made = shared_environment(TEMPLATES)
-    made.globals |= {"static": static_path, "tell": _tell}
+    made.globals |= {"static": static_path, "translated": _translated}
     return made
 
 
 @pass_context
-def _tell(context: Context, text: object) -> Markup:
+def _translated(context: Context, text: object) -> Markup:
     """A sentence in the page's language, with fields by the names that the page has for them;
     English is marked where nothing else is."""
     texts: Texts = context["t"]
@@ -93,4 +93,4 @@ def _tell(context: Context, text: object) -> Markup:
         label = texts.known(f"field.{field}", "")
         return texts("field.named", field=label) if label else field
 
-    return shown(told(text if isinstance(text, Message) else str(text), texts, spell))
+    return shown(translated(text if isinstance(text, Message) else str(text), texts, spell))

@@ -243,7 +243,7 @@ def point_attributes(point: Mapping[str, Any], label: str) -> dict[str, Any]:
     return blank | {"data-said": label}
 
 
-def spec_words(spec: Mapping[str, Any]) -> dict[str, object]:
+def spec_fields(spec: Mapping[str, Any]) -> dict[str, object]:
     """The words of `predict` that mean just this spec."""
     disk = "local" if spec["disk"]["type"] == LOCAL else spec["disk"]["order"]
     place = {name: spec[name] for name in ("cloud", "region", "market") if name in spec}

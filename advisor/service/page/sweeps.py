@@ -204,7 +204,7 @@ def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
         status = status_document(sweep, store, may_name)
         trials = trials_document(sweep, store, may_name)
     document, status = without_folders(sweep_document(sweep)), without_folders(status)
-    return job_view(document, status, trials["trials"], frame.words)
+    return job_view(document, status, trials["trials"], frame.texts)
 
 
 def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
@@ -213,4 +213,4 @@ def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     shown = {"problem": None, "wrong": {}, "said": "", **values}
     with scheduled(frame.request.app.state.settings, reading=True) as book:
         sweeps = [without_folders(sweep_document(sweep)) for sweep in started_sweeps(book)]
-    return frame.page("sweeps.html", status=status, **shown, **list_view(sweeps, frame.words))
+    return frame.page("sweeps.html", status=status, **shown, **list_view(sweeps, frame.texts))

@@ -11,7 +11,6 @@ from advisor.answers.predicting import predicted
 from advisor.answers.recommending import Recommended, recommended, relaxed
 from advisor.engine import Preparations
 from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
-from advisor.questions.requests import region_of
 from advisor.service.access import Scope, needs
 from advisor.service.answers import Document, context_of, document_json, threads_of
 from advisor.service.metrics import count_recommendation
@@ -23,12 +22,12 @@ router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.REA
 
 async def recommendation(request: Request, question: Recommend) -> bytes:
     """The cheapest spec; where nothing meets the question, what to relax, which takes longer."""
-    threads, preparations = threads_of(request), request.app.state.preparations
-    several = question.max_count > 1 or question.pareto or question.explain
+    threads, context = threads_of(request), context_of(request)
+    preparations: Preparations = request.app.state.preparations
+    is_quick = not question.explain and preparations.is_quick(context.request(question))
     result, content = await threads.run(
-        _recommendation, context_of(request), question, preparations,
-        slow=several or region_of(question.cloud, question.region) is None,
-    )  # fmt: skip
+        _recommendation, context, question, preparations, slow=not is_quick
+    )
     if content is None:
         content = await threads.run(_relaxed, result, question, slow=True)
     count_recommendation(met=result.answer.chosen is not None)

@@ -24,7 +24,7 @@ _UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 @dataclass(frozen=True, slots=True)
 class SpotNotice:
-    """The spot market takes the instance back: what happens to it, and when (None: not told)."""
+    """The spot market takes the instance back: what happens to it, and when (None: not known)."""
 
     action: str
     at: datetime | None
@@ -75,7 +75,7 @@ class Metadata:
     def spot_notice(self) -> SpotNotice | None:
         """The notice of about two minutes that comes before a spot instance is taken back.
 
-        Whatever the service tells there is one, also what cannot be read.
+        Whatever the service answers is one, also what cannot be read.
         """
         text = self.get("meta-data/spot/instance-action")
         return None if text is None else _notice(text)

@@ -1,4 +1,4 @@
-"""What an instance and its controller tell each other, as objects in a bucket."""
+"""What an instance and its controller send each other, as objects in a bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One child process that is told to leave when the instance is taken back or its time is over.
+"""One child process that is asked to leave when the instance is taken back or its time is over.
 
 A thread watches, since sending a measurement may take longer than the two minutes of a notice.
 """

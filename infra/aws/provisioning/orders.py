@@ -207,9 +207,9 @@ class TokenOrders:
         return None
 
     def _seen(self, machine: Machine) -> Machine:
-        """As lists tell it, once they do: an answer may be that of an instance that has ended.
+        """As lists have it, once they do: an answer may be that of an instance that has ended.
 
-        Where they are not told, it is taken as the answer had it: its id must not get lost."""
+        Where they do not, it is taken as the answer had it: its id must not get lost."""
         waited = 0.0
         while waited < VISIBLE_WITHIN:
             try:

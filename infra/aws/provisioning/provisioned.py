@@ -15,7 +15,7 @@ from infra.aws.provisioning.fallbacks import Fallbacks
 from infra.aws.provisioning.provisioner import BudgetOverError, Provisioner
 from infra.aws.watching import Outcome, Why, Work, watch
 
-# What it is told as it comes: a machine was launched or adopted, one has ended.
+# Called as it comes: a machine was launched or adopted, one has ended.
 OnMachine = Callable[[Machine], None]
 
 

@@ -18,7 +18,7 @@ from sweeps.machine.processes import end_with_parent
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, and tell; what goes wrong is told as a line too."""
+    """Measure, and report; what goes wrong is a line too."""
     end_with_parent()
     job = json.loads((arguments or sys.argv[1:])[0])
     try:

@@ -74,7 +74,7 @@ def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, fl
             module = network.build()
         operations = capture_operations(module, shape[-1], training=task is Task.TRAINING)
     except Exception:
-        return None  # said by its absence: other outputs than logits, sizes that depend on data
+        return None  # absent: other outputs than logits, sizes that depend on data
     result: dict[str, dict[str, float]] = defaultdict(
         lambda: {"count": 0, "flops_per_sample": 0.0, "bytes_per_sample": 0.0, "fixed_bytes": 0.0}
     )

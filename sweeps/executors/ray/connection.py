@@ -52,7 +52,7 @@ def _started(address: str | None) -> Any:
     options = {"address": address} if address else _own_ray()
     for remaining in reversed(range(_START_ATTEMPTS)):
         try:
-            # Above errors: the loss of a node is told by us, and not with Ray's state dump.
+            # Above errors: the loss of a node is reported by us, and not with Ray's state dump.
             with deferred_signals():
                 ray.init(**options, logging_level=logging.CRITICAL, log_to_driver=False)
             return ray
@@ -113,7 +113,7 @@ def _no_ray(address: str | None, error: Exception) -> MeasuringError:
     if address:
         hint = "check --ray-address, or use"
         if not os.environ.get("RAY_AUTH_MODE"):
-            # Ray 2.60's error does not tell that the cluster asks for a token; stderr does.
+            # Ray 2.60's error does not say that the cluster asks for a token; stderr does.
             hint = "set RAY_AUTH_MODE=token if InvalidAuthToken stands above, " + hint
     return MeasuringError(
         "cannot {where} ({text})",
@@ -127,7 +127,7 @@ def _refuse_unreachable(address: str) -> None:
     """Ray itself tries for minutes, and fills the screen meanwhile."""
     if address.startswith("ray://"):
         raise MeasuringError(
-            "--ray-address {address}: Ray Client cannot tell when a trial begins",
+            "--ray-address {address}: Ray Client does not report when a trial begins",
             hint="stand on a node of the cluster and give HOST:6379, or auto",
             address=address,
         )

@@ -72,7 +72,7 @@ class RayExecutor:
         self._needs = needs_of_own_machine if self._own else needs_of
         # Locally it is done here; on a cluster each task cleans its node.
         clean_up()
-        # A streaming task tells that it has begun, and then the result. Ray repeats nothing: what
+        # A streaming task reports that it has begun, and then the result. Ray repeats nothing: what
         # is lost is recorded here. And a worker is not ended after each use of a GPU (0.5 s):
         # the GPU is used by the process that it starts.
         task = measuring_task(measure, on_cluster=not self._own)
@@ -181,7 +181,7 @@ class RayExecutor:
                 yield _failure(flight, Status.TIMED_OUT, reason)
 
     def _advanced(self, reference: Any) -> Measurement | None:
-        """What a task that has something to tell says: that it began, or what it measured."""
+        """What a task that has news reports: that it began, or what it measured."""
         flight = self._running[reference]
         try:
             answer = self._ray.get(next(reference))

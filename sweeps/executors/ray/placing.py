@@ -1,7 +1,7 @@
 """Which nodes of a Ray cluster take which trial; decided before Ray is asked, since Ray would
 wait for ever for a node that there is none of.
 
-A node tells with resources of Ray what it has: `advisor_trial` how many trials it takes at once,
+A node declares with resources of Ray what it has: `advisor_trial` how many trials it takes at once,
 `GPU` and `accelerator_type:T4` its GPUs (Ray finds these by itself), `advisor_disk:gp3` a disk that
 is mounted there. A trial takes a whole `advisor_trial` and, where it computes on one, a whole GPU.
 """

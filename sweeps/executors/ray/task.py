@@ -20,13 +20,13 @@ from sweeps.trial.limits.choosing import allowed_cpus
 from sweeps.trial.orphans.removing import clean_up
 
 Document = dict[str, Any]
-NODE, EVENTS = "node", "events"  # what is told beside a measurement
+NODE, EVENTS = "node", "events"  # what comes beside a measurement
 
 
 def measuring_task(
     measure: Measure, *, on_cluster: bool
 ) -> Callable[[Document], Iterator[Document]]:
-    """A function of a trial that tells, as soon as it begins, its node, and then the measurement,
+    """A function of a trial that yields, as soon as it begins, its node, and then the measurement,
     each with the events until then.
 
     A node of a cluster is prepared first: what a killed trial left there is removed, and data that

@@ -142,7 +142,7 @@ def mounted_places() -> list[Path]:
 
 
 def mounts_here() -> list[Mount]:
-    """What is mounted in this mount namespace; none where the system does not tell."""
+    """What is mounted in this mount namespace; none where the system does not say."""
     return parse_mountinfo(_text(Path("/proc/self/mountinfo")))
 
 

@@ -79,7 +79,7 @@ def remove(orphans: Iterable[Orphan]) -> Removed:
 
 
 def clean_up() -> int:
-    """Remove what killed sweeps left; returns how many things. What stays is told, with the
+    """Remove what killed sweeps left; returns how many things. What stays is logged, with the
     command for it, and stops nothing."""
     removed = remove(find_orphans())
     for entry in removed.stuck:

@@ -23,6 +23,11 @@ def client():
         yield client
 
 
+GRID = {
+    "networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3",
+}  # fmt: skip
+
+
 def told(*arguments):
     return without_folders(json.loads(CliRunner().invoke(command, arguments).stdout))
 
@@ -65,6 +70,14 @@ def test_what_the_command_line_sends_is_shown_without_secrets(client, tmp_path, 
         text = client.get(path).text
         assert "https://hooks.example.com/.." in text
         assert "swordfish" not in text
+
+
+def test_what_is_wrong_within_a_sweep_is_named_by_its_place_in_the_body(client):
+    body = {"cron": "@daily", "sweep": {**GRID, "batch_sizes": ["8", 1.5]}}
+    refused = client.post("/v1/schedules", json=body).json()
+    assert refused["field"] == "sweep.batch_sizes"
+    assert refused["detail"] == "batch_sizes must be a whole number, not '1.5'"
+    assert client.post("/v1/schedules", json={"sweep": GRID}).json()["field"] == "cron"
 
 
 def test_a_schedule_that_is_removed_is_gone(client):

@@ -83,14 +83,14 @@ def _round_step(step: float) -> float:
 
 def _ratio_ticks(least: float, most: float, wanted: int) -> list[float]:
     """Powers of ten, with 2 and 5 between where they leave too few."""
-    found: list[float] = []
+    ticks: list[float] = []
     for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0)):
         powers = range(floor(log10(least)), ceil(log10(most)) + 1)
-        found = [n * 10.0**power for power in powers for n in steps]
-        found = [one for one in found if least <= one <= most]
-        if len(found) >= min(wanted, 3):
+        ticks = [n * 10.0**power for power in powers for n in steps]
+        ticks = [value for value in ticks if least <= value <= most]
+        if len(ticks) >= min(wanted, 3):
             break
-    return found[:: max(1, ceil(len(found) / (wanted + 2)))]
+    return ticks[:: max(1, ceil(len(ticks) / (wanted + 2)))]
 
 
 # Letters of this size are so wide, on the average.
@@ -112,31 +112,31 @@ class Panel(NamedTuple):
         """Grid, values and names of both axes; the values of `y` only where it has a name."""
         xs, ys = self.x.ticks(ticks), self.y.ticks()
         left, right, low = self.x.start, self.x.end, self.y.start
-        rows = [[(left, self.y.at(one)), (right, self.y.at(one))] for one in ys]
-        columns = [[(self.x.at(one), low), (self.x.at(one), low - 3)] for one in xs]
+        rows = [[(left, self.y.at(y)), (right, self.y.at(y))] for y in ys]
+        columns = [[(self.x.at(x), low), (self.x.at(x), low - 3)] for x in xs]
         self.paper.line(*rows, colour=GRID, width=HAIR)
         self.paper.line([(left, low), (right, low)], *columns, colour=FAINT, width=HAIR)
-        for one in xs:
-            self.paper.text(self.x.at(one), low - 9, tick(one), anchor="center")
+        for x in xs:
+            self.paper.text(self.x.at(x), low - 9, tick(x), anchor="center")
         self.paper.text((left + right) / 2, low - 21, x_name, anchor="center", colour=FAINT)
         if y_name:
             self._rates(ys, y_name)
 
     def _rates(self, ys: Sequence[float], y_name: str) -> None:
         left = self.x.start
-        for one in ys:
-            self.paper.text(left - 4, self.y.at(one), tick(one), anchor="right")
+        for y in ys:
+            self.paper.text(left - 4, self.y.at(y), tick(y), anchor="right")
         self.paper.text(left, self.y.end + 9, y_name, colour=FAINT)
 
-    def target(self, rate: float, words: str) -> None:
+    def target(self, rate: float, text: str) -> None:
         """A dashed line across, with its words above its right end; above the left one where it
         lies high: curves and fronts rise to the right."""
         y = self.y.at(rate)
         self.paper.line([(self.x.start, y), (self.x.end, y)], dashed=True, width=1.1)
         if y > (self.y.start + self.y.end) / 2:
-            self.paper.text(self.x.start + 2, y + 6, words, bold=True)
+            self.paper.text(self.x.start + 2, y + 6, text, bold=True)
         else:
-            self.paper.text(self.x.end, y + 6, words, anchor="right", bold=True)
+            self.paper.text(self.x.end, y + 6, text, anchor="right", bold=True)
 
     def intervals(self, values: Sequence[tuple[float, float, float]], colour: str) -> None:
         """A bar from the lower to the upper of each `(x, lower, upper)`."""
@@ -150,14 +150,14 @@ class Panel(NamedTuple):
         self.paper.area(self.places(outline), PALE_BLUE)
         self.paper.line(self.places([(x, median) for x, _, median, _ in values]), colour=BLUE)
 
-    def name(self, x: float, y: float, words: str) -> None:
+    def name(self, x: float, y: float, text: str) -> None:
         """Words above and left of a place, where nothing of a front lies; right of it and lower
         where there is no room."""
         place, height = self.x.at(x), self.y.at(y)
-        if place - len(words) * SMALL * _LETTER > self.x.start:
-            self.paper.text(place - 6, height + 7, words, anchor="right")
+        if place - len(text) * SMALL * _LETTER > self.x.start:
+            self.paper.text(place - 6, height + 7, text, anchor="right")
         else:
-            self.paper.text(place + 8, height - 6, words)
+            self.paper.text(place + 8, height - 6, text)
 
 
 def tick(value: float) -> str:

@@ -73,14 +73,14 @@ class Paper:
             self._add(f'<path d="M{path}z" fill="{colour}"{stroke}/>')
 
     def text(
-        self, x: float, y: float, words: str, *, anchor: Anchor = "left", size: float = SMALL,
+        self, x: float, y: float, text: str, *, anchor: Anchor = "left", size: float = SMALL,
         colour: str = INK, bold: bool = False,
     ) -> None:  # fmt: skip
         """Words, the middle of their height at `y`."""
         look = _ANCHORS[anchor] + (' font-weight="bold"' if bold else "")
         look += "" if size == SMALL else f' font-size="{_short(size)}"'
         left, low = _short(x), _short(self.height - y + size * 0.36)
-        text = escape(_UNFIT.sub("\ufffd", words))
+        text = escape(_UNFIT.sub("\ufffd", text))
         self._add(f'<text x="{left}" y="{low}" fill="{colour}"{look}>{text}</text>')
 
     def svg(self) -> str:

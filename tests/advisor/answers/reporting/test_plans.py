@@ -35,16 +35,16 @@ def test_workloads_have_their_own_words_and_else_the_defaults():
     found = plan(TEAM)
     first, second = found.entries
     assert found.title == "Vision team"
-    assert first.words["region"] == ("us-east-1",)
-    assert second.words["region"] == ("eu-west-1",)
-    assert second.words["gpu"] == ("T4", "L4")
+    assert first.fields["region"] == ("us-east-1",)
+    assert second.fields["region"] == ("eu-west-1",)
+    assert second.fields["gpu"] == ("T4", "L4")
     assert [one.line for one in found.entries] == [7, 12]
 
 
 def test_a_word_stays_as_it_is_written():
     first, second = plan(TEAM).entries
-    assert first.words["target_throughput"] == ("1e3",)
-    assert second.words["accelerated_only"] == ("yes",)
+    assert first.fields["target_throughput"] == ("1e3",)
+    assert second.fields["accelerated_only"] == ("yes",)
 
 
 def test_a_workload_without_a_name_gets_its_number_and_what_it_is():
@@ -115,4 +115,4 @@ def test_what_is_written_is_what_is_read(words):
 
     text = yaml.safe_dump({"workloads": [{"name": "a", **words}]}, default_style='"')
     (one,) = plan(text).entries
-    assert one.words == {key: (value,) for key, value in words.items()}
+    assert one.fields == {key: (value,) for key, value in words.items()}

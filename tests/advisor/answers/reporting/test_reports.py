@@ -221,7 +221,7 @@ def test_where_nothing_is_answered_the_total_is_not_known():
 
 
 def test_a_wrong_workload_is_told_with_its_place_before_anything_is_answered():
-    bad = question("Typo", "inference", "goglenet", 5)._replace(said="team.yaml, line 9")
+    bad = question("Typo", "inference", "goglenet", 5)._replace(place="team.yaml, line 9")
     steps = []
     with pytest.raises(UsageError, match=r"team.yaml, line 9: workload 'Typo': .*googlenet"):
         report(context(), [*TEAM, bad], Report("x", DAY, Origin("c")), step=steps.append)

@@ -161,6 +161,8 @@ def test_rejections_are_told_by_reason(old, new):
     found = compared(old, new)["workloads"][0]["rejected"]
     assert [one["new"] for one in found["reason_changed"]] == ["too_dear"]
     assert found["went"] == []  # ten of many are named: it may be rejected still
+    assert found["not_named"]["new"] > 0
+    assert "only those that both name are compared" in difference_text(compared(old, new))
     new["workloads"][0]["recommendation"]["catalog"]["offers_rejected"] = len(rejected)
     assert len(compared(old, new)["workloads"][0]["rejected"]["went"]) == 1
 

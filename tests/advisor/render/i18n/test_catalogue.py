@@ -10,7 +10,7 @@ from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.render.i18n import update
 from advisor.render.i18n.catalogue import FOLDER, LANGUAGES, report_texts
-from advisor.service.page.frame import words_of
+from advisor.service.page.frame import page_texts
 
 
 def _parameters(text):
@@ -45,7 +45,7 @@ def test_chinese_texts_have_chinese_punctuation(today):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("texts", [report_texts, words_of])
+@pytest.mark.parametrize("texts", [report_texts, page_texts])
 def test_every_stage_has_a_name(texts, language):
     assert all(f"stage.{stage}" in texts(language).texts for stage in Stage)
 

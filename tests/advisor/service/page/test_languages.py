@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.render.i18n.catalogue import LANGUAGES
-from advisor.service.page.frame import TEXTS, chosen_language, words_of
+from advisor.service.page.frame import TEXTS, chosen_language, page_texts
 from advisor.service.page.rendering import TEMPLATES
 from advisor.units import format_rate
 
@@ -54,7 +54,7 @@ def test_any_wish_gets_a_language(asked, remembered, accepted):
 def test_a_page_is_in_the_language_of_the_browser(page):
     found = page(QUESTION, **{"Accept-Language": "zh-CN,zh;q=0.9"})
     assert found.all("html", lang="zh-CN")
-    assert words_of("zh-CN")("find.heading") in found.text
+    assert page_texts("zh-CN")("find.heading") in found.text
     assert page(QUESTION, **{"Accept-Language": "fr"}).all("html", lang="en")
 
 

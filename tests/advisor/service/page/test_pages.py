@@ -3,7 +3,7 @@
 from contextlib import closing
 
 from advisor.domain import Status
-from advisor.service.page.frame import words_of
+from advisor.service.page.frame import page_texts
 from advisor.service.page.rendering import static_path
 from advisor.service.page.sweeps import list_view
 from sweeps.store import open_store
@@ -85,7 +85,7 @@ def test_what_was_asked_as_lists_is_shown_as_the_form_says_it():
     asked = {"networks": ["googlenet"], "vcpus": [0.5, 1], "disks": "gp3", "on": "here"}
     job = {"id": "x", "state": "done", "runs": False, "reason": "", "planned_trials": 2,
            "asked_at": None, "ended_at": None, "asked": asked}  # fmt: skip
-    (shown,) = list_view([job], words_of("en"))["jobs"]
+    (shown,) = list_view([job], page_texts("en"))["jobs"]
     assert shown["what"] == "googlenet, 0.5,1, gp3"
 
 
