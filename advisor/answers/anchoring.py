@@ -87,11 +87,11 @@ def _conditioned(
         Message(
             "{origin} (batch {batch} on {gpu}) contradicts the other anchors, or the model; was "
             "the GPU shared, throttled, or waiting for its host?",
-            origin=one.origin,
-            batch=one.workload.batch_size,
-            gpu=one.gpu.name,
+            origin=anchor.origin,
+            batch=anchor.workload.batch_size,
+            gpu=anchor.gpu.name,
         )
-        for one in model.step_times.contradicting(anchors, table)
+        for anchor in model.step_times.contradicting(anchors, table)
     ]
     step_times = model.step_times.condition(anchors, table)
     return replace(model, table=table, step_times=step_times, card_mib_of=needed)
@@ -210,9 +210,9 @@ def anchors_of(
     if not fitting:
         raise _no_anchor(asked, files, rows)
     anchors = [_named(row, asked.network, is_own=facts is not None) for row in fitting]
-    for one in anchors:
-        known = facts or model.table.of(one.workload)
-        refuse_impossible(one, known.kernels.get(asked.task))
+    for anchor in anchors:
+        known = facts or model.table.of(anchor.workload)
+        refuse_impossible(anchor, known.kernels.get(asked.task))
     _refuse_contradictions(anchors)
     return anchors
 

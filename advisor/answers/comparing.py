@@ -65,22 +65,26 @@ class Compared(NamedTuple):
         return comparison_document(self._requests(), self.first, rows, sources)
 
     def _requests(self) -> list[Request]:
-        of_instances = [one.request for one in self.instances]
-        return of_instances + [one.request for one in self.gpus]
+        of_instances = [instance.request for instance in self.instances]
+        return of_instances + [gpu.request for gpu in self.gpus]
 
     def _rows(self) -> list[dict[str, Any]]:
-        rows = [row for one in self.instances for row in instance_rows(one.cells, one.base)]
-        return rows + [row for one in self.gpus for row in gpu_rows(one.cells, one.base)]
+        rows = [
+            row
+            for instance in self.instances
+            for row in instance_rows(instance.cells, instance.base)
+        ]
+        return rows + [row for gpu in self.gpus for row in gpu_rows(gpu.cells, gpu.base)]
 
     def text(self) -> str:
         """Tables for a terminal."""
         if self.gpus:
             return f"{gpus_text(self.gpus, self.first)}\n{self._assumed()}"
-        tables = [instances_text(*one) for one in self.instances]
+        tables = [instances_text(*instance) for instance in self.instances]
         return "\n\n".join([*tables, self._assumed()])
 
     def _assumed(self) -> str:
-        said = dict.fromkeys(str(stack_assumption(one)) for one in self._requests())
+        said = dict.fromkeys(str(stack_assumption(request)) for request in self._requests())
         return f"Assumed: {'; '.join(said)}."
 
 
@@ -139,7 +143,7 @@ def _cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
     first."""
     names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
     if wanted.names:
-        names = [one for name in wanted.names for one in sheet_names(name, catalog.cards)]
+        names = [card for name in wanted.names for card in sheet_names(name, catalog.cards)]
     meant = [one for one in dict.fromkeys(names) if wanted.allows(catalog.gpus[one])]
     if not meant:
         raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")

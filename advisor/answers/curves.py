@@ -63,17 +63,17 @@ def points_at(
     return [Point(*place, each) for place, each in zip(places, found, strict=True)]
 
 
-def _hosts(one: InstancePrediction, asked: Curve) -> Iterator[tuple[InstanceType, Disk]]:
+def _hosts(prediction: InstancePrediction, asked: Curve) -> Iterator[tuple[InstanceType, Disk]]:
     for vcpus in asked.vcpus:
-        yield with_host(one.instance, vcpus=vcpus), one.disk
+        yield with_host(prediction.instance, vcpus=vcpus), prediction.disk
     for mib in asked.memory_mib:
-        yield with_host(one.instance, memory_mib=mib), one.disk
+        yield with_host(prediction.instance, memory_mib=mib), prediction.disk
 
 
 def _disks(
-    context: Context, request: Request, one: InstancePrediction, texts: Sequence[str]
+    context: Context, request: Request, prediction: InstancePrediction, texts: Sequence[str]
 ) -> Iterator[tuple[InstanceType, Disk]]:
-    catalog, instance = context.catalog, one.instance
+    catalog, instance = context.catalog, prediction.instance
     for text in texts:
         fields = disk_fields(catalog, instance.cloud, text, request.dataset)
         if "disk" not in fields:
@@ -81,7 +81,7 @@ def _disks(
                 "curve", "{field} takes one disk a point, as gp3:500GiB, not '{disk}'", disk=text
             )
         changed = replace(request, disk_types=(), **fields)
-        yield instance, disks_for(changed, catalog, instance, one.region)[0]
+        yield instance, disks_for(changed, catalog, instance, prediction.region)[0]
 
 
 def curves_document(curves: Curves) -> dict[str, Any]:
@@ -110,10 +110,14 @@ def curves_document(curves: Curves) -> dict[str, Any]:
     }
 
 
-def _reached(one: Prediction) -> dict[str, Any]:
+def _reached(prediction: Prediction) -> dict[str, Any]:
     return {
-        "throughput": {"lower": one.lower, "median": one.median, "upper": one.upper},
-        "bottleneck": str(one.bottleneck),
-        "utilization": {str(stage): share for stage, share in one.utilization.items()},
-        "extrapolation": list(one.extrapolation),
+        "throughput": {
+            "lower": prediction.lower,
+            "median": prediction.median,
+            "upper": prediction.upper,
+        },
+        "bottleneck": str(prediction.bottleneck),
+        "utilization": {str(stage): share for stage, share in prediction.utilization.items()},
+        "extrapolation": list(prediction.extrapolation),
     }

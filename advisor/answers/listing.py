@@ -53,7 +53,7 @@ class Page(NamedTuple):
 
     def document(self, known: Catalog) -> dict[str, Any]:
         """`advisor.catalog/1`, with the offers of this page."""
-        return catalog_head(known) | {"offers": [offer_document(one) for one in self.offers]}
+        return catalog_head(known) | {"offers": [offer_document(offer) for offer in self.offers]}
 
 
 def page_of(known: Catalog, query: OfferQuery, first: int, count: int) -> Page:
@@ -104,11 +104,11 @@ def gpus_document_of(catalog: Catalog, question: Gpus) -> dict[str, Any]:
 
 def _chosen(catalog: Catalog, wanted: GpuFilter) -> list[GpuSheet]:
     """Every data sheet, or those that are named ('A100' is every A100) and within the ranges."""
-    sheets = [one for one in catalog.gpu_sheets.values() if wanted.allows(one.gpu)]
+    sheets = [sheet for sheet in catalog.gpu_sheets.values() if wanted.allows(sheet.gpu)]
     if not wanted.names:
         return sheets
     found = {one for name in wanted.names for one in sheet_names(name, catalog.gpu_sheets)}
-    return [one for one in sheets if one.gpu.name in found]
+    return [sheet for sheet in sheets if sheet.gpu.name in found]
 
 
 SCHEMA = "advisor.networks/1"
@@ -119,7 +119,7 @@ _NEEDS = {"torchvision": "sweep", "timm": "zoo"}
 
 def networks_document(model: PerformanceModel | None, networks: Iterable[Listed]) -> dict[str, Any]:
     """`advisor.networks/1`; without a performance model no rate is told."""
-    return {"schema": SCHEMA, "networks": [one.document(model) for one in networks]}
+    return {"schema": SCHEMA, "networks": [network.document(model) for network in networks]}
 
 
 class Listed(NamedTuple):
@@ -166,8 +166,8 @@ def listed_networks(model: PerformanceModel | None, search: str | None = None) -
 def families_of(networks: Iterable[Listed]) -> dict[str, list[Listed]]:
     """The networks by family, in their order."""
     families: dict[str, list[Listed]] = {}
-    for one in networks:
-        families.setdefault(one.entry.family, []).append(one)
+    for network in networks:
+        families.setdefault(network.entry.family, []).append(network)
     return families
 
 

@@ -133,7 +133,9 @@ def gpus_named(
     Memory is what instances show of the card where any has it, else the data sheet's.
     """
     known = {name: card.memory_mib for name, card in catalog.cards.items()}
-    whole = (catalog.gpu_of(one) for one in catalog.instances() if one.gpu_fraction >= 1)
+    whole = (
+        catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1
+    )
     rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}
     chosen = [one for name in names for one in sheet_names(name, known)] or list(rented)
     fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]

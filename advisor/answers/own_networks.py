@@ -119,7 +119,7 @@ def _input(network: Runnable) -> dict[str, Any]:
 
 def _tensors(batch: Any) -> Iterator[Any]:
     values = batch.values() if isinstance(batch, dict) else batch
-    return (one for one in values if hasattr(one, "shape"))
+    return (value for value in values if hasattr(value, "shape"))
 
 
 def _sample(network: Runnable) -> str:

@@ -74,7 +74,7 @@ class Predicted(NamedTuple):
     """A prediction with all that is told of it; `curve` is JSON-ready."""
 
     request: Request
-    one: InstancePrediction
+    prediction: InstancePrediction
     context: Context
     what_if: WhatIf | None = None
     explained: Explained | None = None
@@ -93,7 +93,7 @@ class Predicted(NamedTuple):
         """The same with its sentences as messages, for those who speak another language."""
         explanation = self.explained.document() if self.explained else None
         return {
-            **prediction_document(self.request, self.one, self.sources, explanation),
+            **prediction_document(self.request, self.prediction, self.sources, explanation),
             "what_if": self.what_if.document() if self.what_if else None,
             "curve": self.curve,
         }
@@ -101,7 +101,7 @@ class Predicted(NamedTuple):
     def text(self) -> str:
         """For a terminal."""
         explained = self.explained.text() if self.explained else ""
-        return prediction_text(self.request, self.one, self.sources) + explained
+        return prediction_text(self.request, self.prediction, self.sources) + explained
 
 
 def predicted(context: Context, question: Predict) -> Predicted:
@@ -115,22 +115,24 @@ def predicted(context: Context, question: Predict) -> Predicted:
     context, what_if = asked_of(context, name, question)
     catalog, model, _ = context
     request = context.request(question)
-    one = predict_instance(request, catalog, model, name, today=today())
+    prediction = predict_instance(request, catalog, model, name, today=today())
     if what_if:
-        one = replace(one, assumptions=(what_if.assumption, *one.assumptions))
-    one = replace(one, other_settings=settings_of_instance(one, catalog, model))
-    found = Predicted(request, one, context, what_if)
+        prediction = replace(prediction, assumptions=(what_if.assumption, *prediction.assumptions))
+    prediction = replace(
+        prediction, other_settings=settings_of_instance(prediction, catalog, model)
+    )
+    found = Predicted(request, prediction, context, what_if)
     if question.explain:
         from advisor.answers.explaining import explain_instance
 
-        found = found._replace(explained=explain_instance(one, catalog, model))
+        found = found._replace(explained=explain_instance(prediction, catalog, model))
     return _with_curve(found, question.curve) if question.curve else found
 
 
 def _with_curve(found: Predicted, curve: Curve) -> Predicted:
     from advisor.answers.curves import curves_document, curves_of
 
-    curves = curves_of(found.context, found.request, found.one, curve)
+    curves = curves_of(found.context, found.request, found.prediction, curve)
     return found._replace(curve=curves_document(curves))
 
 
@@ -138,7 +140,7 @@ class PredictedOnGpu(NamedTuple):
     """A prediction for a card alone, with what it stands on."""
 
     request: Request
-    one: OnGpu
+    prediction: OnGpu
     context: Context
 
     def document(self) -> dict[str, Any]:
@@ -151,7 +153,7 @@ class PredictedOnGpu(NamedTuple):
 
     def _told(self) -> tuple[Request, OnGpu, Sources, tuple[Message | str, ...]]:
         assumed = (stack_assumption(self.request), "samples on the device")
-        return self.request, self.one, self.context.sources(), assumed
+        return self.request, self.prediction, self.context.sources(), assumed
 
 
 def predicted_on_gpu(context: Context, question: Predict) -> PredictedOnGpu:
@@ -161,5 +163,5 @@ def predicted_on_gpu(context: Context, question: Predict) -> PredictedOnGpu:
     card = cards[usual_sheet_name(str(question.gpu), cards)]
     context, question = with_anchors(context, question)
     request = context.request(question)
-    one = with_settings(on_gpu(request, context.model, card), context.model)
-    return PredictedOnGpu(request, one, context)
+    prediction = with_settings(on_gpu(request, context.model, card), context.model)
+    return PredictedOnGpu(request, prediction, context)

@@ -59,7 +59,9 @@ class Catalog:
         import hashlib  # for the service alone
         import json
 
-        said = [json.dumps(one.manifest, sort_keys=True, default=str) for one in self._bundles]
+        said = [
+            json.dumps(bundle.manifest, sort_keys=True, default=str) for bundle in self._bundles
+        ]
         said.append(repr(sorted(self._currencies.items())))
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
@@ -74,8 +76,8 @@ class Catalog:
 
     def known_regions(self, cloud: str = DEFAULT_CLOUD) -> frozenset[str]:
         """Regions of a cloud that are known to offer something, priced or not."""
-        one = self._cloud(cloud)
-        return one.instances.regions | frozenset(one.priced_regions)
+        home = self._cloud(cloud)
+        return home.instances.regions | frozenset(home.priced_regions)
 
     @cached_property
     def gpus(self) -> Mapping[str, Gpu]:
@@ -116,7 +118,7 @@ class Catalog:
     @cached_property
     def rented_gpus(self) -> frozenset[str]:
         """Data sheets of which some cloud sells a type, or did."""
-        named = (one.instances.gpu_names for one in self._clouds.values())
+        named = (cloud.instances.gpu_names for cloud in self._clouds.values())
         return frozenset().union(*named) & self.gpus.keys()
 
     @property
@@ -131,11 +133,11 @@ class Catalog:
 
     def disks_of(self, cloud: str) -> DiskCatalog:
         """Disks of a cloud; `UsageError` where none are known."""
-        one = self._cloud(cloud)
-        if not one.has_disks:
+        home = self._cloud(cloud)
+        if not home.has_disks:
             known = ", ".join(self.disk_clouds)
             raise UsageError(f"no disks of cloud '{cloud}' are known; of these they are: {known}")
-        return one.disks
+        return home.disks
 
     def instance(self, name: str, cloud: str | None = None) -> InstanceType:
         """The facts of a type; `UsageError` with near names for an unknown one, and with what is
@@ -152,9 +154,9 @@ class Catalog:
         """A type as the catalogue writes it, whatever its case; `UsageError` for an unknown one."""
         clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
         for spelling in (text, text.lower()):
-            if any(spelling in one.instances for one in clouds):
+            if any(spelling in home.instances for home in clouds):
                 return spelling
-        names = {name.casefold(): name for one in clouds for name in one.instances.names}
+        names = {name.casefold(): name for home in clouds for name in home.instances.names}
         if text.casefold() not in names:
             _require_instance(text, clouds)
         return names[text.casefold()]
@@ -180,14 +182,14 @@ class Catalog:
     def instances(self, cloud: str = DEFAULT_CLOUD) -> list[InstanceType]:
         """Every type of a cloud (or "any") with facts, retired ones (`current` False) included."""
         asked = list(self._clouds.values()) if cloud == "any" else [self._cloud(cloud)]
-        built = [one.instances.find(name) for one in asked for name in one.instances.names]
+        built = [home.instances.find(name) for home in asked for name in home.instances.names]
         return [instance for instance in built if instance is not None]
 
     def is_offered(self, name: str, region: str, cloud: str | None = None) -> bool:
         """Whether a region has a type."""
         clouds = [self._cloud(cloud)] if cloud else self._clouds.values()
         return any(
-            name in one.instances and region in one.instances.regions_of(name) for one in clouds
+            name in home.instances and region in home.instances.regions_of(name) for home in clouds
         )
 
     def regions_of(self, name: str, cloud: str | None = None) -> tuple[str, ...]:
@@ -246,7 +248,7 @@ class Catalog:
         (or any) offers them, without facts (`facts_missing`), or withdrawn (`not_offered`).
         """
         asked = self._asked(query)
-        lacking = {p.name: p.missing for one in asked for _, p in one.lacking(query)}
+        lacking = {p.name: p.missing for cloud in asked for _, p in cloud.lacking(query)}
         rejected = [
             Rejected(
                 instance_type=name,
@@ -262,12 +264,12 @@ class Catalog:
                 detail=Message(
                     "{region} no longer offers it ({cloud} said so on {date})",
                     region=query.region,
-                    cloud=one.name,
+                    cloud=cloud.name,
                     date=day,
                 ),
             )
-            for one in asked
-            for name, day in one.withdrawn(query)
+            for cloud in asked
+            for name, day in cloud.withdrawn(query)
         ]
         market = str(query.market or "instance")
         detail = Message("no {market} price anywhere is known", market=market)
@@ -277,8 +279,8 @@ class Catalog:
             )
         return rejected + [
             Rejected(instance_type=name, reason="no_price", detail=detail)
-            for one in asked
-            for name in one.unpriced(query)
+            for cloud in asked
+            for name in cloud.unpriced(query)
         ]
 
     def _places(self, query: OfferQuery) -> Iterator[Place]:
@@ -306,13 +308,13 @@ class Catalog:
             self._require_gpu(name, asked)
         if query.region is not None:
             _require_region(query.region, asked)
-            asked = [one for one in asked if query.region in one.priced_regions]
+            asked = [cloud for cloud in asked if query.region in cloud.priced_regions]
         return asked
 
     def _require_gpu(self, name: str, asked: Sequence[Cloud]) -> None:
         if any(is_gpu(sheet, name) for sheet in self.gpus):
             return
-        sold = frozenset().union(*(one.instances.gpu_names for one in asked))
+        sold = frozenset().union(*(cloud.instances.gpu_names for cloud in asked))
         if not any(is_gpu(one, name) for one in sold):
             raise unknown_name("GPU", name, {*sold, *self.gpus}, field="gpu")
 
@@ -320,7 +322,7 @@ class Catalog:
         """The cloud (the named one, else the first) that has a type."""
         clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
         _require_instance(name, clouds)
-        return next(one for one in clouds if name in one.instances)
+        return next(home for home in clouds if name in home.instances)
 
     def _cloud(self, name: str) -> Cloud:
         if name not in self._clouds:
@@ -333,17 +335,17 @@ class Catalog:
 
 def _require_instance(name: str, clouds: Sequence[Cloud]) -> None:
     if not any(name in cloud.instances for cloud in clouds):
-        known = [one for cloud in clouds for one in cloud.instances.names]
+        known = [known for cloud in clouds for known in cloud.instances.names]
         raise unknown_name(
             "instance type", name, known, listed_by="advisor catalog list", field="instance"
         )
 
 
 def _require_region(region: str, clouds: Sequence[Cloud]) -> None:
-    priced = sorted({one for cloud in clouds for one in cloud.priced_regions})
+    priced = sorted({name for cloud in clouds for name in cloud.priced_regions})
     if region in priced:
         return
-    known = {one for cloud in clouds for one in cloud.instances.regions}
+    known = {name for cloud in clouds for name in cloud.instances.regions}
     if region not in known:
         # A type that no region is known to offer has an empty name of one.
         raise unknown_name("region", region, (known | set(priced)) - {""}, field="region")

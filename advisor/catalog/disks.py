@@ -339,7 +339,7 @@ class DiskCatalog:
 def _best(steps: Iterable[_Volume]) -> Iterator[_Volume]:
     """Volumes without those that a cheaper one equals wherever they are attached."""
     disks = (_on_instance((None, None), rate, choice, price) for choice, rate, price in steps)
-    return ((one.choice, one.rate, one.price) for one in undominated(disks) if one.price)
+    return ((disk.choice, disk.rate, disk.price) for disk in undominated(disks) if disk.price)
 
 
 def _on_instance(limits: _Limits, volume: DiskRate, choice: DiskChoice, price: Price) -> Disk:

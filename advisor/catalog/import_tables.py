@@ -54,7 +54,7 @@ def sheet_of(name: str, memory_gib: float | None, sheets: Sheets) -> str:
     bare = head if tail.removesuffix("GB").isdigit() else name
     if bare != name and memory_gib is None:
         memory_gib = float(tail.removesuffix("GB"))
-    exact = [one for one in sheets.values() if one.name.casefold() == name.casefold()]
+    exact = [sheet for sheet in sheets.values() if sheet.name.casefold() == name.casefold()]
     fitting = exact or [
         one
         for one in sheets.values()

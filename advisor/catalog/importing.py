@@ -95,10 +95,10 @@ def imports_in(folder: Path) -> list[Imported]:
     return [_told(one) for one in imported_files(folder)]
 
 
-def _told(one: ImportedFiles) -> Imported:
-    head = one.manifest
+def _told(files: ImportedFiles) -> Imported:
+    head = files.manifest
     disks = head.get("disk_price_counts", {})
-    return Imported(one.name, head["offers"], head["left_out"], disks)
+    return Imported(files.name, head["offers"], head["left_out"], disks)
 
 
 def _rows(text: str, name: str, as_of: date | None) -> tuple[list[ImportRow], int]:

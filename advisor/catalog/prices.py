@@ -119,7 +119,7 @@ class PriceTable:
         self.bases = [bases[key.decode()] for key in rows["basis"].tolist()]
         self._bands = rows["band"].copy()  # a part would keep the whole
         # A dollar is one dollar: dividing by it changes no bit.
-        per_usd = [one.rate.per_usd if one.currency != "USD" else 1.0 for one in self.bases]
+        per_usd = [basis.rate.per_usd if basis.currency != "USD" else 1.0 for basis in self.bases]
         self._usd = rows["price"] / np.array(per_usd)[:, None]
         self._prices: dict[tuple[float, int, int], Price] = {}
         for at in np.flatnonzero((self._usd == 0).any(axis=1)).tolist():

@@ -14,7 +14,13 @@ from advisor.render.comparing import COLUMNS, flat_row
 from advisor.render.tables import records_csv, records_markdown
 
 
-@click.command(cls=SectionedCommand)
+class ComparingCommand(SectionedCommand):
+    """It takes several networks, too."""
+
+    lists = (*SectionedCommand.lists, "model")
+
+
+@click.command(cls=ComparingCommand)
 @question_options(Compare)
 @question_options(Sources, "sources")
 @click.option(
@@ -24,7 +30,7 @@ from advisor.render.tables import records_csv, records_markdown
 def compare(question: Compare, sources: Sources, output: str) -> None:
     """Compare instances, or GPUs by themselves, against a baseline.
 
-    With --gpu, --model takes several networks; a dash means that no batch certainly fits.
+    --model takes several networks, with commas. A dash means that no batch certainly fits.
 
     \b
     advisor compare --task training --model resnet50 --instance g4dn.xlarge --instance g5.xlarge

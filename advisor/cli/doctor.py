@@ -28,7 +28,7 @@ def doctor(dry_run: bool, output: str) -> int:
     advisor doctor --dry-run -o json
     """
     from advisor.runs.doctor.examining import document, examine, worst
-    from advisor.runs.doctor.words import State
+    from advisor.runs.doctor.finding import State
 
     findings = examine(keep_leftovers=dry_run)
     if output == "json":

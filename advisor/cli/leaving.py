@@ -79,8 +79,8 @@ class _Handler:
 def _leave_at_once(number: int, abandoned: str) -> None:
     from sweeps.trial.orphans.removing import give_back_own
 
-    for one in _SIGNALS:
-        signal.signal(one, signal.SIG_IGN)
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
     show = _SHOW_CURSOR if sys.stderr.isatty() else ""
     os.write(2, f"{show}advisor: abandoned; {abandoned}\n".encode())
     give_back_own()

@@ -75,7 +75,7 @@ def _families(found: list[Listed], model: PerformanceModel | None) -> list[str]:
             family,
             f"{len(members):,}",
             f"{sum(_is_measured(one.name, model) for one in members):,}",
-            ", ".join(one.name for one in members[:_SHOWN_NAMES])
+            ", ".join(member.name for member in members[:_SHOWN_NAMES])
             + (", .." if len(members) > _SHOWN_NAMES else ""),
         ]
         for family, members in families.items()

@@ -23,8 +23,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Q = TypeVar("Q", bound=Question)
 
 
-# Options that take several values with commas between them.
-_LISTS = ("gpu", "quota")
 # A report explains anyway, and lists what was rejected as it sees fit.
 NOT_IN_REPORTS = ("explain", "explain_rejected")
 
@@ -53,12 +51,15 @@ class FieldOption(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """A command whose `--help` lists its options under headings."""
+    """A command whose `--help` lists its options under headings. `lists` are options that take
+    several values with commas between them."""
+
+    lists: tuple[str, ...] = ("gpu", "quota")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does, which keeps the last of a repeated option: of two lists that is a loss."""
         own = args[: args.index("--")] if "--" in args else args
-        for name in _LISTS:
+        for name in self.lists:
             count = sum(arg == f"--{name}" or arg.startswith(f"--{name}=") for arg in own)
             if count > 1:
                 raise wrong(

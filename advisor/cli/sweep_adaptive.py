@@ -49,7 +49,7 @@ def forecast(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
     }
 
 
-def standing_document(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
+def status_document(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
     """Where a sweep stands, for JSON."""
     return {
         "budget": sweep.budget.text,
@@ -108,11 +108,11 @@ def plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str
 
     sweep = adaptive_from(trials, question)
     with closing(open_store(reading=True)) as store:
-        status = sweep.standing(current_rows(sweep.trials, store))
+        status = sweep.status(current_rows(sweep.trials, store))
     planned = [item.trial for item in status.next]
     if output == "json":
         documents = [trial_document(trial) for trial in planned]
-        print_json("advisor.adaptive-plan/1", **standing_document(sweep, status), next=documents)
+        print_json("advisor.adaptive-plan/1", **status_document(sweep, status), next=documents)
         return
     if planned:
         click.echo(
@@ -166,7 +166,7 @@ def print_adaptive(run: AdaptiveRun, store: MeasurementStore, output: str) -> No
     done = list({item.trial.trial_id: item.trial for item in status.done}.values())
     rows, _ = shown_rows(store, done)
     new = [trial.trial_id for trial in done if trial.trial_id not in before]
-    stands = standing_document(sweep, status)
+    stands = status_document(sweep, status)
     facts = {} if output == "table" else {"measured_now": len(new), **stands}
     print_trials(output, "advisor.adaptive-run/1", done, rows, **facts)
     if output == "table":

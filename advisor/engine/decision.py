@@ -108,7 +108,10 @@ class Ranked:
 
     def __iter__(self) -> Iterator[int]:
         """Every type that answers, those too dear to be shown among them."""
-        yield from self._sorted(np.concatenate([self.rows, *self._beyond()])).tolist()
+        first = self.rows[:1]  # what is too dear to be shown is dearer than the first
+        yield from first.tolist()
+        every = self._sorted(np.concatenate([self.rows, *self._beyond()]))
+        yield from every[len(first) :].tolist()
 
     def _beyond(self) -> Iterator[Integers]:
         before = 0
@@ -123,9 +126,8 @@ class Ranked:
         table = self._table
         if table is None or not len(rows):
             return rows
-        some = table.take(rows)
-        costs, lower = cost(self._request, some).tolist(), some.lower.tolist()
-        names = some.names[some.kind].tolist()
+        costs, lower = cost(self._request, table)[rows].tolist(), table.lower[rows].tolist()
+        names = table.names[table.kind[rows]].tolist()
         order = sorted(range(len(rows)), key=lambda at: (costs[at], -lower[at], names[at]))
         return rows[order]
 

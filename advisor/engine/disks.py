@@ -104,18 +104,18 @@ class _Fitting:
 
     def _best_of(self, table: Table, good: Integers, groups: Integers) -> Integers:
         """Where in `good` the best row of each group is."""
-        some = table.take(good)
-        return best_of_each(groups, self._beyond(some), self._cost(some), -some.lower)
+        keys = self._beyond(table), self._cost(table), -table.lower
+        return best_of_each(groups, *(key[good] for key in keys))
 
     def _limits(self, table: Table, good: Integers, last_shown: float) -> tuple[float, Floats]:
         """The rank of the last that is shown, and for each row's offer what something has to rank
         before to be worth fitting there."""
-        best = table.take(good[self._best_of(table, good, table.option[good])])
-        ranks = np.where(self._beyond(best) > 0, np.inf, self._cost(best))
+        best = good[self._best_of(table, good, table.option[good])]
+        ranks = np.where(self._beyond(table)[best] > 0, np.inf, self._cost(table)[best])
         last = np.sort(ranks)[: self.request.max_results]
         last_shown = min(last_shown, float(last[-1]))
         limits = np.full(int(table.option.max()) + 1, -np.inf)
-        limits[best.option] = np.minimum(last_shown, ranks)
+        limits[table.option[best]] = np.minimum(last_shown, ranks)
         return last_shown, limits
 
     def _on_hard_disks(self, table: Table, good: Integers, limits: Floats) -> Table | None:

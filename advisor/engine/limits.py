@@ -276,8 +276,8 @@ def best_rows(request: Request, table: Table, good: Integers) -> Integers:
     """Of each type the row with which it enters the ranking, of those rows that are `good`."""
     if not len(good):
         return good
-    some = table.take(good)
-    chosen = good[best_of_each(some.kind, cost(request, some), -some.lower)]
+    costs, lower = cost(request, table)[good], table.lower[good]
+    chosen = good[best_of_each(table.kind[good], costs, -lower)]
     if not ranks_by_price(request):
         return chosen  # at the batch that makes its samples, or its run, cheapest
     return good_batches(table, good, chosen)

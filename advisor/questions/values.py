@@ -185,8 +185,8 @@ def _tensors(name: str, samples: int) -> DatasetProfile:
 
 
 DATASETS = {
-    one.name: one
-    for one in (
+    dataset.name: dataset
+    for dataset in (
         IMAGENET,
         _COCO,
         _CIFAR10,
@@ -218,7 +218,7 @@ def dataset_for(name: str | None, facts: NetworkFacts) -> DatasetProfile:
     """
     profile = _named(name or _usual(facts), facts)
     if profile.kind is not facts.data:
-        fitting = [one.name for one in DATASETS.values() if one.kind is facts.data]
+        fitting = [dataset.name for dataset in DATASETS.values() if dataset.kind is facts.data]
         own = "" if facts.data is DataKind.TENSOR else ", or a path of your own"
         raise UsageError(
             "{dataset} is {kind}, and {network} takes {wanted}", dataset=profile.name,

@@ -99,7 +99,7 @@ class EventLog:
         return files
 
 
-def _event_of(line: bytes, place: str) -> SweepEvent | None:
+def _event_of(line: bytes, position: str) -> SweepEvent | None:
     try:
         facts = json.loads(line)
         event = facts["event"]
@@ -108,12 +108,12 @@ def _event_of(line: bytes, place: str) -> SweepEvent | None:
     name = _name_of(event, facts)
     if name is None:
         return None
-    return SweepEvent(place, name, {key: one for key, one in facts.items() if key not in _INNER})
+    return SweepEvent(position, name, {key: one for key, one in facts.items() if key not in _INNER})
 
 
-def _said(line: bytes, place: str) -> SweepEvent | None:
+def _said(line: bytes, position: str) -> SweepEvent | None:
     text = one_line(line.decode(errors="replace"))
-    return SweepEvent(place, "said", {"text": text}) if text else None
+    return SweepEvent(position, "said", {"text": text}) if text else None
 
 
 def _name_of(event: str, facts: Mapping[str, Any]) -> str | None:

@@ -64,8 +64,8 @@ class Items(Kind):
             )  # fmt: skip
         parts = [part for each in values for part in self._split(_typed(each, field))]
         items = (self._item.from_json(part, field) for part in parts if part.strip())
-        found = tuple(dict.fromkeys(items))
-        return found or self.from_text("", field)
+        values_once = tuple(dict.fromkeys(items))
+        return values_once or self.from_text("", field)
 
     def text_of(self, value: Sequence[Any]) -> str:
         """'0.5,1,2'."""

@@ -43,24 +43,24 @@ def measure_script(
     _refuse_missing(command)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="advisor-measure-") as folder:
-        place = Path(folder) / "steps.json"
-        with _started(command, _environment(place, minutes)) as process:
+        path = Path(folder) / "steps.json"
+        with _started(command, _environment(path, minutes)) as process:
             on_progress(f"running {' '.join(command)}")
-            code = _wait(process, place, begun + seconds_to_begin, on_progress)
-        recorded = _recorded(place, code)
+            code = _wait(process, path, begun + seconds_to_begin, on_progress)
+        recorded = _recorded(path, code)
     return anchor_of_script(command, recorded, time.monotonic() - begun)
 
 
 def _wait(
-    process: subprocess.Popen[bytes], place: Path, begin_by: float, on_progress: Progress
+    process: subprocess.Popen[bytes], path: Path, begin_by: float, on_progress: Progress
 ) -> int | None:
     """Until the steps are written or the script has ended: its exit code, None while it runs."""
     has_begun = False
     while True:
         code = process.poll()
-        if place.exists() or code is not None:
+        if path.exists() or code is not None:
             return code
-        if not has_begun and begun_mark(place).exists():
+        if not has_begun and begun_mark(path).exists():
             has_begun = True
             on_progress("the script called the hook: timing its steps")
         if not has_begun and time.monotonic() > begin_by:
@@ -71,17 +71,17 @@ def _wait(
         time.sleep(_LOOK_EVERY_SECONDS)
 
 
-def _recorded(place: Path, code: int | None) -> Mapping[str, Any]:
+def _recorded(path: Path, code: int | None) -> Mapping[str, Any]:
     if code:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         raise MeasuringError(
             "the script {how} (what it said is above)", how=how, hint="nothing was written"
         )
-    if not place.exists():
-        called = begun_mark(place).exists()
+    if not path.exists():
+        called = begun_mark(path).exists()
         why = "made not one step" if called else "never called the hook"
         raise MeasuringError("the script ended and {why}", why=why, hint=_ADVICE)
-    document = json.loads(place.read_text())
+    document = json.loads(path.read_text())
     if document.get("schema") != SCHEMA:
         raise MeasuringError(
             "the script's steps have the format {get}, not {schema}",
@@ -89,8 +89,8 @@ def _recorded(place: Path, code: int | None) -> Mapping[str, Any]:
             schema=SCHEMA,
             hint="let it use the hook of this version",
         )
-    found: Mapping[str, Any] = document
-    return found
+    steps: Mapping[str, Any] = document
+    return steps
 
 
 @contextmanager
@@ -130,12 +130,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _environment(place: Path, minutes: float) -> dict[str, str]:
+def _environment(path: Path, minutes: float) -> dict[str, str]:
     """Ours, with the hook importable (last: the script's own packages come first)."""
     paths = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), str(_SOURCE_TREE)]
     return dict(os.environ) | {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
-        FILE_VARIABLE: str(place),
+        FILE_VARIABLE: str(path),
         SECONDS_VARIABLE: str(minutes * 60),
     }
 

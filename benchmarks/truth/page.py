@@ -253,7 +253,7 @@ def in_short(documents: Mapping[str, Mapping[str, Any]], language: str = "en") -
     if not said:
         return ""
     if language == "zh-CN":
-        return f"速率误差（平均 / 中位数），按留出的对象：{'，'.join(said)}。"
+        return f"速率误差（平均 / 中位数），按留出的对象：{'，'.join(said)}。"  # noqa: RUF001
     return f"Error of the rate, mean / median, where this was left out: {', '.join(said)}."
 
 

@@ -39,7 +39,7 @@ class Managed:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ManagedKind:
     """How EC2 lists one kind of thing: the operation, where its rows are, and their fields.
 
     Rows in a state of `gone` are only remembered by EC2, and cost nothing.
@@ -55,34 +55,34 @@ class Kind:
 
 
 KINDS = (
-    Kind(
+    ManagedKind(
         "spot-request", "describe_spot_instance_requests", "SpotInstanceRequests",
         "SpotInstanceRequestId", "State", "Type", frozenset({"cancelled", "closed", "failed"}),
     ),
-    Kind(
+    ManagedKind(
         "instance", "describe_instances", "Reservations", "InstanceId", "State", "InstanceType",
         frozenset({"terminated"}),
     ),
-    Kind(
+    ManagedKind(
         "volume", "describe_volumes", "Volumes", "VolumeId", "State", "VolumeType",
         frozenset({"deleting", "deleted"}),
     ),
-    Kind(
+    ManagedKind(
         "network-interface", "describe_network_interfaces", "NetworkInterfaces",
         "NetworkInterfaceId", "Status", "Description",
     ),
-    Kind(
+    ManagedKind(
         "security-group", "describe_security_groups", "SecurityGroups", "GroupId", "", "GroupName"
     ),
-    Kind("key-pair", "describe_key_pairs", "KeyPairs", "KeyName", "", "KeyPairId"),
-    Kind(
+    ManagedKind("key-pair", "describe_key_pairs", "KeyPairs", "KeyName", "", "KeyPairId"),
+    ManagedKind(
         "launch-template", "describe_launch_templates", "LaunchTemplates", "LaunchTemplateId", "",
         "LaunchTemplateName",
     ),
 )  # fmt: skip
 
 
-def managed_of(aws: Aws, kind: Kind, region: str, *, owner: str | None) -> Iterator[Managed]:
+def managed_of(aws: Aws, kind: ManagedKind, region: str, *, owner: str | None) -> Iterator[Managed]:
     """The things of one kind that still exist; of one owner, where one is named.
 
     The filter is EC2's, and each row is looked at again: what is removed hangs on it.
@@ -106,7 +106,7 @@ def enabled_regions(aws: Aws, home: str) -> list[str]:
     return sorted(entry["RegionName"] for entry in answer["Regions"])
 
 
-def _managed(kind: Kind, row: Mapping[str, Any], region: str) -> Managed | None:
+def _managed(kind: ManagedKind, row: Mapping[str, Any], region: str) -> Managed | None:
     # Network interfaces alone have another name for theirs.
     worn = tags.tags_from(row.get("Tags") or row.get("TagSet"))
     if worn.get(tags.MANAGED) != "true":
@@ -127,7 +127,7 @@ def _managed(kind: Kind, row: Mapping[str, Any], region: str) -> Managed | None:
 PATIENCE = timedelta(minutes=5)  # a GPU instance takes minutes to end, and its volumes a little
 POLL_SECONDS = 5.0
 _AT_ONCE = 50
-# Kind -> operation, and its parameter: a list of ids, or one id.
+# ManagedKind -> operation, and its parameter: a list of ids, or one id.
 _BY_LISTS = {
     "spot-request": ("cancel_spot_instance_requests", "SpotInstanceRequestIds"),
     "instance": ("terminate_instances", "InstanceIds"),

@@ -27,7 +27,7 @@ HOME_REGION = "us-east-1"  # lists the regions there are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotListed:
+class Unlisted:
     """Things of a kind ("all": of any) that a region did not list, and why."""
 
     region: str
@@ -47,7 +47,7 @@ class Reaped:
     expired: tuple[Managed, ...]
     kept: tuple[Managed, ...]
     remaining: tuple[Remaining, ...]
-    not_listed: tuple[NotListed, ...]
+    not_listed: tuple[Unlisted, ...]
 
     @property
     def removed(self) -> tuple[Managed, ...]:
@@ -119,19 +119,19 @@ def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_ru
     )
 
 
-def _expired_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[NotListed]]:
+def _expired_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[Unlisted]]:
     """What is there; a kind that may not be listed hinders no other one."""
     result: list[Managed] = []
-    not_listed: list[NotListed] = []
+    not_listed: list[Unlisted] = []
     for kind in KINDS:
         try:
             result += managed_of(aws, kind, region, owner=owner)
         except AdvisorError as error:
             if not isinstance(error, Refused) or error.kind is Kind.CREDENTIALS:
                 # Nobody answers, or nobody is known: nor would they for other kinds.
-                answer = NotListed(region=region, kind="all", reason=reaping_refusal(error))
+                answer = Unlisted(region=region, kind="all", reason=reaping_refusal(error))
                 return result, [*not_listed, answer]
-            answer = NotListed(region=region, kind=kind.name, reason=reaping_refusal(error))
+            answer = Unlisted(region=region, kind=kind.name, reason=reaping_refusal(error))
             not_listed.append(answer)
     return result, not_listed
 

@@ -35,7 +35,7 @@ class Why(StrEnum):
 class Work(Protocol):
     """What is measured there; results come back by themselves (a database, S3)."""
 
-    def told(self, machine: Machine) -> Why | None:
+    def reported(self, machine: Machine) -> Why | None:
         """What the guest itself reported of its end (`done`, `failed`, `expired`, `taken_back`);
         None while it works, or is silent. Collects what has come back."""
 
@@ -60,11 +60,11 @@ def watch(aws: Aws, machine: Machine, meter: Meter, work: Work) -> Outcome:
     """
     while True:
         began = aws.clock.now()
-        if why := _over(machine, meter, began) or work.told(machine):
+        if why := _over(machine, meter, began) or work.reported(machine):
             return Outcome(why=why, machine=machine, at=began)
         machine, trouble = _looked(aws, machine)
         if not machine.lives:
-            why = work.told(machine) or _ending(machine)
+            why = work.reported(machine) or _ending(machine)
             return Outcome(why=why, machine=machine, at=began, code=machine.reason)
         work.on_minute(machine, meter.spent(began), trouble)
         used = (aws.clock.now() - began).total_seconds()

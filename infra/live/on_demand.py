@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from advisor.domain import Market
-from infra.live.quotes import Quote, Refused, price_from
+from infra.live.quotes import NoQuote, Quote, price_from
 from infra.live.session import as_live_errors, client, required
 
 # The API is served in a few regions only; this one knows the prices of all.
@@ -24,7 +24,7 @@ _PLAIN = {
 }
 
 
-def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote | Refused]:
+def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
     """One quote, or the reason why there is none, for each type.
 
     Raises `LiveError` where the service cannot be asked at all.
@@ -49,18 +49,18 @@ def _wanted(name: str, region: str) -> dict[str, str]:
     return {**_PLAIN, "instanceType": name, "regionCode": region}
 
 
-def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quote | Refused:
+def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quote | NoQuote:
     """Exactly one price must remain: two of them mean that we asked for the wrong thing."""
     wanted = _wanted(name, region)
     try:
         prices = {price for text in products for price in _prices(json.loads(text), wanted)}
     except (ValueError, TypeError, AttributeError, KeyError):
-        return Refused(instance_type=name, why="the price list answered what cannot be read")
+        return NoQuote(instance_type=name, why="the price list answered what cannot be read")
     if not prices:
-        return Refused(instance_type=name, why=f"the price list has no price in {region}")
+        return NoQuote(instance_type=name, why=f"the price list has no price in {region}")
     if len(prices) > 1:
         message = ", ".join(f"${price:g}" for price in sorted(prices))
-        return Refused(instance_type=name, why=f"the price list has several prices: {message}")
+        return NoQuote(instance_type=name, why=f"the price list has several prices: {message}")
     return Quote(
         instance_type=name,
         region=region,

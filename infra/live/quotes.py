@@ -22,7 +22,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class NoQuote:
     """A price that is not believed, or that nobody has, and why."""
 
     instance_type: str

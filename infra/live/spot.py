@@ -7,13 +7,13 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from advisor.domain import Market
-from infra.live.quotes import Quote, Refused, price_from
+from infra.live.quotes import NoQuote, Quote, price_from
 from infra.live.session import as_live_errors, client, in_portions, required
 
 _WHAT = "spot prices"
 
 
-def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | Refused]:
+def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
     """The cheapest zone's present price of each type, or why there is none.
 
     Raises `LiveError` where the service cannot be asked at all.
@@ -37,16 +37,16 @@ def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | Ref
 
 def _quote(
     name: str, region: str, zones: Mapping[str, set[float | None]], today: date
-) -> Quote | Refused:
+) -> Quote | NoQuote:
     """The cheapest zone; a zone with two prices at one time makes all of them doubtful."""
     if not zones:
-        return Refused(instance_type=name, why=f"no spot price in {region}")
+        return NoQuote(instance_type=name, why=f"no spot price in {region}")
     doubtful = sorted(zone for zone, answer in zones.items() if len(answer) > 1)
     if doubtful:
-        return Refused(instance_type=name, why=f"{doubtful[0]} has several spot prices at once")
+        return NoQuote(instance_type=name, why=f"{doubtful[0]} has several spot prices at once")
     existing = {zone: usd for zone, answer in zones.items() for usd in answer if usd is not None}
     if not existing:
-        return Refused(instance_type=name, why="what it costs on the spot market is no price")
+        return NoQuote(instance_type=name, why="what it costs on the spot market is no price")
     zone = min(existing, key=lambda entry: (existing[entry], entry))
     return Quote(
         instance_type=name,

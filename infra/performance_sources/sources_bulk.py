@@ -23,6 +23,8 @@ from infra.performance_sources.naming import (
     named,
 )
 
+# What most sources have in common; a reader names what differs.
+_USUAL = {"stack": "eager", "memory_format": "contiguous", "tf32": "none", "gpu_count": 1}
 _TIMM_FILE = re.compile(
     r"benchmark-(?P<phase>infer|train)-(?P<precision>amp|amp_bf16|bf16|fp32)-(?P<format>nchw|nhwc)-"
     r"(?P<era>pt\d+)-cu\d+-(?P<gpu>[a-z0-9_]+?)(?P<compiled>-dynamo)?$"
@@ -93,16 +95,14 @@ def torchvision(folder: Path) -> pd.DataFrame:
     spread = (rows.std_ms / rows.mean_ms / rows.n**0.5).clip(0.005, 0.1)
     return pd.DataFrame(
         {
+            **_USUAL,
             "source": "pytorch-gpu-benchmark",
             "network": rows.model,
             "task": rows.phase.map(TASKS),
-            "stack": "eager",
             "framework": rows.repo.str.startswith("elombardi").map({True: "pt1x-b", False: "pt1x"}),
-            "memory_format": "contiguous",
             "precision": rows.precision.map({"float": "fp32", "half": "fp16"}),
             "tf32": "all",  # PyTorch 1.7 to 1.11 had it on for matrix products too
             "gpu": rows.gpu.map(gpu_of),
-            "gpu_count": 1,
             "batch_size": 12,
             "input": "3x224x224",
             "step_seconds": rows.median_ms / 1000,
@@ -124,16 +124,13 @@ def gavel(folder: Path) -> pd.DataFrame:
     names = [named("gavel", name) for name in rows.model]
     return pd.DataFrame(
         {
+            **_USUAL,
             "source": "gavel",
             "network": [name.network for name in names],
             "task": "training",
-            "stack": "eager",
             "framework": "pt1x",
-            "memory_format": "contiguous",
             "precision": "fp32",
-            "tf32": "none",
             "gpu": rows.gpu.map(gpus),
-            "gpu_count": 1,
             "batch_size": rows.batch_size,
             "input": [name.input for name in names],
             "step_seconds": 1 / rows.throughput_steps_per_s,
@@ -166,6 +163,7 @@ def profet(folder: Path) -> pd.DataFrame:
     side = flat.image_px.astype(str)
     return pd.DataFrame(
         {
+            **_USUAL,
             "source": "profet",
             "network": [named("profet", name).network for name in flat.model],
             "task": "training",
@@ -173,9 +171,7 @@ def profet(folder: Path) -> pd.DataFrame:
             "framework": "keras-2.5",
             "memory_format": "channels_last",
             "precision": "fp32",
-            "tf32": "none",
             "gpu": flat.instance_name.map(gpus),
-            "gpu_count": 1,
             "batch_size": flat.batch_size,
             "input": "3x" + side + "x" + side,
             "step_seconds": flat.batch_latency_s,
@@ -201,16 +197,15 @@ def lambda_tf(folder: Path) -> pd.DataFrame:
     xla = rows.system.str.contains("_XLA")
     return pd.DataFrame(
         {
+            **_USUAL,
             "source": "lambda-tf",
             "network": [name.network for name in names],
             "task": rows.phase.map(TASKS),
             "stack": "tensorflow",
             "framework": ["cnn-xla" if entry else "cnn" for entry in xla],
-            "memory_format": "contiguous",
             "precision": rows.precision.map({"fp32": "fp32", "fp16": "fp16"}),
             "tf32": ["all" if _has_tf32(facts[system]) else "none" for system in rows.system],
             "gpu": [gpu_of(facts[system]["GPU 0"]) for system in rows.system],
-            "gpu_count": 1,
             "batch_size": rows.batch_size_total,
             "input": [name.input or "3x224x224" for name in names],
             "step_seconds": rows.batch_size_total / rows.images_per_sec,
@@ -240,16 +235,14 @@ def tf_official(folder: Path) -> pd.DataFrame:
     plain = {"ResNet-50": "resnet50", "ResNet-152": "resnet152", "AlexNet": "alexnet"}
     return pd.DataFrame(
         {
+            **_USUAL,
             "source": "tf-official",
             "network": [plain.get(m, n.network) for m, n in zip(rows.model, names, strict=True)],
             "task": "training",
             "stack": "tensorflow",
             "framework": "tf1.1",
-            "memory_format": "contiguous",
             "precision": "fp32",
-            "tf32": "none",
             "gpu": ["P100-SXM2-16GB" if "P100" in entry else "K80" for entry in rows.platform],
-            "gpu_count": 1,
             "batch_size": rows.batch_per_gpu,
             "input": [name.input or "3x224x224" for name in names],
             "step_seconds": rows.batch_per_gpu / rows.images_per_sec,
@@ -279,16 +272,14 @@ def _mxnet(rows: pd.DataFrame) -> pd.DataFrame:
     names = [named("mxnet", name) for name in rows.model]
     return pd.DataFrame(
         {
+            **_USUAL,
             "source": "mxnet",
             "network": [name.network for name in names],
             "task": rows.task,
             "stack": "mxnet",
             "framework": rows.framework.str.extract(r"MXNet (\S+)")[0],
-            "memory_format": "contiguous",
             "precision": again.map({False: "fp32", True: "fp16"}),
-            "tf32": "none",
             "gpu": rows.gpu.map({**MXNET_GPUS, "K80": "K80"}),
-            "gpu_count": 1,
             "batch_size": rows.batch,
             "input": [name.input or "3x224x224" for name in names],
             "step_seconds": rows.step_seconds,
@@ -302,16 +293,13 @@ def _mxnet(rows: pd.DataFrame) -> pd.DataFrame:
 def _u39kun(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
+            **_USUAL,
             "source": "u39kun",
             "network": rows.model,
             "task": rows.task,
-            "stack": "eager",
             "framework": rows.framework.str.replace("PyTorch ", "pt").str.replace(".", ""),
-            "memory_format": "contiguous",
             "precision": rows.precision,
-            "tf32": "none",
             "gpu": rows.gpu,
-            "gpu_count": 1,
             "batch_size": rows.batch,
             "input": "3x224x224",
             "step_seconds": rows.step_seconds,
@@ -380,17 +368,15 @@ def neusight(folder: Path) -> pd.DataFrame:
     gpu = rows.device.str.replace("_", " ").map(gpu_of)
     return pd.DataFrame(
         {
+            **_USUAL,
             "source": "neusight",
             "network": [named("neusight", name).network for name in rows.model],
             "task": rows.phase.map({"inf": "inference", "train": "training"}),
             "stack": ["compile" if entry == "fusion" else "eager" for entry in rows.option],
             "framework": "pt21",
-            "memory_format": "contiguous",
             "variant": "attention=eager",
             "precision": "fp32",
-            "tf32": "none",
             "gpu": gpu,
-            "gpu_count": 1,
             "batch_size": rows.batch.astype(int),
             "input": "seq:" + rows.length,
             "step_seconds": rows.e2e_latency / 1000,
@@ -413,16 +399,14 @@ def mlperf_inference(folder: Path) -> pd.DataFrame:
     batch = pd.Series([MLPERF_BATCH if name.network == "resnet50" else 32 for name in names])
     return pd.DataFrame(
         {
+            **_USUAL,
             "source": best.source,
             "network": [name.network for name in names],
             "task": "inference",
             "stack": "tensorrt",
             "framework": best.source.str.removeprefix("mlperf-inference-"),
-            "memory_format": "contiguous",
             "precision": [("fp16" if name.network == "sdxl" else "int8") for name in names],
-            "tf32": "none",
             "gpu": best.gpu,
-            "gpu_count": 1,
             "batch_size": batch * factor,
             "input": [name.input for name in names],
             "step_seconds": batch / best.rate / steps,

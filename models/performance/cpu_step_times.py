@@ -42,6 +42,8 @@ class _Estimated(NamedTuple):
 
 # One answer asks for the same steps several times: first whether a type is worth a look.
 _ESTIMATED: dict[tuple[int, int, Task], _Estimated] = {}
+# So many cells at once keep what is computed of them within a few MiB.
+_MOST_AT_ONCE = 256
 _MOST_ESTIMATED = 64
 
 
@@ -133,10 +135,11 @@ class CpuStepTimes:
                 _ESTIMATED.clear()
             existing = _ESTIMATED[key] = _Estimated(self.posterior, facts, {})
         fresh = [kind for kind in kinds if kind not in existing.by_kind]
-        if fresh:
-            result = self.posterior.predict(_cells(facts, task, fresh))
+        for first in range(0, len(fresh), _MOST_AT_ONCE):
+            some = fresh[first : first + _MOST_AT_ONCE]
+            result = self.posterior.predict(_cells(facts, task, some))
             each = zip(result.mean.tolist(), result.variance.tolist(), strict=True)
-            existing.by_kind.update(zip(fresh, each, strict=True))
+            existing.by_kind.update(zip(some, each, strict=True))
         mean, variance = np.array([existing.by_kind[kind] for kind in kinds]).T
         return Estimates(mean, variance)
 

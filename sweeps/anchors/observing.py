@@ -26,7 +26,7 @@ from sweeps.anchors.records import (
     SheetOf,
     no_anchor,
 )
-from sweeps.formats.importing import Refused, read_lines
+from sweeps.formats.importing import RefusedLine, read_lines
 
 _SYNTHETIC = "synthetic"
 
@@ -45,7 +45,7 @@ def read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorFi
     )
 
 
-def _first(refused: tuple[Refused, ...]) -> str:
+def _first(refused: tuple[RefusedLine, ...]) -> str:
     return f"line {refused[0].line}: {refused[0].reason}" if refused else "it is empty"
 
 

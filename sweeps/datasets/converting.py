@@ -20,7 +20,7 @@ from sweeps.datasets.opening import open_dataset, profile_folder, write_profile
 from sweeps.datasets.places import check_free, made_whole
 from sweeps.datasets.recordio import write_records
 from sweeps.datasets.side_processes import in_order
-from sweeps.datasets.source import Kind, Sample, SampleSource
+from sweeps.datasets.source import Sample, SampleKind, SampleSource
 from sweeps.datasets.tar_shards import write_shards
 from sweeps.datasets.transforming import Change, changed, picture
 
@@ -63,7 +63,7 @@ def convert(
     source = open_dataset(path)
     change = replace(change, decoded=target == "lmdb")
     _check_room(source, folder, target)
-    copied = change.keeps_bytes and source.read(0).kind is Kind.JPEG
+    copied = change.keeps_bytes and source.read(0).kind is SampleKind.JPEG
     processes = 1 if copied else processes
     start = time.perf_counter()
     with made_whole(folder) as unfinished:
@@ -161,7 +161,7 @@ def _broken_chunk(work: tuple[Path, int, int]) -> list[str]:
 def _fault(source: SampleSource, index: int) -> str | None:
     try:
         sample = source.read(index)
-        if sample.kind is Kind.JPEG:
+        if sample.kind is SampleKind.JPEG:
             picture(source, index, sample)
     except DataError as error:
         return str(error)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from advisor.errors import DataError, MeasuringError, unknown_name
-from sweeps.datasets.source import Kind, Sample, SampleSource
+from sweeps.datasets.source import Sample, SampleKind, SampleSource
 
 PILLOW, SIMPLEJPEG, STORED = "pillow", "simplejpeg", "stored"
 DECODERS = (PILLOW, SIMPLEJPEG)
@@ -54,7 +54,7 @@ def decode_costs(source: SampleSource) -> dict[str, float]:
     samples = {source.name(number): source.read(number) for number in numbers}
     names = [name for name, package in ((PILLOW, "PIL"), (SIMPLEJPEG, SIMPLEJPEG))
              if _installed(package)]  # fmt: skip
-    if next(iter(samples.values())).kind is Kind.PIXELS:
+    if next(iter(samples.values())).kind is SampleKind.PIXELS:
         ways: dict[str, Callable[[Sample], object]] = {STORED: pixels_of}
     else:
         ways = {name: _of_content(decoder(name)) for name in names}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.source import Kind, Sample
+from sweeps.datasets.source import Sample, SampleKind
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg"})
 JPEG_FILES = "jpeg-files"
@@ -38,7 +38,7 @@ class JpegFiles:
         """See `SampleSource`."""
         path = self.files[index]
         try:
-            return Sample(Kind.JPEG, path.read_bytes(), self._labels[path.parent])
+            return Sample(SampleKind.JPEG, path.read_bytes(), self._labels[path.parent])
         except OSError as error:
             raise DataError(
                 "cannot read '{path}': {strerror}", path=path, strerror=error.strerror

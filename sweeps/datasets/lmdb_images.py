@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from advisor.errors import DataError, MeasuringError, UsageError
-from sweeps.datasets.source import Kind, PerProcess, Sample
+from sweeps.datasets.source import PerProcess, Sample, SampleKind
 
 if TYPE_CHECKING:
     import lmdb
@@ -204,12 +204,12 @@ def sample_of(message: bytes) -> Sample:
     if not isinstance(content, bytes) or not isinstance(label, int):
         raise DataError("the record is no Datum of Caffe")
     if fields.get(_ENCODED):
-        return Sample(Kind.JPEG, content, label)
+        return Sample(SampleKind.JPEG, content, label)
     height, width = fields.get(_HEIGHT, 0), fields.get(_WIDTH, 0)
     whole = isinstance(height, int) and isinstance(width, int)
     if not whole or not content or len(content) != _PLANES * height * width:  # type: ignore[operator]
         raise DataError("the record is no Datum of Caffe with three planes of pixels")
-    return Sample(Kind.PIXELS, content, label, height, width)  # type: ignore[arg-type]
+    return Sample(SampleKind.PIXELS, content, label, height, width)  # type: ignore[arg-type]
 
 
 def _field(message: bytes, offset: int) -> tuple[int, int | bytes, int]:

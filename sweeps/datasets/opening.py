@@ -14,7 +14,7 @@ from advisor.messages import Message
 from sweeps.datasets.jpeg_files import IMAGE_SUFFIXES, JPEG_FILES, JpegFiles
 from sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
 from sweeps.datasets.recordio import RECORDIO, RecordIoImages
-from sweeps.datasets.source import Kind, SampleSource
+from sweeps.datasets.source import SampleKind, SampleSource
 from sweeps.datasets.tar_shards import TAR, TarShards
 from sweeps.datasets.text import TEXT, profile_text
 from sweeps.datasets.transforming import picture
@@ -153,7 +153,7 @@ def _measured_profile(path: Path, source: SampleSource) -> DatasetProfile:
 def _dimensions(source: SampleSource, index: int) -> tuple[int, int]:
     try:
         sample = source.read(index)
-        if sample.kind is Kind.PIXELS:
+        if sample.kind is SampleKind.PIXELS:
             return sample.width, sample.height
         return picture(source, index, sample).size
     except DataError as error:

@@ -19,7 +19,7 @@ from typing import BinaryIO
 import numpy as np
 
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.source import Kind, OpenFiles, Sample
+from sweeps.datasets.source import OpenFiles, Sample, SampleKind
 
 MAGIC = 0xCED7230A
 _MAGIC_BYTES = struct.pack("<I", MAGIC)
@@ -165,7 +165,7 @@ class RecordIoImages:
                 name=self.name(index),
                 error=error,
             ) from error
-        return Sample(Kind.JPEG, content, label)
+        return Sample(SampleKind.JPEG, content, label)
 
     def name(self, index: int) -> str:
         """See `SampleSource`."""

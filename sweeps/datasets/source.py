@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 Handle = TypeVar("Handle")
 
 
-class Kind(StrEnum):
+class SampleKind(StrEnum):
     """What a stored sample's bytes are.
 
     `pixels` are decoded: uint8 planes blue, green, red of height x width each, as Caffe has them.
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 class Sample(NamedTuple):
     """One stored sample. `height` and `width` are known for pixels only, else 0."""
 
-    kind: Kind
+    kind: SampleKind
     content: bytes
     label: int = 0
     height: int = 0

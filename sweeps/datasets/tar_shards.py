@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.errors import DataError, UsageError
 from sweeps.datasets.jpeg_files import IMAGE_SUFFIXES
-from sweeps.datasets.source import Kind, OpenFiles, Sample
+from sweeps.datasets.source import OpenFiles, Sample, SampleKind
 
 TAR = "tar"
 SAMPLES_A_SHARD = 10_000
@@ -58,7 +58,7 @@ class TarShards:
             ) from error
         if len(content) < size:
             raise DataError("{name} is cut off", hint="copy the shard again", name=self.name(index))
-        return Sample(Kind.JPEG, content, label)
+        return Sample(SampleKind.JPEG, content, label)
 
     def name(self, index: int) -> str:
         """See `SampleSource`."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.errors import DataError
 from sweeps.datasets.lmdb_images import SIDE
-from sweeps.datasets.source import Kind, Sample, SampleSource
+from sweeps.datasets.source import Sample, SampleKind, SampleSource
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -35,7 +35,7 @@ class Change:
 def changed(source: SampleSource, index: int, change: Change) -> Sample:
     """The sample as it will be stored. Raises `DataError`, naming it, for no image."""
     sample = source.read(index)
-    if sample.kind is Kind.JPEG and change.keeps_bytes:
+    if sample.kind is SampleKind.JPEG and change.keeps_bytes:
         if not sample.content.startswith(b"\xff\xd8"):
             raise DataError(
                 "{name} is no JPEG image", hint="repair or remove it", name=source.name(index)
@@ -44,15 +44,15 @@ def changed(source: SampleSource, index: int, change: Change) -> Sample:
     image = picture(source, index, sample)
     if change.decoded:
         planes = np.asarray(image.resize((SIDE, SIDE)))[:, :, ::-1].transpose(2, 0, 1)
-        return Sample(Kind.PIXELS, planes.tobytes(), sample.label, SIDE, SIDE)
-    return Sample(Kind.JPEG, _jpeg(image, change), sample.label)
+        return Sample(SampleKind.PIXELS, planes.tobytes(), sample.label, SIDE, SIDE)
+    return Sample(SampleKind.JPEG, _jpeg(image, change), sample.label)
 
 
 def picture(source: SampleSource, index: int, sample: Sample) -> Image:
     """The decoded sample in RGB. Raises `DataError`, naming it, for no image."""
     from PIL import Image
 
-    if sample.kind is Kind.PIXELS:
+    if sample.kind is SampleKind.PIXELS:
         shape = (3, sample.height, sample.width)
         planes = np.frombuffer(sample.content, np.uint8).reshape(shape)
         return Image.fromarray(np.ascontiguousarray(planes[::-1].transpose(1, 2, 0)))

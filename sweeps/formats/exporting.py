@@ -4,80 +4,54 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from advisor.csv_cells import csv_lines, csv_of
 from advisor.domain import Measurement
 from sweeps.formats.serialization import measurement_to_dict
 
-# Written out, so that a new field of a record cannot change the published columns.
-SUMMARY_COLUMNS = (
-    "trial_id",
-    "status",
-    "limited_by",
-    "network",
-    "task",
-    "batch_size",
-    "precision",
-    "dataset",
-    "samples",
-    "bytes_per_sample",
-    "accelerator",
-    "emulated_step_seconds",
-    "vcpus",
-    "physical_cores",
-    "memory_mib",
-    "disk",
-    "read_mib_per_second",
-    "read_iops",
-    "cache",
-    "throughput_samples_per_second",
-    "steps",
-    "cpu_seconds",
-    "wall_seconds",
-    "peak_memory_mib",
-    "read_bytes",
-    "cpu_model",
-    "started_at",
-    "reason",
-)
+# Column: where its value stands. Written out, so that a new field of a record cannot change the
+# published columns.
+_PLACES = {
+    "trial_id": "trial.trial_id",
+    "status": "status.value",
+    "limited_by": "limited_by.value",
+    "network": "trial.workload.network",
+    "task": "trial.workload.task.value",
+    "batch_size": "trial.workload.batch_size",
+    "precision": "trial.workload.precision.value",
+    "dataset": "trial.workload.dataset.name",
+    "samples": "trial.workload.dataset.samples",
+    "bytes_per_sample": "trial.workload.dataset.bytes_per_sample",
+    "accelerator": "trial.accelerator",
+    "emulated_step_seconds": "trial.emulated_step_seconds",
+    "vcpus": "trial.resources.vcpus",
+    "physical_cores": "trial.resources.physical_cores",
+    "memory_mib": "trial.resources.memory_mib",
+    "disk": "trial.resources.disk.type",
+    "read_mib_per_second": "trial.resources.disk.read_mib_per_second",
+    "read_iops": "trial.resources.disk.read_iops",
+    "cache": "trial.cache.value",
+    "throughput_samples_per_second": "throughput_samples_per_second",
+    "steps": "step_seconds",
+    "cpu_seconds": "cpu_seconds",
+    "wall_seconds": "wall_seconds",
+    "peak_memory_mib": "peak_memory_mib",
+    "read_bytes": "read_bytes",
+    "cpu_model": "environment",
+    "started_at": "started_at",
+    "reason": "reason",
+}
+SUMMARY_COLUMNS = tuple(_PLACES)
+_values = attrgetter(*_PLACES.values())
 
 
 def summary_row(measurement: Measurement) -> Mapping[str, Any]:
     """One flat row, numbers unrounded, by `SUMMARY_COLUMNS`."""
-    trial = measurement.trial
-    workload, resources, dataset = trial.workload, trial.resources, trial.workload.dataset
-    values = (
-        trial.trial_id,
-        measurement.status.value,
-        measurement.limited_by.value,
-        workload.network,
-        workload.task.value,
-        workload.batch_size,
-        workload.precision.value,
-        dataset.name,
-        dataset.samples,
-        dataset.bytes_per_sample,
-        trial.accelerator,
-        trial.emulated_step_seconds,
-        resources.vcpus,
-        resources.physical_cores,
-        resources.memory_mib,
-        resources.disk.type,
-        resources.disk.read_mib_per_second,
-        resources.disk.read_iops,
-        trial.cache.value,
-        measurement.throughput_samples_per_second,
-        len(measurement.step_seconds),
-        measurement.cpu_seconds,
-        measurement.wall_seconds,
-        measurement.peak_memory_mib,
-        measurement.read_bytes,
-        measurement.environment.get("cpu_model"),
-        measurement.started_at,
-        measurement.reason,
-    )
-    return dict(zip(SUMMARY_COLUMNS, values, strict=True))
+    row = dict(zip(SUMMARY_COLUMNS, _values(measurement), strict=True))
+    steps, cpu_model = len(row["steps"]), row["cpu_model"].get("cpu_model")
+    return row | {"steps": steps, "cpu_model": cpu_model}
 
 
 def to_jsonl(measurements: Iterable[Measurement]) -> str:

@@ -19,7 +19,7 @@ _MOST_ROWS = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedLine:
     """A line that is no measurement, counted from 1, and why."""
 
     line: int
@@ -32,7 +32,7 @@ class ReadLines:
     trial that gave way to another line of it."""
 
     measurements: tuple[Measurement, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedLine, ...]
     repeated: int
 
 
@@ -58,7 +58,7 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
     somebody else sends is no file of ours then, and its troubles would fill the memory.
     """
     rows: dict[str, Measurement] = {}
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     taken = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -66,7 +66,7 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
         try:
             row = read_line(line)
         except DataError as error:
-            refused.append(Refused(number, str(error)))
+            refused.append(RefusedLine(number, str(error)))
             if most_refused is not None and len(refused) > most_refused:
                 first = refused[0]
                 raise UsageError(

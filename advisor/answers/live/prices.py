@@ -13,7 +13,7 @@ from advisor.domain.live import PriceAnswer
 from advisor.records import dataclass, replace
 from advisor.units import format_usd
 from infra.live.on_demand import on_demand
-from infra.live.quotes import Quote, Refused
+from infra.live.quotes import NoQuote, Quote
 from infra.live.spot import spot
 
 LIVE_MARKETS = (Market.ON_DEMAND, Market.SPOT)
@@ -48,12 +48,12 @@ def ask_prices(question: Question) -> Iterator[PriceAnswer]:
         yield judged(question, told)
 
 
-def judged(question: Question, told: Quote | Refused) -> PriceAnswer:
+def judged(question: Question, told: Quote | NoQuote) -> PriceAnswer:
     """What was told beside what is known: taken, or refused with both numbers."""
     name, market = told.instance_type, question.market
     before = question.known.price(name, question.region, market, CLOUD)
     answer = PriceAnswer(instance_type=name, region=question.region, market=market, before=before)
-    if isinstance(told, Refused):
+    if isinstance(told, NoQuote):
         return replace(answer, why=told.why)
     far = _implausible(told.usd_per_hour, before, BELIEVED_FACTOR[market])
     if far and not question.accept_implausible:

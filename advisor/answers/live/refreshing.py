@@ -48,10 +48,10 @@ def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str,
         named = tuple(dict.fromkeys(bundled.name_of(one, CLOUD) for one in query.instances))
         query = replace(query, instances=named)
     names = tuple(
-        one.name
-        for one in bundled.instances(CLOUD)
-        if matches_instance(one, query, bundled.capability_of(one.gpu_name))
-        and (query.instances or bundled.is_offered(one.name, region, CLOUD))
+        instance.name
+        for instance in bundled.instances(CLOUD)
+        if matches_instance(instance, query, bundled.capability_of(instance.gpu_name))
+        and (query.instances or bundled.is_offered(instance.name, region, CLOUD))
     )
     if not names:
         raise UsageError(f"no type of {CLOUD} in {region} is what is asked for; nothing to refresh")
@@ -91,7 +91,11 @@ def refreshed_of(
     region: str, today: date, offered: dict[str, bool], answers: Iterable[PriceAnswer]
 ) -> Refreshed:
     """What was told and is believed, as it is laid over the snapshot."""
-    prices = {(one.instance_type, one.region, one.market): one.told for one in answers if one.told}
+    prices = {
+        (answer.instance_type, answer.region, answer.market): answer.told
+        for answer in answers
+        if answer.told
+    }
     return Refreshed(prices, {(name, region): (there, today) for name, there in offered.items()})
 
 

@@ -19,7 +19,7 @@ from advisor.render.sizing.facts import Drawn, drawn_rows, per_million, per_mont
 
 def costs(subject: Subject) -> dict[str, Any]:
     """The spec where it stands, by market: USD an hour, a month, and for a million samples at the
-    likely rate. A market without a known price is left out."""
+    median rate. A market without a known price is left out."""
     spec, instance = subject.candidate.spec, subject.instance
     catalog, region = subject.context.catalog, spec.offer.region
     disk_usd = spec.disk.usd_per_hour
@@ -30,7 +30,7 @@ def costs(subject: Subject) -> dict[str, Any]:
         for market in Market
     }
     rows = [_choice(subject, market, price, disk_usd) for market, price in known.items() if price]
-    _tell_savings(rows)
+    _add_savings(rows)
     return {"hours_per_month": HOURS_PER_MONTH, "region": region, "choices": rows}
 
 
@@ -48,7 +48,7 @@ def _choice(subject: Subject, market: Market, price: Price, disk_usd: float) -> 
     }
 
 
-def _tell_savings(rows: list[dict[str, Any]]) -> None:
+def _add_savings(rows: list[dict[str, Any]]) -> None:
     """Percent less than on demand; null where that price is not known."""
     whole = next((r["usd_per_hour"] for r in rows if r["market"] == Market.ON_DEMAND), None)
     for row in rows:

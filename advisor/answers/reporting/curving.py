@@ -117,7 +117,7 @@ def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]
 
 
 def flat_after(points: Sequence[Point], amounts: Sequence[float]) -> float | None:
-    """The least amount from which more brings under 1 % of the likely rate; None while the last
+    """The least amount from which more brings under 1 % of the median rate; None while the last
     one still brings more."""
     if len(points) < 2:
         return None

@@ -162,7 +162,7 @@ def _key(pick: Document | None) -> Key | None:
 
 
 def _pick_block(pick: Document | None) -> dict[str, Any] | None:
-    """What is bought, what it costs and what it surely reaches."""
+    """What is bought, what it costs and what it reaches."""
     if pick is None:
         return None
     return {
@@ -237,7 +237,7 @@ def _ranked(workload: Workload) -> list[Key]:
 
 
 def _moved(key: Key, old: Workload, new: Workload) -> dict[str, Any] | None:
-    """The price or the sure rate of that spec, where it is told on both days and is another."""
+    """The price or the lower bound of that spec, where both days tell it and it is another."""
     (was, now), (slow, fast) = (prices(old), prices(new)), (rates(old), rates(new))
     moved: dict[str, Any] = {}
     if key in was and key in now and differ(was[key], now[key]):

@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.domain import Candidate, Market
 from advisor.render.blocks import rate_unit
-from advisor.render.text import disk_text
+from advisor.render.text import disk_text, lower_name
 from advisor.units import floor_rate, format_usd
 
 DATA_DEVICE = "/dev/sdf"
@@ -24,8 +24,8 @@ def header(candidate: Candidate, mark: str = "#") -> str:
     spec, workload, prediction = candidate.spec, candidate.workload, candidate.prediction
     lines = [
         f"{workload.network} {workload.task}, batch {workload.batch_size}, {workload.precision}: "
-        f"{floor_rate(prediction.lower):,g} {rate_unit(workload.dataset)} or more "
-        f"({100 * prediction.confidence:g} % sure, {prediction.provenance})",
+        f"{lower_name(prediction.confidence)} {floor_rate(prediction.lower):,g} "
+        f"{rate_unit(workload.dataset)} ({prediction.provenance})",
         f"{spec.name} + {disk_text(spec.disk)}, "
         f"{format_usd(spec.total_usd_per_hour)}/h ({spec.offer.price.as_of})",
     ]

@@ -40,7 +40,7 @@ def spec_columns(t: Texts, home: str) -> list[Column]:
         t,
         ("instance", lambda spec: spec_name(spec) if spec["region"] == home
          else f"{spec_name(spec)} {spec['region']}", Look.NAME),
-        ("gpu", lambda spec: gpu_name(spec, t)),
+        ("gpu", lambda spec: gpu_name(spec, t), Look.NAME),
         ("disk", lambda spec: disk_name(
             spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"], t
         ), Look.LONG),

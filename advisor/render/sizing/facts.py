@@ -116,8 +116,8 @@ class Drawn(NamedTuple):
 
 
 def drawn_rows(specs: Sequence[Drawn]) -> list[dict[str, Any]]:
-    """Rows by price; `on_front`: surely a hundredth faster, at least, than all of the front that is
-    as cheap."""
+    """Rows by price; `on_front`: its lower bound is a hundredth more, at least, than that of all of
+    the front that is as cheap."""
     ordered = sorted(specs, key=lambda drawn: _by_price(drawn.spec))
     best = 0.0
     rows = []
@@ -156,8 +156,8 @@ def _drawn_row(drawn: Drawn, *, on_front: bool) -> dict[str, Any]:
 
 
 def break_evens(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Between neighbours of the front: above which sure rate the dearer one is needed, and at
-    which price of the dearer one a sure sample costs the same on both (below it, the dearer
+    """Between neighbours of the front: above which rate the dearer one is needed, and at
+    which price of the dearer one a sample costs the same on both (below it, the dearer
     machine is the cheaper one for whoever keeps it busy).
     """
     front = [row for row in rows if row["on_front"]]

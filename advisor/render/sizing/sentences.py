@@ -102,18 +102,17 @@ def totals_sentence(totals: Record, t: Texts) -> str:
 
 
 def borderline_sentence(call: Record, target: float | None, t: Texts) -> str:
-    """What a trial would settle."""
-    chance, saved = call["probability"], call["saves_usd_per_month"]
-    kind = "nearest_may_reach" if saved is None else call["kind"]
-    of_run = call.get("saves_usd_per_run")  # documents of before have none
-    if kind == "cheaper_may_reach" and of_run is not None:
-        kind = "cheaper_run_may_reach"
+    """What a trial would settle; what it would save is of a run, where one was asked about."""
+    chance, run, month = call["probability"], call["saves_usd_per_run"], call["saves_usd_per_month"]
+    saved = t("close.saves_month", usd=format_usd(month or 0.0))
+    if run is not None:
+        saved = t("close.saves_run", usd=format_usd(run))
     return t(
-        "close." + kind,
+        "close." + call["kind"],
         name=call["instance_type"], usd=format_usd(call["usd_per_hour"]), chance=percent(chance),
-        miss=percent(1 - chance), instead=call["instead_of"] or "", month=format_usd(saved or 0.0),
+        miss=percent(1 - chance), instead=call["instead_of"] or "", saved=saved,
         rate=format_rate(target or 0.0), minutes=plain(call["trial"]["minutes"]),
-        trial=format_usd(call["trial"]["usd"]), run=format_usd(of_run or 0.0),
+        trial=format_usd(call["trial"]["usd"]),
     )  # fmt: skip
 
 

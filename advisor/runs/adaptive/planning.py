@@ -79,7 +79,7 @@ class AdaptiveSweep:
     gpu: str | None = None
     _choices: dict[tuple[tuple[int, int, float], ...], Choice] = field(default_factory=dict)
 
-    def standing(self, measured: Mapping[str, Measurement]) -> SweepStatus:
+    def status(self, measured: Mapping[str, Measurement]) -> SweepStatus:
         """What is to be measured after what is `measured`, rows by trial id."""
         surface = self._surface(measured)
         done: list[int] = []
@@ -89,7 +89,7 @@ class AdaptiveSweep:
             rows = self._affordable(choice.rows, len(done), seconds)
             waiting = self._waiting(done, rows, measured)
             if waiting or not rows:
-                return self._standing(done, waiting, choice, seconds)
+                return self._status(done, waiting, choice, seconds)
             done.extend(rows)
             choice = self._choose(surface, done, measured)
 
@@ -112,7 +112,7 @@ class AdaptiveSweep:
     def _choose(
         self, surface: Surface, done: Sequence[int], measured: Mapping[str, Measurement]
     ) -> Choice:
-        rates = [(row, *self._told(done, row, measured)) for row in dict.fromkeys(done)]
+        rates = [(row, *self._rate_after(done, row, measured)) for row in dict.fromkeys(done)]
         good = [(row, rate, noise) for row, rate, noise in rates if rate > 0]
         # A repeat in vain changes no rate, and counts all the same.
         key = tuple((row, done.count(row), rate) for row, rate, _ in rates)
@@ -139,7 +139,7 @@ class AdaptiveSweep:
             surface, rows, (measured[self.trials[row].trial_id] for row in at), self.gpu
         )
 
-    def _told(
+    def _rate_after(
         self, done: Sequence[int], row: int, measured: Mapping[str, Measurement]
     ) -> tuple[float, float]:
         """Rate of a cell after the runs in `done`, and the variance of its logarithm; 0 where the
@@ -184,7 +184,7 @@ class AdaptiveSweep:
                 items.append(Item(trial, run))
         return tuple(items)
 
-    def _standing(
+    def _status(
         self, done: list[int], waiting: tuple[Item, ...], choice: Choice, seconds: list[float]
     ) -> SweepStatus:
         runs = [done[: place + 1].count(row) for place, row in enumerate(done)]

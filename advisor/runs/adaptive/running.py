@@ -39,7 +39,7 @@ def run_adaptive(
     from sweeps.driver.runner import current_rows
 
     rows = current_rows(sweep.trials, store, since=since)
-    status = sweep.standing(rows)
+    status = sweep.status(rows)
     if not status.next:
         return status
     earlier, begun = status.spent_seconds, clock()
@@ -51,7 +51,7 @@ def run_adaptive(
                 return replace(status, next=(), stopped=_used_up(sweep))
             _measure(status.next, rows, store, chosen, machine, on_progress, since)
             rows = current_rows(sweep.trials, store, since=since)
-            before, status = status, sweep.standing(rows)
+            before, status = status, sweep.status(rows)
             if status.next == before.next:
                 return replace(status, next=(), stopped="its trials left nothing in the store")
     return status

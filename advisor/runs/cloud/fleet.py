@@ -132,8 +132,8 @@ def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> Instance
         return InstanceRun(plan, error=error, had_instance=bool(had))
 
 
-def _gpu_words(one: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:
-    return ("--accelerator", accelerator_of(one, catalog)) if names_gpu else ()
+def _gpu_words(instance: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:
+    return ("--accelerator", accelerator_of(instance, catalog)) if names_gpu else ()
 
 
 def _own_id(sweep_id: str, instance: str) -> str:

@@ -95,7 +95,9 @@ def why_not(document: Mapping[str, Any]) -> str:
         return ""
     checks = [check for plan in document.get("plans", [document]) for check in plan["checks"]]
     missing = [check for check in checks if check["stops"] and not check["ok"]]
-    reasons = dict.fromkeys(f"{one['check']}: {one['told']}; {one['mend']}" for one in missing)
+    reasons = dict.fromkeys(
+        f"{check['check']}: {check['told']}; {check['mend']}" for check in missing
+    )
     return ". ".join(reasons) or "nothing that fits is offered within this budget"
 
 

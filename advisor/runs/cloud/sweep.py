@@ -108,7 +108,7 @@ class BucketWork:
         self.collected = 0
         self.last_line = ""
 
-    def told(self, machine: Machine) -> Why | None:
+    def reported(self, machine: Machine) -> Why | None:
         """See `infra.aws.watching.Work`; a bucket that does not answer has told nothing."""
         try:
             self.collect()

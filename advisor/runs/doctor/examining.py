@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from advisor.errors import one_line
+from advisor.runs.doctor.finding import Check, Finding, State
 from advisor.runs.doctor.leftovers import check_leftovers
 from advisor.runs.doctor.machine import (
     check_clock,
@@ -22,7 +23,6 @@ from advisor.runs.doctor.records import (
     check_unsaved,
     dates_in_bundle,
 )
-from advisor.runs.doctor.words import Check, Finding, State
 
 SCHEMA = "advisor.doctor/1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.runs.doctor.words import Finding, State
+from advisor.runs.doctor.finding import Finding, State
 from sweeps.trial.orphans.orphan import Orphan
 from sweeps.trial.orphans.removing import find_orphans, remove
 

@@ -14,7 +14,7 @@ from typing import Any
 from advisor.domain import LimitedBy
 from advisor.errors import MeasuringError
 from advisor.places import datasets_folder, user_folder
-from advisor.runs.doctor.words import Finding, State
+from advisor.runs.doctor.finding import Finding, State
 from sweeps.trial.limits.choosing import allowed_cpus, choose_limiter
 from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents
 from sweeps.trial.limits.types import LimitRequest
@@ -49,8 +49,8 @@ def check_limits() -> Finding:
     facts["limited_by"] = held.value
     if held in (LimitedBy.CGROUP_V1, LimitedBy.CGROUP_V2):
         have = facts["version_1"] if held is LimitedBy.CGROUP_V1 else facts["version_2"]
-        words = f"vCPUs, memory and disk are held by {held.value} ({', '.join(have)})"
-        return Finding(check="limits", state=State.OK, found=words, facts=facts)
+        text = f"vCPUs, memory and disk are held by {held.value} ({', '.join(have)})"
+        return Finding(check="limits", state=State.OK, found=text, facts=facts)
     return Finding(
         check="limits", state=State.WARNING, facts=facts,
         found=f"no cgroup with {', '.join(_missing(facts))} may be made: only whole vCPUs and "
@@ -66,47 +66,47 @@ def check_disk() -> Finding:
     free = {name: _free(place) for name, place in folders.items()}
     facts = {"free_bytes": {str(folders[name]): size for name, size in free.items()}}
     name = min(free, key=lambda name: free[name])
-    found = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"
+    text = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"
     if free[name] >= _ENOUGH_BYTES:
-        return Finding(check="disk space", state=State.OK, found=found, facts=facts)
+        return Finding(check="disk space", state=State.OK, found=text, facts=facts)
     state = State.WARNING if free[name] >= _LEAST_BYTES else State.PROBLEM
     return Finding(
-        check="disk space", state=state, found=found, facts=facts,
+        check="disk space", state=state, found=text, facts=facts,
         advice="free some space, or choose other places: ADVISOR_DATABASE_URL for rows, --data or "
         "XDG_CACHE_HOME for data sets",
     )  # fmt: skip
 
 
-def check_shared_memory(place: Path = Path("/dev/shm")) -> Finding:
+def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
     """Loader processes hand batches over there; a container's has 64 MiB by default."""
     try:
-        free = shutil.disk_usage(place).free
+        free = shutil.disk_usage(folder).free
     except OSError:
         return Finding(
-            check="shared memory", state=State.WARNING, found=f"there is no {place}",
+            check="shared memory", state=State.WARNING, found=f"there is no {folder}",
             advice="mount a tmpfs there; loader processes hand batches over in it",
         )  # fmt: skip
-    found, facts = f"{free / _GIB:.1f} GiB free in {place}", {"free_bytes": free}
+    text, facts = f"{free / _GIB:.1f} GiB free in {folder}", {"free_bytes": free}
     if free >= _ENOUGH_SHARED_BYTES:
-        return Finding(check="shared memory", state=State.OK, found=found, facts=facts)
+        return Finding(check="shared memory", state=State.OK, found=text, facts=facts)
     return Finding(
-        check="shared memory", state=State.WARNING, found=found, facts=facts,
+        check="shared memory", state=State.WARNING, found=text, facts=facts,
         advice="make it larger (docker run --shm-size 2g), or take small batches",
     )  # fmt: skip
 
 
-def check_clock(known: Sequence[date], now: datetime | None = None) -> Finding:
+def check_clock(dates: Sequence[date], now: datetime | None = None) -> Finding:
     """The time cannot be before what has been already: the dates of the bundle's prices."""
     now = now or datetime.now(UTC)
-    found, facts = f"{now:%Y-%m-%d %H:%M} UTC", {"now": now.isoformat(timespec="seconds")}
-    if known and now.date() < max(known):
+    text, facts = f"{now:%Y-%m-%d %H:%M} UTC", {"now": now.isoformat(timespec="seconds")}
+    if dates and now.date() < max(dates):
         return Finding(
             check="clock", state=State.PROBLEM, facts=facts,
-            found=f"{found}, which is before the bundled prices ({max(known)})",
+            found=f"{text}, which is before the bundled prices ({max(dates)})",
             advice="set the clock (chronyc makestep, timedatectl set-ntp true): ages and order "
             "of what is measured depend on it, and clouds refuse wrong times",
         )  # fmt: skip
-    return Finding(check="clock", state=State.OK, found=found, facts=facts)
+    return Finding(check="clock", state=State.OK, found=text, facts=facts)
 
 
 def _version_2() -> list[str]:
@@ -123,11 +123,11 @@ def _missing(facts: Mapping[str, Any]) -> list[str]:
     return sorted(set(V1_CONTROLLERS) - set(facts.get("version_1", ()))) or ["all controllers"]
 
 
-def _free(place: Path) -> int:
+def _free(folder: Path) -> int:
     """Of the folder that would hold it."""
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
     try:
-        return shutil.disk_usage(place).free
+        return shutil.disk_usage(folder).free
     except OSError:
         return shutil.disk_usage(tempfile.gettempdir()).free if os.access("/", os.R_OK) else 0

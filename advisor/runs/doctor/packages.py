@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError
-from advisor.runs.doctor.words import Finding, State
+from advisor.runs.doctor.finding import Finding, State
 from sweeps.machine.nvidia_smi import NOT_INSTALLED, query
 
 _PATIENCE_SECONDS = 60.0
@@ -39,15 +39,15 @@ def check_gpu() -> Finding:
         gpus = query(_GPU_FIELDS)
     except MeasuringError as error:
         if not _DRIVER.exists() and error.code == NOT_INSTALLED:
-            words = "no NVIDIA GPU here; --accelerator emulated:T4 or cpu measure without one"
-            return Finding(check="gpu", state=State.OK, found=words, facts={"gpus": []})
+            text = "no NVIDIA GPU here; --accelerator emulated:T4 or cpu measure without one"
+            return Finding(check="gpu", state=State.OK, found=text, facts={"gpus": []})
         return Finding(
             check="gpu", state=State.PROBLEM, found=str(error), facts={"gpus": []},
             advice="load the driver (modprobe nvidia; dmesg tells of Xid errors), or start the "
             "container with --gpus all",
         )  # fmt: skip
-    named = ", ".join(str(one.get("name")) for one in gpus) or "nvidia-smi knows no GPU"
-    driver = next((one.get("driver") for one in gpus), None)
+    named = ", ".join(str(gpu.get("name")) for gpu in gpus) or "nvidia-smi knows no GPU"
+    driver = next((gpu.get("driver") for gpu in gpus), None)
     state = State.OK if gpus else State.WARNING
     return Finding(
         check="gpu", state=state, found=f"{named}; driver {driver}" if gpus else named,
@@ -62,22 +62,22 @@ def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH)
             check="torch", state=State.WARNING, found="not installed: nothing can be measured here",
             advice=_INSTALL,
         )  # fmt: skip
-    told = _asked(code, patience_seconds)
-    if "error" in told:
+    answer = _asked(code, patience_seconds)
+    if "error" in answer:
         return Finding(
-            check="torch", state=State.PROBLEM, found=str(told["error"]), facts=told,
+            check="torch", state=State.PROBLEM, found=str(answer["error"]), facts=answer,
             advice="install it anew, built for this driver's CUDA: https://pytorch.org/get-started",
         )  # fmt: skip
-    gpus = ", ".join(told["gpus"])
-    found = f"{told['version']}, " + (f"computes on {gpus}" if gpus else "computes on the CPU")
+    gpus = ", ".join(answer["gpus"])
+    text = f"{answer['version']}, " + (f"computes on {gpus}" if gpus else "computes on the CPU")
     if _DRIVER.exists() and not gpus:
         return Finding(
-            check="torch", state=State.PROBLEM, facts=told,
-            found=f"{found}, though a driver is loaded (built for CUDA {told['cuda_build']})",
+            check="torch", state=State.PROBLEM, facts=answer,
+            found=f"{text}, though a driver is loaded (built for CUDA {answer['cuda_build']})",
             advice="install a torch built for CUDA (https://pytorch.org/get-started), and update "
             "the driver where it is older than that",
         )  # fmt: skip
-    return Finding(check="torch", state=State.OK, found=found, facts=told)
+    return Finding(check="torch", state=State.OK, found=text, facts=answer)
 
 
 def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> Finding:
@@ -87,13 +87,13 @@ def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> 
         return Finding(
             check="ray", state=State.WARNING, found="not installed", advice=f"{_INSTALL}; {without}"
         )
-    told = _asked(code, patience_seconds)
-    if "error" in told:
+    answer = _asked(code, patience_seconds)
+    if "error" in answer:
         return Finding(
-            check="ray", state=State.WARNING, found=str(told["error"]), facts=told,
+            check="ray", state=State.WARNING, found=str(answer["error"]), facts=answer,
             advice=f"install it anew (pip install 'ray>=2.60'); {without}",
         )  # fmt: skip
-    return Finding(check="ray", state=State.OK, found=str(told["version"]), facts=told)
+    return Finding(check="ray", state=State.OK, found=str(answer["version"]), facts=answer)
 
 
 def _asked(code: str, patience_seconds: float) -> Mapping[str, Any]:
@@ -108,11 +108,11 @@ def _asked(code: str, patience_seconds: float) -> Mapping[str, Any]:
         return {"error": f"did not load in {patience_seconds:g} s"}
     lines = done.stdout.strip().splitlines()
     try:
-        told: Any = json.loads(lines[-1]) if lines else None
+        answer: Any = json.loads(lines[-1]) if lines else None
     except ValueError:
-        told = None
-    if isinstance(told, dict):
-        return told
-    said = done.stderr.strip().splitlines()
-    ending = said[-1][:200] if said else f"ended with code {done.returncode}"
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    lines = done.stderr.strip().splitlines()
+    ending = lines[-1][:200] if lines else f"ended with code {done.returncode}"
     return {"error": f"does not load: {ending}"}

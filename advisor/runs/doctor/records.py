@@ -9,7 +9,7 @@ from pathlib import Path
 
 from advisor.engine import WARN_PRICE_DAYS
 from advisor.errors import AdvisorError, DataError
-from advisor.runs.doctor.words import Finding, State
+from advisor.runs.doctor.finding import Finding, State
 
 _PATIENCE_SECONDS = 5.0
 _CLOCKS_APART_SECONDS = 30.0
@@ -28,40 +28,40 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
             advice="docs/store.md tells what each trouble means",
         )  # fmt: skip
     rows = "1 row" if state["rows"] == 1 else f"{state['rows']:,} rows"
-    found = f"{state['program']}, {state['name']}: {rows}"
+    text = f"{state['program']}, {state['name']}: {rows}"
     if state["tables"] == "nothing":
-        found += "; its tables are made by the first sweep"
+        text += "; its tables are made by the first sweep"
     if state["held"]:
-        found += f"; measured into now by {', '.join(state['held'])}"
+        text += f"; measured into now by {', '.join(state['held'])}"
     if state["left_leases"]:
-        found += f"; {state['left_leases']} leases of drivers that are gone, free to take"
+        text += f"; {state['left_leases']} leases of drivers that are gone, free to take"
     apart = abs(time.time() - state["now"]) if state["now"] else 0.0
     if apart > _CLOCKS_APART_SECONDS:
         return Finding(
             check="database", state=State.WARNING, facts=state,
-            found=f"{found}; its clock and this one are {apart:.0f} s apart",
+            found=f"{text}; its clock and this one are {apart:.0f} s apart",
             advice="set both by NTP (timedatectl set-ntp true)",
         )  # fmt: skip
     if state["tables"] == "older":
         return Finding(
-            check="database", state=State.WARNING, found=f"{found}; its tables are older",
+            check="database", state=State.WARNING, found=f"{text}; its tables are older",
             advice="the next advisor sweep run migrates them; back the database up first",
             facts=state,
         )  # fmt: skip
-    return Finding(check="database", state=State.OK, found=found, facts=state)
+    return Finding(check="database", state=State.OK, found=text, facts=state)
 
 
 def check_unsaved() -> Finding:
     """Measurements that a database could not take, and that nobody has imported yet."""
     from sweeps.driver.spool import unsaved_files
 
-    left = [str(path) for path in unsaved_files()]
-    if not left:
+    paths = [str(path) for path in unsaved_files()]
+    if not paths:
         return Finding(check="unsaved measurements", state=State.OK, found="none")
     return Finding(
-        check="unsaved measurements", state=State.WARNING, facts={"files": left},
-        found=f"the database could not take what is in {', '.join(left)}",
-        advice=f"advisor measurements import {left[0]}, then remove the file",
+        check="unsaved measurements", state=State.WARNING, facts={"files": paths},
+        found=f"the database could not take what is in {', '.join(paths)}",
+        advice=f"advisor measurements import {paths[0]}, then remove the file",
     )  # fmt: skip
 
 
@@ -83,11 +83,11 @@ def check_bundle(today: date | None = None) -> Finding:
     age = (today - prices).days
     digest = str(bundle.manifest["digest"])
     facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
-    found = f"whole (digest {digest[:12]}); prices of AWS of {prices}, {age} days old"
+    text = f"whole (digest {digest[:12]}); prices of AWS of {prices}, {age} days old"
     if age <= WARN_PRICE_DAYS:
-        return Finding(check="bundle", state=State.OK, found=found, facts=facts)
+        return Finding(check="bundle", state=State.OK, found=text, facts=facts)
     return Finding(
-        check="bundle", state=State.WARNING, found=found, facts=facts,
+        check="bundle", state=State.WARNING, found=text, facts=facts,
         advice="upgrade the advisor, or import newer prices: advisor catalog import",
     )  # fmt: skip
 

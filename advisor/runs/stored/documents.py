@@ -21,7 +21,7 @@ def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
     return {
         "schema": LIST,
         "measurements": [_listed(row, spread) for row in stored.measurements],
-        "damaged": [{"trial_id": one.trial_id, "reason": one.reason} for one in stored.damaged],
+        "damaged": [{"trial_id": row.trial_id, "reason": row.reason} for row in stored.damaged],
     }
 
 
@@ -33,7 +33,7 @@ def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
         "replaced": done.replaced,
         "known": len(read.measurements) - done.added - done.replaced,
         "repeated": read.repeated,
-        "refused": [{"line": one.line, "reason": one.reason} for one in read.refused],
+        "refused": [{"line": row.line, "reason": row.reason} for row in read.refused],
     }
 
 
@@ -52,14 +52,14 @@ def _csv(pages: Iterable[Stored]) -> Iterator[str]:
     yield csv_header()
     for stored in pages:
         damaged = [
-            {"trial_id": one.trial_id, "status": "damaged", "reason": one.reason}
-            for one in stored.damaged
+            {"trial_id": row.trial_id, "status": "damaged", "reason": row.reason}
+            for row in stored.damaged
         ]
         yield csv_rows([*map(summary_row, stored.measurements), *damaged])
 
 
-def _damaged_line(one: Damaged) -> str:
-    return json.dumps({"damaged": one.trial_id, "reason": one.reason}) + "\n"
+def _damaged_line(row: Damaged) -> str:
+    return json.dumps({"damaged": row.trial_id, "reason": row.reason}) + "\n"
 
 
 def _listed(row: Measurement, spread: bool) -> Mapping[str, Any]:

@@ -75,8 +75,8 @@ def _stored(path: Path, profile: DatasetProfile) -> StoredData:
 
 
 def _planned_photographs() -> tuple[Path, DatasetProfile]:
-    place = default_place(DEFAULT_SAMPLES)
-    return place, read_profile(place, DEFAULT_SAMPLES) or DatasetProfile(
+    folder = default_place(DEFAULT_SAMPLES)
+    return folder, read_profile(folder, DEFAULT_SAMPLES) or DatasetProfile(
         name="photographs",
         samples=DEFAULT_SAMPLES,
         bytes_per_sample=_NOMINAL_BYTES_PER_SAMPLE,
@@ -87,8 +87,8 @@ def _planned_photographs() -> tuple[Path, DatasetProfile]:
 
 
 def _planned_text() -> tuple[Path, DatasetProfile]:
-    place = default_text_place()
-    return place, read_profile(place) or DatasetProfile(
+    folder = default_text_place()
+    return folder, read_profile(folder) or DatasetProfile(
         name="train",
         samples=PTB_PARTS["train"][0],
         bytes_per_sample=_NOMINAL_BYTES_PER_TOKEN,

@@ -152,7 +152,7 @@ def _of_instance(
             "no NVIDIA GPU here, and {name} has a {gpu}", name=instance.name, gpu=gpu,
             hint=Message("run this on one, or: {by_emulation}", by_emulation=by_emulation),
         )  # fmt: skip
-    if not any(_same_chip(one, gpu) for one in gpus_here):
+    if not any(_same_chip(name, gpu) for name in gpus_here):
         raise UsageError(
             "this machine has a {gpus_here} and {name} a {gpu}",
             gpus_here=gpus_here[0],
@@ -167,14 +167,14 @@ def _of_instance(
     return accelerator_named(asked, False) if asked else "cuda"
 
 
-def _same_chip(one: str, other: str) -> bool:
+def _same_chip(name: str, other: str) -> bool:
     """'Tesla T4' and 'T4', 'NVIDIA H100 80GB HBM3' and 'H100-SXM5-80GB'; never 'T4G' and 'T4'."""
-    return _chip(one) == _chip(other)
+    return _chip(name) == _chip(other)
 
 
 def _chip(name: str) -> str:
-    words = name.replace("-", " ").casefold().split()
-    return next((word for word in words if word not in ("nvidia", "tesla", "rtx")), "")
+    parts = name.replace("-", " ").casefold().split()
+    return next((word for word in parts if word not in ("nvidia", "tesla", "rtx")), "")
 
 
 def _refuse_small_machine(instance: InstanceType, machine: Machine) -> None:

@@ -79,12 +79,12 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 def environment() -> Environment:
     """One for the process: templates are compiled once."""
     made = shared_environment(TEMPLATES)
-    made.globals |= {"static": static_path, "tell": _tell}
+    made.globals |= {"static": static_path, "translated": _translated}
     return made
 
 
 @pass_context
-def _tell(context: Context, text: object) -> Markup:
+def _translated(context: Context, text: object) -> Markup:
     """A sentence in the page's language, with fields by the names that the page has for them;
     English is marked where nothing else is."""
     texts: Texts = context["t"]

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from advisor.errors import DataError
 from models.zoo.torchvision_operators import import_torchvision
 from sweeps.datasets.decoding import PILLOW, decoder, pixels_of
-from sweeps.datasets.source import Kind, Sample, SampleSource
+from sweeps.datasets.source import Sample, SampleKind, SampleSource
 from sweeps.datasets.transforming import picture
 from sweeps.machine.processes import end_with_parent
 from sweeps.worker.pipeline.policy import SHUFFLED
@@ -56,7 +56,7 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
         return sample, index % 1000
 
     def _image(self, index: int, sample: Sample) -> Any:
-        if sample.kind is Kind.PIXELS:
+        if sample.kind is SampleKind.PIXELS:
             return torch.from_numpy(pixels_of(sample))
         if self._decode is None:
             return picture(self._source, index, sample)

@@ -106,3 +106,5 @@ def test_an_option_that_is_given_twice_is_refused(capsys) -> None:
     error = capsys.readouterr().err
     assert "--gpu is given 2 times; give it once" in error
     assert "commas" in error
+    assert run([*INSTANCES, "--model", "vgg16"]) == 2
+    assert "--model is given 2 times" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.cli import main
 from advisor.runs.doctor import examining
-from advisor.runs.doctor.words import Finding, State
+from advisor.runs.doctor.finding import Finding, State
 
 FINE = Finding(check="ray", state=State.OK, found="2.60.0")
 POOR = Finding(check="bundle", state=State.WARNING, found="old", advice="upgrade")

@@ -106,7 +106,7 @@ def test_another_input_is_another_amount_of_work():
 def test_what_is_no_classifier_answers_too(name):
     question = from_values(Predict, {"model": name, "task": "inference", "instance": "g5.xlarge"})
     found = predicted(Context(CATALOG, MODEL), question)
-    rates = found.one.prediction
+    rates = found.prediction.prediction
     assert 0 < rates.lower < rates.median < rates.upper
 
 
@@ -149,7 +149,7 @@ def predicted_of(facts, **more):
 
 def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
     photographs, text = predicted_of(replace(PHOTOS, name="seer")), predicted_of(TEXT)
-    rates = [one.one.prediction.stage_rates for one in (photographs, text)]
+    rates = [one.prediction.prediction.stage_rates for one in (photographs, text)]
     assert rates[1]["host"] > 5 * rates[0]["host"]
     assert rates[1]["transfer"] > 100 * rates[0]["transfer"]
     document = text.document()
@@ -160,7 +160,7 @@ def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
 
 def test_each_answer_says_what_runs_it():
     def said(facts, **more):
-        return "; ".join(map(str, predicted_of(facts, **more).one.assumptions))
+        return "; ".join(map(str, predicted_of(facts, **more).prediction.assumptions))
 
     own = replace(PHOTOS, name="seer")
     assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said(own)

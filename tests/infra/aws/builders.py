@@ -63,7 +63,7 @@ class Minutes:
         self._until = clock.now() + timedelta(minutes=minutes)
         self.minutes: list[tuple[str, float, str]] = []
 
-    def told(self, machine: Machine) -> Why | None:
+    def reported(self, machine: Machine) -> Why | None:
         return Why.DONE if self._clock.now() >= self._until else None
 
     def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:

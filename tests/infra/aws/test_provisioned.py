@@ -200,11 +200,11 @@ def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:
     found, machines = looked(bed), []
 
     class Noticed(Minutes):
-        def told(self, machine: Any) -> Why | None:
+        def reported(self, machine: Any) -> Why | None:
             machines.append(len(bed.instances("running")))
             if len({one.id for one in bed.instances()}) == 1 and len(machines) == 3:
                 return Why.TAKEN_BACK
-            return super().told(machine)
+            return super().reported(machine)
 
     done = provision(
         bed.aws(), a_slot(found), Fallbacks(found.options), Noticed(bed.clock, 30),

@@ -10,7 +10,7 @@ from moto import mock_aws
 from advisor.catalog import load_catalog
 from advisor.domain import Market
 from infra.live.facts import Facts, facts, offered, vcpu_quota
-from infra.live.quotes import Quote, Refused
+from infra.live.quotes import NoQuote, Quote
 from infra.live.spot import newest_by_zone, spot
 from tests.infra.live.recorded import Recorded
 
@@ -33,7 +33,7 @@ def test_a_spot_price_names_its_zone(ec2) -> None:
 
 def test_a_type_without_a_spot_price_has_a_reason(ec2) -> None:
     (answer,) = spot(["p2.xlarge"], "us-east-1", TODAY)
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, NoQuote)
 
 
 def test_of_a_zones_prices_the_last_one_counts() -> None:
@@ -62,7 +62,7 @@ def test_of_a_zones_prices_the_last_one_counts() -> None:
 def test_a_lie_of_the_spot_market_is_refused(zones, why: str, recorded: Recorded) -> None:
     recorded.spot["g5.xlarge"] = zones
     (answer,) = spot(["g5.xlarge"], "us-east-1", TODAY)
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, NoQuote)
     assert why in answer.why
 
 

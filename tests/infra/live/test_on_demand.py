@@ -9,13 +9,13 @@ import pytest
 from advisor.domain import Market
 from advisor.errors import LiveError
 from infra.live.on_demand import on_demand
-from infra.live.quotes import Quote, Refused
+from infra.live.quotes import NoQuote, Quote
 from tests.infra.live.recorded import Recorded, product
 
 TODAY = date(2026, 11, 21)
 
 
-def ask(name: str = "g5.xlarge") -> Quote | Refused:
+def ask(name: str = "g5.xlarge") -> Quote | NoQuote:
     (answer,) = on_demand([name], "us-east-1", TODAY)
     return answer
 
@@ -74,14 +74,14 @@ def test_a_lie_is_refused_with_its_reason(products, why: str, recorded: Recorded
     """0, negative, another currency, another unit, two prices, garbage: never a price."""
     recorded.products["g5.xlarge"] = products
     answer = ask()
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, NoQuote)
     assert why in answer.why
 
 
 def test_one_bad_answer_does_not_take_the_others_with_it(recorded: Recorded) -> None:
     recorded.products = {"a.x": ["{"], "b.x": [product("b.x", "2")]}
     bad, good = on_demand(["a.x", "b.x"], "us-east-1", TODAY)
-    assert isinstance(bad, Refused)
+    assert isinstance(bad, NoQuote)
     assert isinstance(good, Quote)
 
 

@@ -12,7 +12,7 @@ from advisor.errors import DataError, UsageError
 from sweeps.datasets.converting import TARGETS, convert
 from sweeps.datasets.opening import open_dataset, profile_folder, recognise
 from sweeps.datasets.photographs import write_samples
-from sweeps.datasets.source import Kind
+from sweeps.datasets.source import SampleKind
 from sweeps.datasets.transforming import Change
 from sweeps.executors.process import InlineExecutor
 from tests.sweeps.builders import resources, trial
@@ -117,7 +117,7 @@ def test_jpeg_bytes_pass_through_conversion_unchanged(photos, converted, target)
 def test_an_lmdb_holds_decoded_pixels_of_the_size_the_article_tells(converted):
     """240 GB for 1,281,167 images: 201,145 bytes each if a GB is 2**30 bytes."""
     sample = open_dataset(converted / "lmdb").read(0)
-    assert (sample.kind, sample.height, sample.width) == (Kind.PIXELS, 256, 256)
+    assert (sample.kind, sample.height, sample.width) == (SampleKind.PIXELS, 256, 256)
     assert len(sample.content) == 196_608
 
 

@@ -17,7 +17,7 @@ from sweeps.datasets.recordio import (
     unframe,
     unpack_image,
 )
-from sweeps.datasets.source import Kind, Sample
+from sweeps.datasets.source import Sample, SampleKind
 
 MAGIC_BYTES = bytes.fromhex("0a23d7ce")
 contents = st.lists(st.one_of(st.binary(max_size=9), st.just(MAGIC_BYTES))).map(b"".join)
@@ -88,18 +88,18 @@ def test_an_index_in_any_order_is_used_and_a_wrong_one_is_not(tmp_path):
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 10**6))
 def test_a_datum_comes_back(height, width, label):
-    sample = Sample(Kind.PIXELS, bytes(3 * height * width), label, height, width)
+    sample = Sample(SampleKind.PIXELS, bytes(3 * height * width), label, height, width)
     assert sample_of(datum(sample)) == sample
 
 
 def test_a_datum_is_what_protocol_buffers_write():
     """Fields 1, 2, 3 and 5 as varints, field 4 as bytes."""
-    message = datum(Sample(Kind.PIXELS, b"BGR" * 128, 300, 1, 128))
+    message = datum(Sample(SampleKind.PIXELS, b"BGR" * 128, 300, 1, 128))
     assert message == b"\x08\x03\x10\x01\x18\x80\x01\x22\x80\x03" + b"BGR" * 128 + b"\x28\xac\x02"
 
 
 def test_a_compressed_datum_is_a_jpeg():
-    assert sample_of(b"\x22\x04jpeg\x28\x07\x38\x01") == Sample(Kind.JPEG, b"jpeg", 7)
+    assert sample_of(b"\x22\x04jpeg\x28\x07\x38\x01") == Sample(SampleKind.JPEG, b"jpeg", 7)
 
 
 @given(st.binary(max_size=40))

@@ -32,7 +32,7 @@ def played(sweep, truth, known=None, most=None):
     """What the sweep measures in order, and where it stands then."""
     rows, order = dict(known or {}), []
     while True:
-        standing = sweep.standing(rows)
+        standing = sweep.status(rows)
         if not standing.next or (most is not None and len(order) >= most):
             return order, standing, rows
         for item in standing.next[: None if most is None else most - len(order)]:
@@ -142,7 +142,7 @@ def test_repeats_in_vain_come_to_an_end(truth):
     rows = {name: _noisy(row) for name, row in truth.items()}
     in_vain = tuple({"status": "contaminated"} for _ in range(3))
     sweep = adaptive_sweep(few, parse_budget("200trials"))
-    while (standing := sweep.standing(rows)).next:
+    while (standing := sweep.status(rows)).next:
         for item in standing.next:
             row = rows[item.trial.trial_id]
             rows[item.trial.trial_id] = replace(row, attempts=(*row.attempts, *in_vain))
@@ -155,7 +155,7 @@ def test_the_first_trials_stay_the_same_on_whichever_cpu_one_was_measured(truth)
     order, standing, rows = played(adaptive_sweep(grid(), parse_budget("10trials")), truth)
     other = {"cpu_model": "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz"}
     rows[order[-1][0]] = replace(rows[order[-1][0]], environment=other)
-    again = adaptive_sweep(grid(), parse_budget("10trials")).standing(rows)
+    again = adaptive_sweep(grid(), parse_budget("10trials")).status(rows)
     assert again.done[:6] == standing.done[:6]
 
 

@@ -13,7 +13,7 @@ import pytest
 from advisor.errors import MeasuringError
 from advisor.runs.doctor import leftovers, machine, packages, records
 from advisor.runs.doctor.examining import document, run_checks, worst
-from advisor.runs.doctor.words import Finding, State
+from advisor.runs.doctor.finding import Finding, State
 from sweeps.store import open_store
 from sweeps.trial.orphans.orphan import Orphan
 from sweeps.trial.ownership import own_tag, this_process
