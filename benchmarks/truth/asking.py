@@ -15,8 +15,8 @@ from advisor.errors import AdvisorError
 from benchmarks.truth.rows import Row
 from models.performance import PerformanceModel, load_model
 from models.performance.networks import NetworkFacts
+from models.performance.prepared import alone
 from models.performance.step_times import StepTimes, chip
-from models.performance.wording import alone
 
 _TF32 = {"none": Tf32.OFF, "conv": Tf32.CONVOLUTIONS, "all": Tf32.ON}
 

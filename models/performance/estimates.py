@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from advisor.domain import Stage
 from advisor.records import dataclass
 from models.performance.intervals import exponents, gaussian_multiplier, half_widths, logs_by_stage
-from models.performance.machines import Integers
+from models.performance.machines import SAME_SCORE, Integers
 from models.performance.networks import Floats
 from models.performance.pipeline import (
     ALL_TRIALS,
@@ -30,7 +30,6 @@ from models.performance.pipeline import (
     second_thread_cores,
     trial_group,
 )
-from models.performance.wording import SAME_SCORE
 
 Booleans = NDArray[np.bool_]
 # By stage, how far the logarithm of its rate is moved, each of shape (n,).

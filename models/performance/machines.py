@@ -21,6 +21,8 @@ _COLUMNS = (
     "gpu_count",
 )  # fmt: skip
 _DEFAULT_LATENCY_SECONDS = 2e-4
+# Single-thread marks nearer than this are one CPU.
+SAME_SCORE = 0.02
 # What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
 # (infra/catalog_build/second_threads.py, docs/internals/processors.md).
 USUAL_SECOND_THREAD_YIELD = 0.33

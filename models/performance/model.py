@@ -24,11 +24,10 @@ from models.performance.machines import Integers, ResourceTable
 from models.performance.networks import Floats, NetworkTable
 from models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
 from models.performance.pipeline import Load, Pipeline, columns_of
-from models.performance.prepared import PreparedRows, Words, stacked
+from models.performance.prepared import PreparedRows, Wording, Words, alone, stacked
 from models.performance.scaling import scaled_rows
 from models.performance.settings import SettingGain, setting_gains
 from models.performance.step_times import GpuRate, StepTimes
-from models.performance.wording import Wording, alone
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance

@@ -24,10 +24,10 @@ from models.performance.cpu_step_times import (
     CpuStepTimes,
     cpu_cell,
 )
+from models.performance.machines import SAME_SCORE
 from models.performance.networks import Floats, NetworkFacts, bundled_networks
 from models.performance.pipeline import CpuStep, Load, Pipeline, ReferenceCpu
 from models.performance.step_times_file import bundled_cpu_step_times
-from models.performance.wording import SAME_SCORE
 
 
 class Cpus(NamedTuple):
