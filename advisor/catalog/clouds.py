@@ -189,11 +189,12 @@ class Cloud:
 
     def unpriced(self, query: OfferQuery) -> list[str]:
         """Types that match, are offered where it is asked, and have no price there."""
-        free = replace(query, max_usd_per_hour=None)
-        priced = {place.instance_type for place in self.places(free)}
+        free, names = replace(query, max_usd_per_hour=None), self.candidates(query)
+        names = self.instances.names if names is None else names
+        priced = self.lowest_prices(free, names)
         return [
             name
-            for name in self.candidates(query) or self.instances.names
+            for name in names
             if name not in priced and self._offers(name, query.region) and self._fits(name, query)
         ]
 
