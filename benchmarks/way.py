@@ -7,6 +7,7 @@ Counts, by `sys.setprofile`, the product's files and functions that run for one
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import sys
@@ -33,7 +34,9 @@ class Trace:
         if event != "call":
             return
         place = _place(frame)
-        if place is None or frame.f_code.co_name.startswith("<"):
+        code = frame.f_code
+        # Bodies of modules and classes run when they are imported, and are no functions.
+        if place is None or not code.co_flags & inspect.CO_NEWLOCALS or code.co_name[0] == "<":
             return
         self.functions.add((place, frame.f_code.co_qualname))
         if place == PREDICTOR and not self.first and _command_below(frame):

@@ -109,10 +109,9 @@ def cli(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave with its exit code; errors are one line on stderr."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     gc.set_threshold(_COLLECT_EVERY)
     code = run(arguments)
-    if arguments and arguments[0] in _ANSWERING:
+    if arguments is None and not _ANSWERING.isdisjoint(sys.argv[1:2]):
         os._exit(code)  # stdout was flushed, and stderr keeps nothing back
     gc.freeze()  # at its end Python would search all that is left for cycles, to free it anyway
     sys.exit(code)
