@@ -65,7 +65,12 @@ class _Part:
         self.manifest = {"clouds": {name: facts for name, (_, facts) in clouds.items()}}
 
     def has(self, path):
+        if path.removesuffix(".npy") + ".csv" in self._own:
+            return False  # the shipped array holds other prices
         return path in self._own or _shipped().has(path)
+
+    def array(self, path):
+        return _shipped().array(path)
 
     def table(self, path):
         return Table(path, self._own[path]) if path in self._own else _shipped_table(path)
