@@ -25,6 +25,7 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
     "mib": units.format_mib,
     "usd": units.format_usd,
     "rate": units.format_rate,
+    "target": units.format_target,
     "count": units.format_count,
     "hours": units.format_hours,
     "duration": units.format_duration,

@@ -69,6 +69,11 @@ def format_rate(samples_per_second: float) -> str:
     return f"{samples_per_second:.3g}"
 
 
+def format_target(samples_per_second: float) -> str:
+    """A rate that somebody asked for, to its last digit: '1,961', '0.25'."""
+    return f"{samples_per_second:,.12g}"
+
+
 def format_count(count: float) -> str:
     """'900', '12,800', '1.28 million', '1,150 million': three digits from a million on."""
     return f"{format_rate(count / 1e6)} million" if count >= 1e6 else f"{count:,.0f}"

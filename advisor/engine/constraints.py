@@ -297,19 +297,22 @@ class Choice(Constraint):
 
 
 class OtherMarket(Constraint):
-    """The market where the cheapest is cheaper than on the others."""
+    """The market where the cheapest is cheaper than on the others; for who asks for a commitment
+    the one on demand, where there is one: spot instances are taken back."""
 
     asked = False
 
     def least(self, request: Request, asking: Asking) -> Market | None:
         """The nearest one with which something answers."""
-        found = {}
+        usd = {}
         for market in Market:
             if market is not request.market:
                 table = asking.answers(self.put(request, market))
                 if table is not None:
-                    found[market] = float(table.usd[cheapest(table)])
-        return min(found, key=lambda market: found[market], default=None)
+                    usd[market] = float(table.usd[cheapest(table)])
+        if request.market is not Market.SPOT and Market.ON_DEMAND in usd:
+            return Market.ON_DEMAND
+        return min(usd, key=lambda market: usd[market], default=None)
 
 
 class Confidence(Constraint):

@@ -406,12 +406,12 @@ def _too_slow(request: Request, one: Table, percentile: float) -> Message:
         "stage": stage_name(STAGES[int(one.bottleneck[0])], instance, workload),
     }  # fmt: skip
     message = Message(
-        "p{p:.3g} is {lower:,g}/s, below {target:rate}/s; bound by {stage}",
+        "p{p:.3g} is {lower:,g}/s, below {target:target}/s; bound by {stage}",
         code=TOO_SLOW, **parameters,
     )  # fmt: skip
     if float(one.median[0]) >= target:
         message = Message(
-            "p{p:.3g} is {lower:,g}/s, below {target:rate}/s, which its median reaches; bound by "
+            "p{p:.3g} is {lower:,g}/s, below {target:target}/s, which its median reaches; bound by "
             "{stage}",
             code=TOO_SLOW, **parameters,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from advisor.engine.limits import TOO_SLOW, turned_down
 from advisor.engine.prepared import CpuTypes
 from advisor.engine.table import Table
 from advisor.messages import Message
-from advisor.units import format_rate
+from advisor.units import format_rate, format_target
 
 if TYPE_CHECKING:
     from advisor.engine.model import Integers
@@ -45,8 +45,9 @@ class SlowCpus(NamedTuple):
 
     def record(self, place: int) -> Rejected:
         """The type at a place, as rejected."""
-        each = " each" if self.instances > 1 else ""
-        wanted = f"{format_rate(self.wanted / self.instances)}{each}"
+        wanted = format_target(self.wanted)
+        if self.instances > 1:
+            wanted = f"{format_rate(self.wanted / self.instances)} each"
         cpu = self.cpus.types[place]
         detail = _cpu_bound(cpu.cores, float(self.cpus.most[place]), wanted)
         return Rejected(cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)

@@ -46,7 +46,7 @@ from advisor.render.text import (
     terms_lines,
     wrapped,
 )
-from advisor.units import format_hours, format_mib, format_rate, format_usd
+from advisor.units import format_hours, format_mib, format_target, format_usd
 
 if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck, LiveChecked  # few answers have any
@@ -119,7 +119,7 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
     unit = rate_unit(chosen.workload.dataset)
     question = f"{request.network} {request.task}, batch {chosen.workload.batch_size}"
     if request.target_throughput is not None:
-        question += f", at least {format_rate(request.target_throughput)} {unit}"
+        question += f", at least {format_target(request.target_throughput)} {unit}"
     on_cpu = computes_on_cpu(instance, chosen.workload)
     return [
         f"  for         {question}",
@@ -269,7 +269,7 @@ def _borderline_lines(answer: Recommendation) -> list[str]:
 
 
 def _borderline_text(request: Request, call: CloseCall) -> str:
-    spec, target = call.candidate.spec, format_rate(request.target_throughput or 0.0)
+    spec, target = call.candidate.spec, format_target(request.target_throughput or 0.0)
     name = f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h"
     chance, miss = f"{100 * call.probability:.0f} %", f"{100 * (1 - call.probability):.0f} %"
     if call.saves_usd_per_hour is None:

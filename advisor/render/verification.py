@@ -10,7 +10,7 @@ from advisor.domain import Prediction, Verdict, Verification
 from advisor.render.blocks import bounds, rate_unit
 from advisor.render.document import request_document
 from advisor.render.text import WIDTH, interval_text
-from advisor.units import format_mib, format_rate
+from advisor.units import format_mib, format_rate, format_target
 
 SCHEMA = "advisor.verification/1"
 _WORDS = {
@@ -74,7 +74,7 @@ def verification_text(verification: Verification) -> str:
         what,
         f"  for         {workload.network} {workload.task}, batch {workload.batch_size}, "
         f"{workload.precision}, "
-        f"at least {format_rate(verification.request.target_throughput or 0)} "
+        f"at least {format_target(verification.request.target_throughput or 0)} "
         f"{_unit(verification)}",
         f"  held to     {held}, disk {resources.disk.type} "
         f"({verification.measurement.limited_by}); {trial.cache} cache, on {trial.accelerator}",

@@ -16,6 +16,7 @@ from advisor.units import (
     format_hours,
     format_mib,
     format_rate,
+    format_target,
     format_usd,
 )
 
@@ -93,6 +94,13 @@ def test_sizes_are_printed_in_the_largest_unit(mib, text):
 )
 def test_rates_are_printed_with_three_digits(rate, text):
     assert format_rate(rate) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"), [(1961.0, "1,961"), (0.25, "0.25"), (500, "500"), (1e6, "1,000,000")]
+)
+def test_a_target_is_printed_as_it_was_asked_for(rate, text):
+    assert format_target(rate) == text
 
 
 @given(st.floats(min_value=1e-3, max_value=1e7))

@@ -20,7 +20,7 @@ from advisor.render.sizing.charts.paper import (
     Paper,
 )
 from advisor.render.sizing.sentences import spec_name, stage_name, unit_name
-from advisor.units import format_mib, format_rate, format_usd
+from advisor.units import format_mib, format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]
 _MIB_A_GIB = 1024.0
@@ -37,7 +37,7 @@ def _chart(paper: Paper, alt: str) -> Chart:
 
 
 def _target_text(target: float | None, t: Texts) -> str:
-    return t("key.target", rate=format_rate(target)) if target else ""
+    return t("key.target", rate=format_target(target)) if target else ""
 
 
 _PRICE_HEIGHT = 250.0
@@ -132,7 +132,7 @@ def _price_alt(rows: Sequence[Record], target: float | None, t: Texts) -> str:
         )  # fmt: skip
 
     chosen = [t("price.alt_chosen", one=spec(row)) for row in rows if row["chosen"]]
-    aims = [t("price.alt_target", rate=format_rate(target))] if target else []
+    aims = [t("price.alt_target", rate=format_target(target))] if target else []
     front = [row for row in rows if row["on_front"]] or rows
     return t(
         "price.alt", count=len(rows), chosen="".join(f"{text} " for text in (*chosen, *aims)),

@@ -9,7 +9,14 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.render.sizing.facts import ANSWERED
 from advisor.render.text import lower_name, upper_name
-from advisor.units import ceil_significant, format_hours, format_mib, format_rate, format_usd
+from advisor.units import (
+    ceil_significant,
+    format_hours,
+    format_mib,
+    format_rate,
+    format_target,
+    format_usd,
+)
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
@@ -57,7 +64,7 @@ def asked_sentence(section: Record, t: Texts) -> str:
     if answer["target_throughput"] is None:
         question = t("answer.asked_cheapest", **values)
     else:
-        rate = format_rate(answer["target_throughput"])
+        rate = format_target(answer["target_throughput"])
         question = t("answer.asked", rate=rate, unit=unit_name(section, t), **values)
     return t.joined(filter(None, (question, _limits_sentence(section, t))))
 
@@ -111,7 +118,7 @@ def borderline_sentence(call: Record, target: float | None, t: Texts) -> str:
         "close." + call["kind"],
         name=call["instance_type"], usd=format_usd(call["usd_per_hour"]), chance=percent(chance),
         miss=percent(1 - chance), instead=call["instead_of"] or "", saved=saved,
-        rate=format_rate(target or 0.0), minutes=plain(call["trial"]["minutes"]),
+        rate=format_target(target or 0.0), minutes=plain(call["trial"]["minutes"]),
         trial=format_usd(call["trial"]["usd"]),
     )  # fmt: skip
 

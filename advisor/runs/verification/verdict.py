@@ -21,7 +21,7 @@ from advisor.domain import (
 )
 from advisor.errors import MeasuringError
 from advisor.runs.verification.machine import VerifiedMachine
-from advisor.units import format_mib, format_rate, format_usd
+from advisor.units import format_mib, format_rate, format_target, format_usd
 from sweeps.planning.disks import UNLIMITED
 from sweeps.quality.checking import FEW_STEPS, check
 from sweeps.quality.statistics import step_interval
@@ -111,7 +111,7 @@ def verdict_of(
         return Verdict.MISSED, f"it does not fit: {measurement.reason}"
     if rate is None:
         return Verdict.UNDECIDED, TOO_FEW
-    wanted, typical = format_rate(target), format_rate(rate.typical)
+    wanted, typical = format_target(target), format_rate(rate.typical)
     if rate.lower >= target:
         if measurement.limited_by is LimitedBy.NONE:
             return Verdict.UNDECIDED, "its limits could not be held here; run it as root"

@@ -34,7 +34,7 @@ from advisor.service.page.specs import (
     spec_fields,
     spec_view,
 )
-from advisor.units import format_rate, format_usd
+from advisor.units import format_target, format_usd
 
 # Instances that are compared side by side: more columns nobody reads.
 COMPARED = 4
@@ -73,7 +73,7 @@ def _headline(request: Mapping[str, Any], t: Texts) -> str:
     task = t("task." + request["task"])
     if request["target_throughput"] is None:
         return t("answer.cheapest", model=request["model"], task=task)
-    rate = format_rate(request["target_throughput"])
+    rate = format_target(request["target_throughput"])
     unit = f"{request['dataset']['sample']}s/s"
     unit = t.known(f"unit.{unit}", unit)
     return t("answer.reaches", model=request["model"], task=task, rate=rate, unit=unit)

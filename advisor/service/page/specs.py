@@ -10,7 +10,7 @@ from advisor.records import dataclass
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.text import lower_name, upper_name
-from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_usd
+from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_target, format_usd
 
 # The widest thing on the bar ends here, so that its label has room.
 _FILLED = 92.0
@@ -43,7 +43,7 @@ def interval_bar(
         width=round((rates["upper"] - rates["lower"]) * scale, 2),
         median=round(rates["median"] * scale, 2),
         target=at,
-        target_text="" if target is None else f"{target_word} {format_rate(target)}",
+        target_text="" if target is None else f"{target_word} {format_target(target)}",
         target_anchor=_anchor(at or 0.0),
     )
 
@@ -143,7 +143,7 @@ def interval_text(predicted: Mapping[str, Any], target: float | None, t: Texts) 
         lower=lower_rate(rates["lower"]), median=format_rate(rates["median"]),
         upper=format_rate(rates["upper"]),
     )  # fmt: skip
-    return text if target is None else f"{text}; {t('chart.target')} {format_rate(target)}"
+    return text if target is None else f"{text}; {t('chart.target')} {format_target(target)}"
 
 
 def percentiles(confidence: float) -> dict[str, str]:
