@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from advisor.domain import Range
-from advisor.errors import UsageError, unknown_name
+from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 
 _MIB_PER_UNIT = {"mib": 1.0, "mb": 1.0, "m": 1.0, "gib": 1024.0, "gb": 1024.0, "g": 1024.0}
@@ -76,14 +76,6 @@ def parse_number(value: object, what: str, *, whole: bool = False, most: float =
     if number != math.floor(number):
         raise _refused("{what} must be a whole number, not '{value}'", what, value)
     return int(number)
-
-
-def parse_name(value: object, noun: str, known: Sequence[str]) -> str:
-    """One of a closed list in lower case; a mistyped one gets the nearest name."""
-    text = str(value).lower()
-    if text not in known:
-        raise unknown_name(noun, str(value), known)
-    return text
 
 
 def _refused(text: str, what: str, value: object, **parameters: object) -> UsageError:

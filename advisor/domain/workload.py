@@ -90,15 +90,6 @@ class Workload:
     def __post_init__(self) -> None:
         require_positive(batch_size=self.batch_size)
 
-    @property
-    def is_usual(self) -> bool:
-        """Whether PyTorch runs it as it does by itself."""
-        return (
-            self.stack is Stack.EAGER
-            and self.memory_format is MemoryFormat.CONTIGUOUS
-            and self.tf32 is Tf32.CONVOLUTIONS
-        )
-
 
 # PyTorch as it runs by itself on images, on the network's own input.
 _USUAL: Mapping[str, Any] = MappingProxyType(

@@ -10,7 +10,7 @@ import csv
 import gzip
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -258,17 +258,6 @@ def _kernel(record: Mapping[str, str], gpu: Gpu) -> MeasuredStep:
     )
     cell = Cell(f"kernel/{name}", Step(row, 0.0, 0.0, 1.0, how))
     return MeasuredStep(cell, float(record["seconds"]), _KERNEL_SIGMA, record["source"], "", False)
-
-
-def without_sources(observations: Iterable[MeasuredStep]) -> list[Cell]:
-    """The cells as a user asks for them, who knows of no source."""
-    return [
-        Cell(
-            row.cell.network,
-            row.cell.step._replace(conditions=question_conditions(row.cell.step.conditions)),
-        )
-        for row in observations
-    ]
 
 
 def question_conditions(how: Conditions) -> Conditions:

@@ -19,7 +19,6 @@ from models.performance.observations import (
     question_conditions,
     read_observations,
     torch_version,
-    without_sources,
 )
 
 ROW = {
@@ -112,7 +111,7 @@ def test_a_user_asks_without_a_source_or_a_host(tmp_path):
         {"stack": "torchscript"},
     )  # fmt: skip
     assert rows[0].cell.step.conditions.copies_input
-    hows = [cell.step.conditions for cell in without_sources(rows)]
+    hows = [question_conditions(row.cell.step.conditions) for row in rows]
     assert [one.stack for one in hows] == ["eager", "compile", "eager"]
     assert all(one.source == one.host == "" and one.optimizer for one in hows)
     assert not any(one.copies_input for one in hows)
