@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -64,6 +65,7 @@ def guest_that_works(bed: Bed, folder: Path) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as a guest has it, to hold limits")
 def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store(
     account, capsys, tmp_path
 ) -> None:
