@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from heapq import nsmallest
-from typing import NamedTuple
 
 from advisor.catalog.clouds import Cloud, CpuOnly, Place, by_price, cpu_only, unbeaten
 from advisor.catalog.disks import DiskCatalog
@@ -17,12 +16,13 @@ from advisor.catalog.prices import Currency
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message
-from advisor.records import replace
+from advisor.records import dataclass, replace
 
 DEFAULT_CLOUD = "aws"
 
 
-class PartialOffer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PartialOffer:
     """A priced type that lacks facts: it can be listed and never ranked."""
 
     type: PartialType

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from advisor.catalog.files import Files, Table
 from advisor.domain import MIB, Cpu, Gpu, InstanceType, Range
@@ -66,7 +66,8 @@ def read_origins(files: Files) -> dict[str, Origin]:
     }
 
 
-class PartialType(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PartialType:
     """A type that lacks facts (`missing` names them): listed, never ranked."""
 
     cloud: str

@@ -14,6 +14,7 @@ from advisor.catalog.files import Files, Table
 from advisor.catalog.instances import Origin, read_origins
 from advisor.domain import FREE, Market, Price
 from advisor.errors import DataError
+from advisor.records import dataclass
 
 # Columns before the regions.
 KEYS = ("instance_type", "basis")
@@ -36,7 +37,8 @@ class Currency(NamedTuple):
         return f"{self.per_usd:g} a US dollar" + (" as told" if self.own else f" of {self.as_of}")
 
 
-class Basis(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Basis:
     """What a row of prices is: the market, how the prices are known, their worth and origin."""
 
     market: Market
@@ -191,7 +193,8 @@ _FLAT = ("usd_per_gib_month", "usd_per_mib_s_month")
 Rows = dict[tuple[str, str], dict[str, str]]
 
 
-class Told(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Told:
     """Prices that the user told of disks whose rules are known, and where they are from."""
 
     rows: Rows
@@ -219,7 +222,8 @@ def told_prices(
     return Told(rows, origins)
 
 
-class PriceParts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PriceParts:
     """Where the tiers begin, and dollars a GiB, a MiB/s, and an IOPS of each tier."""
 
     tiers: tuple[float, ...]

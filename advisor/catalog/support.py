@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
 
 from advisor.catalog.catalog import Catalog
 from advisor.domain import Disk, Gpu, InstanceType, Market, Offer, Resources
@@ -141,7 +140,8 @@ CLOUD = "aws"
 VcpuQuota = tuple[tuple[str, float], ...]
 
 
-class _Kind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Kind:
     """Families that share a quota; commitments count as on-demand instances do."""
 
     name: str

@@ -8,7 +8,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from advisor.domain.machines import Resources, require_positive
 from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status
@@ -202,7 +202,8 @@ _RAN = frozenset(
 )  # fmt: skip
 
 
-class Rejected(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rejected:
     """An instance type that is not recommended, and why, with the number that decided.
 
     `detail` is a `Message`. `usd_per_hour` is its cheapest total where that is known. A tuple,

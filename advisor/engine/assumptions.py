@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import NamedTuple
 
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import (
@@ -28,6 +27,7 @@ from advisor.domain import (
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.errors import StalePriceError
 from advisor.messages import Message
+from advisor.records import dataclass
 from advisor.units import ceil_significant, format_counted
 
 # Prices of this age are told; on-demand prices of AWS change about once a year per family.
@@ -49,7 +49,8 @@ _MEMORY_FORMATS = {
 }
 
 
-class Assumed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Assumed:
     """What an answer is about; `first_epoch` is in hours, None where nothing trains."""
 
     workload: Workload

@@ -22,6 +22,7 @@ from advisor.engine.limits import answering, at_count, cost, ranks_by_price
 from advisor.engine.prepared import Prepared
 from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
 from advisor.engine.table import Table
+from advisor.records import dataclass
 from models.zoo.networks import can_be_run
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class _Contender(NamedTuple):
         return trial_cost_usd(float(self.table.usd_each[self.at]))
 
 
-class _Narrow(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Narrow:
     """A contender whose trial is worth more than it costs, and what it is held against."""
 
     kind: CloseCallKind

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from advisor.catalog import Catalog, DiskRule
 from advisor.domain import CacheState, Disk, DiskChoice, Offer, Request
 from advisor.engine.limits import least_first_rate
 from advisor.engine.table import Table
+from advisor.records import dataclass
 from models.performance.machines import DiskTable
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ _TINY = 1e-300
 Parts = tuple[float, float | None, float | None]
 
 
-class _Start(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Start:
     """A row with what its type of disk sells, and what its instance passes on at most."""
 
     at: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from advisor.domain import (
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.records import replace
+from advisor.records import dataclass, replace
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 from models.performance.pipeline import STAGES
 
@@ -45,7 +45,8 @@ MOST_INSTANCES = 1000
 TOO_SLOW = "too_slow"
 
 
-class Limit(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Limit:
     """A limit: its reason, which rows keep it, and how near each row comes to it."""
 
     reason: str

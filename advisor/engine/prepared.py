@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from advisor.engine.candidates import (
 from advisor.engine.limits import fastest_of_each, is_plain, limits
 from advisor.engine.probability import Bounds
 from advisor.engine.table import Block, Table
-from advisor.records import replace
+from advisor.records import dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, PerformanceModel
@@ -207,7 +207,8 @@ class Prepared:
         return Group(self.request, table, rejected, len(offers))
 
 
-class CpuTypes(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CpuTypes:
     """Types without an accelerator, the cheapest first, with what none of them surpasses in samples
     per second (0: nothing tells) and USD per hour of each."""
 

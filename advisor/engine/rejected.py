@@ -16,13 +16,15 @@ from advisor.engine.limits import TOO_SLOW, turned_down
 from advisor.engine.prepared import CpuTypes
 from advisor.engine.table import Table
 from advisor.messages import Message
+from advisor.records import dataclass
 from advisor.units import format_rate, format_target
 
 if TYPE_CHECKING:
     from advisor.engine.model import Integers
 
 
-class Missed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Missed:
     """Rows of a table that show for what reasons their types are turned down."""
 
     request: Request
@@ -30,7 +32,8 @@ class Missed(NamedTuple):
     rows: Sequence[tuple[int, str]]
 
 
-class SlowCpus(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SlowCpus:
     """Types without an accelerator (by their places) that compute less than is wanted, however well
     everything else does."""
 

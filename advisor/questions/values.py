@@ -6,14 +6,13 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from advisor.catalog.matching import has_memory
 from advisor.domain import ANY, IMAGENET, DataKind, DatasetProfile, Gpu, Range
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
-from advisor.records import replace
+from advisor.records import dataclass, replace
 from advisor.units import format_range, gpus_text, size_text
 from models.performance.networks import NetworkFacts
 
@@ -21,7 +20,8 @@ _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
 _DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
 
 
-class GpuFilter(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GpuFilter:
     """GPUs by name (one of them), by the memory of one, and by compute capability; all hold."""
 
     names: tuple[str, ...] = ()
@@ -38,7 +38,8 @@ class GpuFilter(NamedTuple):
         return enough and card.capability in self.compute_capability
 
 
-class Curve(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Curve:
     """Where else to predict, beside a prediction: one point for each value."""
 
     vcpus: tuple[int, ...] = ()

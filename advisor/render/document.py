@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.domain import Recommendation
 from advisor.domain.decision import Request
@@ -112,7 +112,8 @@ def document_yaml(document: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True))
 
 
-class _Codec(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Codec:
     """How a value is written as JSON, and read back."""
 
     write: Callable[[Any], Any]

@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +54,8 @@ _Terms = list[tuple[int, float]]
 _ByStep = list[tuple[int, Floats]]
 
 
-class CpuConditions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CpuConditions:
     """How a step runs on a CPU, in fp32.
 
     `cpu` is its name, "" for the measured one's kind; `cores` are whole ones, `speed` is how fast

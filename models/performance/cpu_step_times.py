@@ -7,7 +7,7 @@ no parameter with them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,8 @@ _T = TypeVar("_T")
 _Kind = tuple[float, float, float, str]
 
 
-class _Estimated(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Estimated:
     posterior: Posterior
     facts: NetworkFacts
     by_kind: dict[_Kind, tuple[float, float]]
@@ -47,7 +48,8 @@ _MOST_AT_ONCE = 256
 _MOST_ESTIMATED = 64
 
 
-class CpuRates(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CpuRates:
     """Samples per second of n steps, half widths of their logarithms, all of shape (n,), and
     whether residuals back those."""
 
@@ -57,7 +59,8 @@ class CpuRates(NamedTuple):
     calibrated: bool
 
 
-class CpuColumns(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CpuColumns:
     """CPUs as columns (n,): whole cores, single-thread speed over the measured CPU's, width of the
     arithmetic units over its (nan: unknown), and which it is: "" is that one."""
 

@@ -279,7 +279,8 @@ def _whole(sizes: Mapping[str, Any]) -> dict[str, int]:
     return result
 
 
-class _Kernel(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Kernel:
     """FLOPs and elements of a sample, elements of any batch, the matrix it is multiplied with."""
 
     kind: str

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Precision, Resources, Workload
 from advisor.errors import UsageError
+from advisor.records import dataclass
 from models.performance.cpu_step_time import CpuConditions, relative_width
 from models.performance.cpu_step_times import (
     ANOTHER_CPU,
@@ -30,7 +30,8 @@ from models.performance.pipeline import CpuStep, Load, Pipeline, ReferenceCpu
 from models.performance.step_times_file import bundled_cpu_step_times
 
 
-class Cpus(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cpus:
     """CPUs as columns (n,): whole cores, single-thread marks (nan: unknown) and names."""
 
     cores: Floats

@@ -128,7 +128,8 @@ class PipelineRequest:
     cache: CacheState = CacheState.WARM
 
 
-class Load(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Load:
     """What machines are asked to do, apart from which machine it is."""
 
     workload: Workload

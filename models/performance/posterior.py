@@ -34,14 +34,16 @@ class Cell(NamedTuple):
     step: Step
 
 
-class Estimates(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Estimates:
     """Log seconds of n steps: means and variances, each of shape (n,)."""
 
     mean: Floats
     variance: Floats
 
 
-class Effects(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Effects:
     """What is known of one network beside its operations: names, means, covariance."""
 
     names: tuple[str, ...]
@@ -187,7 +189,8 @@ def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], l
     return result
 
 
-class _State(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _State:
     parameters: Parameters
     names: tuple[str, ...]
     mean: Floats

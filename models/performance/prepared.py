@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -50,7 +49,8 @@ _ACCELERATOR, _HOST, _TRANSFER = 1, 2, 8
 _WORSE = list(Provenance)
 
 
-class Words(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Words:
     """What a prediction's words are about, each of length n: loads, machines, rates of a GPU."""
 
     loads: Sequence[Load]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.domain import (
     Gpu,
@@ -20,7 +20,7 @@ from advisor.domain import (
     Tf32,
     Workload,
 )
-from advisor.records import replace
+from advisor.records import dataclass, replace
 from models.performance.intervals import gaussian_multiplier
 from models.performance.networks import NetworkFacts
 from models.performance.step_times import ROW_SIGMA, StepTimes, cell_of, chip
@@ -56,7 +56,8 @@ _TAUGHT_BY: Mapping[str, tuple[str, ...]] = {
 _LEAST_TF32 = 0.02
 
 
-class Setting(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Setting:
     """A way to run PyTorch: `option` asks for it, `kind` is what changes."""
 
     name: str
@@ -75,7 +76,8 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-class Gain(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Gain:
     """The factor by which steps are faster; `measured`: rows have the network and the card with
     the change, else others like them have."""
 
@@ -83,7 +85,8 @@ class Gain(NamedTuple):
     measured: bool
 
 
-class SettingGain(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SettingGain:
     """A workload under another setting, and what that brings a GPU."""
 
     setting: Setting
@@ -150,7 +153,8 @@ def gains_of(
     return gains
 
 
-class _Rows(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Rows:
     """Whether rows of the task have the change at all, of the network, and on the card."""
 
     any: bool

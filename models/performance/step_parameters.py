@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
+from advisor.records import dataclass
 from models.network_columns import KINDS
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,8 @@ _OF_AN_UNNAMED_SOURCE = 0.15
 REFERENCE_SOURCE = "timm"
 
 
-class Prior(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Prior:
     """What is believed of a parameter before anything is measured: a Gaussian."""
 
     mean: float
@@ -193,7 +195,8 @@ def _padded(names: Sequence[tuple[str, Prior]], parameters: Parameters, slots: i
     return [*places, *[0] * (slots - len(places))]
 
 
-class _Operation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Operation:
     kind: str
     size: int
     backward: bool
@@ -203,7 +206,8 @@ class _Operation(NamedTuple):
         return f"{self.kind}{self.size}" if self.kind == "conv_depthwise" else self.kind
 
 
-class Unit(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Unit:
     """The arithmetic unit an operation runs on, `simt` or `tensor` cores, and its peak."""
 
     name: str

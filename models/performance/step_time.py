@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,14 +122,16 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps:
     return Steps(len(steps), *columns)
 
 
-class _Part(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Part:
     rows: tuple[Any, ...]
     group_rows: tuple[Any, ...]
     launches: Floats
     extra_seconds: float
 
 
-class _Kernels(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Kernels:
     """What is the same for a network's step on every GPU and at every batch: `code` is the class
     of each row, `codes` the distinct ones, `work` multiply-accumulates over the split reduction."""
 
@@ -255,7 +257,8 @@ def class_seconds(steps: Steps, theta: Floats) -> tuple[Floats, Floats]:
     return steps.kernels * result.compute, steps.kernels * result.memory
 
 
-class _Evaluation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
     log_seconds: Floats
     seconds: Floats
     gpu: Floats

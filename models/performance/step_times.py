@@ -10,7 +10,7 @@ import math
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +57,8 @@ def _identity(workload: Workload, gpu: Gpu) -> tuple[object, ...]:
     return (workload.task, workload.batch_size, *how, gpu.name)
 
 
-class GpuRate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GpuRate:
     """What is known of one cell at one batch size."""
 
     samples_per_second: float
@@ -66,7 +67,8 @@ class GpuRate(NamedTuple):
     notes: tuple[Message, ...]
 
 
-class OwnCell(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OwnCell:
     """What a user measured, at any batch size: another stack or input is another cell."""
 
     network: str
