@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -165,12 +166,20 @@ class PriceTable:
         return self._prices[key]
 
     def _rows(self, names: Collection[str] | None, market: Market | None) -> NDArray[np.intp]:
-        rows = [
-            at
-            for at, name in enumerate(self.types)
-            if (names is None or name in names) and market in (None, self.bases[at].market)
-        ]
-        return np.array(rows, dtype=np.intp)
+        rows = range(len(self.types)) if names is None else self._rows_of(names)
+        kept = [at for at in rows if market in (None, self.bases[at].market)]
+        return np.array(kept, dtype=np.intp)
+
+    def _rows_of(self, names: Collection[str]) -> list[int]:
+        """In the table's order; one type is often asked for after another."""
+        return sorted(at for name in set(names) for at in self._by_type.get(name, ()))
+
+    @cached_property
+    def _by_type(self) -> dict[str, list[int]]:
+        rows: dict[str, list[int]] = {}
+        for at, name in enumerate(self.types):
+            rows.setdefault(name, []).append(at)
+        return rows
 
     def _columns(self, region: str | None) -> NDArray[np.intp]:
         if region is None:

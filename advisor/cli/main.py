@@ -52,8 +52,6 @@ EXTRA_OF["timm"] = "zoo"
 EXTRA_OF |= dict.fromkeys(("fastapi", "granian", "limits", "pythonjsonlogger", "jinja2"), "serve")
 EXTRA_OF |= dict.fromkeys(("xlsxwriter",), "report")
 
-# An answer makes some hundred thousand objects and no cycles: looking for them takes 5 % of it.
-_COLLECT_EVERY = 100_000
 # Commands that hold nothing but memory when they end. Freeing it object by object takes another
 # 5 %, and the end of the process frees it anyway.
 _ANSWERING = frozenset(("recommend", "predict", "compare", "memory", "gpus", "networks"))
@@ -109,7 +107,6 @@ def cli(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave with its exit code; errors are one line on stderr."""
-    gc.set_threshold(_COLLECT_EVERY)
     code = run(arguments)
     if arguments is None and not _ANSWERING.isdisjoint(sys.argv[1:2]):
         os._exit(code)  # stdout was flushed, and stderr keeps nothing back

@@ -19,7 +19,7 @@ import click
 from click.core import ParameterSource
 
 from advisor.cli.questions import output_option, question_from, question_options
-from advisor.cli.schedule_view import added_text, list_text, one_text
+from advisor.cli.schedule_view import added_text, list_text, schedule_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
 from advisor.runs.questions import ScheduleRequest, SweepRun
@@ -205,7 +205,7 @@ def show(name: str, most: int, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(one_document(status, runs, now), indent=1))
     else:
-        click.echo(one_text(status, runs))
+        click.echo(schedule_text(status, runs))
 
 
 @schedule.command()

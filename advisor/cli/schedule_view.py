@@ -39,7 +39,7 @@ def list_text(statuses: Sequence[Status], leader: Leader | None) -> str:
     return "\n".join([*table(_COLUMNS, rows), "", *filter(None, drifted), who])
 
 
-def one_text(status: Status, runs: Sequence[Run]) -> str:
+def schedule_text(status: Status, runs: Sequence[Run]) -> str:
     """A schedule and its runs, the latest first, with what followed each."""
     schedule = status.schedule
     lines = [

@@ -19,7 +19,7 @@ from advisor.runs.cloud.plan import (
     CloudOptions,
     CloudPlan,
     accelerator_of,
-    known_usd,
+    listed_usd_per_hour,
     plan_cloud,
     type_named,
 )
@@ -60,7 +60,7 @@ def shared_out(
         )  # fmt: skip
     catalog = load_catalog()
     types = [type_named(catalog, name) for name in instances]
-    hourly = [known_usd(catalog, instance, options.region) for instance in types]
+    hourly = [listed_usd_per_hour(catalog, instance, options.region) for instance in types]
     prices = [instance for instance in hourly if instance is not None]
     parts = prices if len(prices) == len(instances) else [1.0] * len(instances)
     alone = len(instances) == 1

@@ -164,12 +164,12 @@ def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType
     _refuse_too_small_type(wanted, options)
     if options.only_this_type:
         return (wanted,)
-    own = known_usd(catalog, wanted, options.region) or math.inf
+    own = listed_usd_per_hour(catalog, wanted, options.region) or math.inf
     others = [
         (usd, other.name, other)
         for other in catalog.instances(_ON_AWS)
         if _serves_as(other, wanted, options)
-        and (usd := known_usd(catalog, other, options.region)) is not None
+        and (usd := listed_usd_per_hour(catalog, other, options.region)) is not None
         and usd <= _MOST_TIMES_AS_DEAR * own
     ]
     return (wanted, *(other for *_, other in sorted(others)[: _MOST_TYPES - 1]))
@@ -180,7 +180,7 @@ def type_named(catalog: Catalog, name: str) -> InstanceType:
     return catalog.instance(catalog.name_of(name, _ON_AWS), _ON_AWS)
 
 
-def known_usd(catalog: Catalog, instance: InstanceType, region: str) -> float | None:
+def listed_usd_per_hour(catalog: Catalog, instance: InstanceType, region: str) -> float | None:
     """What an hour of a type costs on demand by the catalogue; None where it has no price."""
     price = catalog.price(instance.name, region, Market.ON_DEMAND, _ON_AWS)
     return price.usd_per_hour if price else None

@@ -73,7 +73,7 @@ class Watch:
         """The sweep is over; the file keeps its last figures."""
         standing = self.tally.standing()
         counts = {status.value: count for status, count in standing.counts.items()}
-        facts: dict[str, Any] = {} if error is None else {"reason": _told(error)}
+        facts: dict[str, Any] = {} if error is None else {"reason": _reason_of(error)}
         emit("sweep_ended", counts=counts, left=standing.left,
              seconds=round(standing.elapsed_seconds, 3), **facts)  # fmt: skip
         self._update()
@@ -130,7 +130,7 @@ def _log(stack: ExitStack, options: Watching) -> None:
         print_warning(str(error))
 
 
-def _told(error: BaseException) -> str:
+def _reason_of(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return str(error) if isinstance(error, AdvisorError) else repr(error)
