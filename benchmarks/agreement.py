@@ -54,7 +54,7 @@ def differences(first: Sequence[Measurement], second: Sequence[Measurement]) -> 
             "vcpus": worst.resources.vcpus,
             "memory_mib": worst.resources.memory_mib,
             "disk": worst.resources.disk.type,
-            "accelerator": worst.accelerator,
+            "accelerator": str(worst.accelerator),
         },
     }
 

@@ -143,7 +143,7 @@ def cells_of(trial: Trial) -> tuple[str, ...]:
         trial.trial_id[:8],
         workload.network,
         workload.task.value,
-        trial.accelerator,
+        str(trial.accelerator),
         str(workload.batch_size),
         f"{resources.vcpus:g}",
         format_mib(resources.memory_mib),

@@ -5,6 +5,7 @@ measured, predicted, priced or printed. Units stand in the field names: MiB is 2
 GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
 """
 
+from advisor.domain.accelerator import ON_ANY_GPU, ON_CPU, Accelerator
 from advisor.domain.comparison import OnGpu, geometric_mean, relative
 from advisor.domain.decision import (
     BatchPoint,
@@ -44,7 +45,6 @@ from advisor.domain.money import (
 )
 from advisor.domain.observations import STEP_SIGMA, Observation
 from advisor.domain.results import (
-    CUDA,
     MOUNTED,
     REPLAYED_FROM,
     Latency,
@@ -59,6 +59,7 @@ from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification
 from advisor.domain.words import (
     MEASURABLE_PRECISIONS,
+    AcceleratorKind,
     CacheState,
     CloseCallKind,
     DataKind,
@@ -77,7 +78,6 @@ from advisor.domain.workload import IMAGENET, MIB, DatasetProfile, Workload, wit
 
 __all__ = [
     "ANY",
-    "CUDA",
     "ESTIMATED",
     "FREE",
     "HOURS_PER_MONTH",
@@ -87,9 +87,13 @@ __all__ = [
     "MIB",
     "MOUNTED",
     "OBSERVED",
+    "ON_ANY_GPU",
+    "ON_CPU",
     "PRICE_KINDS",
     "REPLAYED_FROM",
     "STEP_SIGMA",
+    "Accelerator",
+    "AcceleratorKind",
     "BatchPoint",
     "Burst",
     "CacheState",

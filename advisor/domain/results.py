@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, Protocol, TypeVar
 
+from advisor.domain.accelerator import Accelerator
 from advisor.domain.machines import Resources, require_positive
-from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status
+from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status, Task
 from advisor.domain.workload import Workload, without_the_usual
 from advisor.records import dataclass, field, replace
 
@@ -62,7 +63,6 @@ class Prediction:
 MOUNTED = "mounted"
 # In `Measurement.environment`: the file that answered in place of a measurement.
 REPLAYED_FROM = "replayed_from"
-CUDA = "cuda"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +79,13 @@ class Latency:
 class Trial:
     """A workload under given resources, planned.
 
-    `accelerator` is `cuda` (the GPU that is there), `cuda:<GPU>` (that one), `cpu` or
-    `emulated:<GPU>`; an emulated one takes `emulated_step_seconds` for each batch. `trial_id` is
-    the hash of the content.
+    `accelerator` is what is asked for; an emulated one takes `emulated_step_seconds` for each
+    batch. `trial_id` is the hash of the content.
     """
 
     workload: Workload
     resources: Resources
-    accelerator: str
+    accelerator: Accelerator
     emulated_step_seconds: float | None = None
     cache: CacheState = CacheState.WARM
     dataset_path: str = ""
@@ -94,20 +93,15 @@ class Trial:
 
     def __post_init__(self) -> None:
         require_positive(emulated_step_seconds=self.emulated_step_seconds)
-        if self.accelerator.startswith("emulated:") != (self.emulated_step_seconds is not None):
+        if self.accelerator.is_emulated != (self.emulated_step_seconds is not None):
             raise ValueError(
                 "emulated_step_seconds goes with an emulated accelerator, and only with it"
             )
 
     @property
-    def on_gpu(self) -> bool:
-        """Whether a real GPU computes."""
-        return self.accelerator.partition(":")[0] == CUDA
-
-    @property
-    def requested_gpu(self) -> str:
-        """The GPU of `cuda:<GPU>`; empty where whichever is there is meant."""
-        return self.accelerator.partition(":")[2] if self.on_gpu else ""
+    def network_on_cpu(self) -> bool:
+        """Whether the CPU computes the network, too; preprocessing has none."""
+        return self.accelerator.is_cpu and self.workload.task is not Task.PREPROCESSING
 
     @property
     def samples_per_step(self) -> int:
@@ -134,7 +128,7 @@ class Trial:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
         from dataclasses import asdict  # only planning and storing need it
 
-        content = asdict(self)
+        content = asdict(self) | {"accelerator": str(self.accelerator)}
         del content["dataset_path"]
         # Trials of before latencies, several GPUs and stacks were known are the same trials.
         if content["resources"]["disk"]["read_latency_seconds"] is None:

@@ -13,6 +13,14 @@ class Task(StrEnum):
     PREPROCESSING = "preprocessing"
 
 
+class AcceleratorKind(StrEnum):
+    """What computes the steps of a trial; `cuda` is a real GPU."""
+
+    CUDA = "cuda"
+    EMULATED = "emulated"
+    CPU = "cpu"
+
+
 class Precision(StrEnum):
     """Number format of the network's arithmetic.
 

@@ -42,7 +42,7 @@ def verification_document(verification: Verification) -> dict[str, Any]:
             "confidence": 0.95,
             "steps": len(verification.measurement.step_seconds),
             "batch_size": trial.workload.batch_size,
-            "accelerator": trial.accelerator,
+            "accelerator": str(trial.accelerator),
             "gpu": verification.measurement.environment.get("gpu"),
             "cpu": verification.measurement.environment.get("cpu_model"),
             "vcpus": trial.resources.vcpus,

@@ -81,7 +81,7 @@ def _taken_steps(
     steps: list[Observation] = []
     left_out = Counter[str]()
     for row in rows:
-        if not row.trial.on_gpu:
+        if not row.trial.accelerator.is_gpu:
             continue
         observation = observed(row, "", lambda name: sheet_of(name, sheets))
         reason = (
@@ -93,7 +93,7 @@ def _taken_steps(
             steps.append(observation)
         else:
             left_out[reason] += 1
-    kept = [row.environment.get("fingerprint") for row in rows if row.trial.on_gpu]
+    kept = [row.environment.get("fingerprint") for row in rows if row.trial.accelerator.is_gpu]
     layers = list(_layers([*kept, *fingerprints], sheets))
     return taken_steps(steps, layers, shipped.step_times, table, left_out)
 

@@ -187,8 +187,7 @@ def _told(trial: Trial) -> str:
 
 def full_speed(row: Measurement) -> float:
     """The rate times the scale of its accelerator: what the real one would show."""
-    name = row.trial.accelerator
-    return rate_of(row) * (SCALE if "/" in name else 1)
+    return rate_of(row) * (SCALE if "/" in row.trial.accelerator.gpu else 1)
 
 
 def host_rate_per_vcpu(row: Measurement) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
-from advisor.domain import DiskRate, Task, Workload
+from advisor.domain import Accelerator, AcceleratorKind, DiskRate, Task, Workload
 from advisor.runs.sweeps.sweeping import step_seconds
 from benchmarks.claims.words import DATA, published_points
 
@@ -52,9 +52,9 @@ def cloud_disks() -> dict[str, CloudDisk]:
         return {row["name"]: _cloud_disk(row) for row in csv.DictReader(file)}
 
 
-def accelerator(scale: int) -> str:
+def accelerator(scale: int) -> Accelerator:
     """Its name says the scale, so that a slowed one never passes for a P100."""
-    return f"emulated:{GPU}" if scale == 1 else f"emulated:{GPU}/{scale}"
+    return Accelerator(kind=AcceleratorKind.EMULATED, gpu=GPU if scale == 1 else f"{GPU}/{scale}")
 
 
 def paced(workload: Workload, gpu: str) -> float:

@@ -138,8 +138,7 @@ def cpu_steps_of(
 
 def _request(measurement: Measurement) -> PipelineRequest:
     trial = measurement.trial
-    on_cpu = trial.accelerator == "cpu" and trial.workload.task is not Task.PREPROCESSING
-    return PipelineRequest(trial.workload, trial.resources, on_cpu, trial.cache)
+    return PipelineRequest(trial.workload, trial.resources, trial.network_on_cpu, trial.cache)
 
 
 def fit_pipeline(trials: Trials, reference: ReferenceCpu) -> Pipeline:

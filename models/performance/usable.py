@@ -67,7 +67,7 @@ def why_not(measurement: Measurement, networks: Collection[str]) -> str:
     rate = measurement.throughput_samples_per_second
     if rate is None or not (math.isfinite(rate) and rate > 0):
         return "no finite rate"
-    if measurement.trial.on_gpu and _accelerator_rate(measurement) is None:
+    if measurement.trial.accelerator.is_gpu and _accelerator_rate(measurement) is None:
         return "the GPU alone was not measured"
     return ""
 
@@ -103,9 +103,7 @@ def stated_accelerator_rate(measurement: Measurement) -> float | None:
 
 def measured_cpu_rate(measurement: Measurement) -> float | None:
     """Samples per second of the network alone on the CPU, where the trial measured it."""
-    trial = measurement.trial
-    on_cpu = trial.accelerator == "cpu" and trial.workload.task is not Task.PREPROCESSING
-    return _accelerator_rate(measurement) if on_cpu else None
+    return _accelerator_rate(measurement) if measurement.trial.network_on_cpu else None
 
 
 def _accelerator_rate(measurement: Measurement) -> float | None:

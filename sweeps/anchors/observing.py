@@ -77,8 +77,8 @@ def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
     accelerator, workload = row.trial.accelerator, row.trial.workload
     if row.status is not Status.OK:
         yield f"status {row.status}", row.status is Status.CONTAMINATED
-    if accelerator.partition(":")[0] != "cuda":
-        never = ": a GPU that was never there" * accelerator.startswith("emulated:")
+    if not accelerator.is_gpu:
+        never = ": a GPU that was never there" * accelerator.is_emulated
         yield f"it was measured on {accelerator}, not on a GPU{never}", True
     if REPLAYED_FROM in row.environment:
         yield "it was replayed from a file, not measured", True

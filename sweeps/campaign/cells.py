@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from advisor.domain import (
     MEASURABLE_PRECISIONS,
+    Accelerator,
     DatasetProfile,
     DiskRate,
     Measurement,
@@ -149,7 +150,7 @@ def synthetic_trial(
             dataset=_synthetic_profile(batch_range.info),
         ),
         resources=machine.resources,
-        accelerator=machine.accelerator,
+        accelerator=Accelerator.parse(machine.accelerator),
         plan=plan,
     )
 
@@ -194,7 +195,7 @@ def _pipeline_trial(
             disk=whole.disk,
             cpu=whole.cpu,
         ),
-        accelerator=machine.accelerator,
+        accelerator=Accelerator.parse(machine.accelerator),
         dataset_path=dataset_path,
         plan={
             "gpu": machine.gpu,

@@ -50,8 +50,11 @@ _values = attrgetter(*_PLACES.values())
 def summary_row(measurement: Measurement) -> Mapping[str, Any]:
     """One flat row, numbers unrounded, by `SUMMARY_COLUMNS`."""
     row = dict(zip(SUMMARY_COLUMNS, _values(measurement), strict=True))
-    steps, cpu_model = len(row["steps"]), row["cpu_model"].get("cpu_model")
-    return row | {"steps": steps, "cpu_model": cpu_model}
+    return row | {
+        "accelerator": str(row["accelerator"]),
+        "steps": len(row["steps"]),
+        "cpu_model": row["cpu_model"].get("cpu_model"),
+    }
 
 
 def to_jsonl(measurements: Iterable[Measurement]) -> str:

@@ -120,9 +120,9 @@ def _impossible(row: Measurement) -> str:
 
 def _other_kind(row: Measurement) -> str:
     """Why a store could not hold it, or nobody compute with it."""
-    texts = (row.started_at, row.reason, row.trial.accelerator, row.trial.dataset_path)
+    texts = (row.started_at, row.reason, row.trial.dataset_path)
     if not all(isinstance(text, str) for text in texts):
-        return "started_at, reason, accelerator and dataset_path are texts"
+        return "started_at, reason and dataset_path are texts"
     numbers = (row.cpu_seconds, row.wall_seconds, row.peak_memory_mib, row.read_bytes)
     if not all(entry is None or isinstance(entry, (int, float)) for entry in numbers):
         return "cpu_seconds, wall_seconds, peak_memory_mib and read_bytes are numbers"

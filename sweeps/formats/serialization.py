@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from advisor.domain import (
+    Accelerator,
     CacheState,
     Cpu,
     DatasetProfile,
@@ -40,7 +41,7 @@ _MOST_REASON = 200
 def trial_to_dict(trial: Trial) -> dict[str, Any]:
     """A JSON document of the trial; enumerations become their words."""
     document: dict[str, Any] = _plain(asdict(trial))
-    return _shortened(document)
+    return _shortened(document, trial)
 
 
 def trial_from_dict(document: Mapping[str, Any]) -> Trial:
@@ -56,7 +57,7 @@ def trial_from_dict(document: Mapping[str, Any]) -> Trial:
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
     """A JSON document with every raw value, unrounded, plus the id and rate for readers."""
     document = _plain(asdict(measurement))
-    document["trial"] = _shortened(document["trial"])
+    document["trial"] = _shortened(document["trial"], measurement.trial)
     return {
         "schema": SCHEMA_VERSION,
         "trial_id": measurement.trial.trial_id,
@@ -65,9 +66,11 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def _shortened(trial: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is as usual and was not written either before it could be otherwise."""
-    return {**trial, "workload": without_the_usual(trial["workload"])}
+def _shortened(document: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
+    """Without what is as usual and was not written either before it could be otherwise; the
+    accelerator in its written form."""
+    workload = without_the_usual(document["workload"])
+    return {**document, "workload": workload, "accelerator": str(trial.accelerator)}
 
 
 class NewerFormatError(DataError):
@@ -116,7 +119,7 @@ def _trial(document: Mapping[str, Any]) -> Trial:
                 "gpu": Gpu(**resources["gpu"]) if resources.get("gpu") else None,
             }
         ),
-        accelerator=document["accelerator"],
+        accelerator=Accelerator.parse(document["accelerator"]),
         emulated_step_seconds=document.get("emulated_step_seconds"),
         cache=CacheState(document["cache"]),
         dataset_path=document.get("dataset_path", ""),

@@ -10,6 +10,8 @@ from typing import Any
 
 from advisor.domain import (
     MOUNTED,
+    ON_CPU,
+    Accelerator,
     CacheState,
     Cpu,
     DiskRate,
@@ -27,7 +29,6 @@ from sweeps.planning.networks import PlannedNetwork, StoredData, SweepData, netw
 from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
 
 MAX_TRIALS = 10_000
-EMULATED = "emulated:"
 # Seconds that one step of a workload takes on an emulated GPU.
 StepSeconds = Callable[[Workload, str], float]
 MAX_SECONDS = 20.0
@@ -60,7 +61,7 @@ class SweepRequest:
     vcpus: tuple[float, ...]
     memory_mib: tuple[float, ...]
     disks: tuple[DiskRate, ...]
-    accelerator: str
+    accelerator: Accelerator
     data: SweepData
     batch_sizes: tuple[int, ...] = (32,)
     caches: tuple[CacheState, ...] = (CacheState.WARM,)
@@ -116,10 +117,10 @@ def _grid(
             dataset=stored.profile,
         )
         # Preprocessing ends where an accelerator would begin: none is asked, none emulated.
-        accelerator = "cpu" if task is Task.PREPROCESSING else request.accelerator
+        accelerator = ON_CPU if task is Task.PREPROCESSING else request.accelerator
         seconds = None
-        if accelerator.startswith(EMULATED):
-            seconds = step_seconds(workload, accelerator.removeprefix(EMULATED))
+        if accelerator.is_emulated:
+            seconds = step_seconds(workload, accelerator.gpu)
         for vcpus, memory_mib, disk, cache in itertools.product(
             request.vcpus, request.memory_mib, request.disks, request.caches
         ):

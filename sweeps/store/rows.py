@@ -30,7 +30,7 @@ def row_of(measurement: Measurement) -> dict[str, Any]:
         "trial_id": trial.trial_id,
         "network": trial.workload.network,
         "task": trial.workload.task.value,
-        "accelerator": trial.accelerator,
+        "accelerator": str(trial.accelerator),
         "status": measurement.status.value,
         "limited_by": measurement.limited_by.value,
         "started_at": measurement.started_at,

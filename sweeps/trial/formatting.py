@@ -24,7 +24,7 @@ def planned_facts(trial: Trial) -> dict[str, Any]:
         "network": workload.network,
         "task": workload.task.value,
         "batch_size": workload.batch_size,
-        "accelerator": trial.accelerator,
+        "accelerator": str(trial.accelerator),
         "vcpus": resources.vcpus,
         "memory_mib": resources.memory_mib,
         "disk": resources.disk.type,

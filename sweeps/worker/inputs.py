@@ -41,7 +41,7 @@ class PhotographBatches:
                 batch_size=batch_size or trial.workload.batch_size,
                 workers=plan["loader_workers"],
                 prefetch_factor=plan["prefetch_factor"],
-                pin_memory=trial.on_gpu,
+                pin_memory=trial.accelerator.is_gpu,
                 decoder_name=plan.get("decoder", PILLOW),
                 order=plan.get("order", SHUFFLED),
             )

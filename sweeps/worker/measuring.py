@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from advisor.domain import CUDA, CacheState, LimitedBy, Measurement, Status, Task, Trial
+from advisor.domain import CacheState, LimitedBy, Measurement, Status, Task, Trial
 from advisor.errors import MeasuringError
 from models.zoo.opening import Runnable, open_network
 from models.zoo.torchvision_operators import substituted_operators
@@ -146,16 +146,15 @@ def _accelerator(trial: Trial, opened: Runnable) -> Accelerator:
 
 def _device(trial: Trial) -> str:
     """torch's name of it; `MeasuringError` where another GPU is here than was asked for."""
-    if not trial.on_gpu:
-        return trial.accelerator
-    if trial.requested_gpu and not is_named(torch.cuda.get_device_name(), trial.requested_gpu):
+    requested = trial.accelerator.gpu
+    if requested and not is_named(torch.cuda.get_device_name(), requested):
         raise MeasuringError(
             "{requested} asked for, but the GPU of this node is a {present}",
             hint="correct the node's resources",
-            requested=trial.requested_gpu,
+            requested=requested,
             present=torch.cuda.get_device_name(),
         )
-    return CUDA
+    return trial.accelerator.kind.value
 
 
 def _source(trial: Trial) -> SampleSource:
@@ -169,7 +168,7 @@ def _source(trial: Trial) -> SampleSource:
 
 def _gpu_uuid(trial: Trial) -> str | None:
     """Which GPU nvidia-smi is to be asked about; None where none is measured."""
-    if not trial.on_gpu or trial.workload.task is Task.PREPROCESSING:
+    if not trial.accelerator.is_gpu or trial.workload.task is Task.PREPROCESSING:
         return None
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return str(getattr(properties, "uuid", "")) or "not told"

@@ -49,7 +49,7 @@ def _accelerator_rate(trial: Trial, opened: Runnable, accelerator: Accelerator) 
         return trial.samples_per_step / trial.emulated_step_seconds
     if trial.workload.task is Task.PREPROCESSING:
         return None
-    batch = opened.synthetic_batch(trial.workload.batch_size, trial.accelerator)
+    batch = opened.synthetic_batch(trial.workload.batch_size, trial.accelerator.kind.value)
 
     def step() -> None:
         accelerator.submit(*batch)

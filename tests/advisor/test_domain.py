@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from advisor.domain import (
     IMAGENET,
+    ON_CPU,
+    Accelerator,
     Cpu,
     DiskRate,
     LimitedBy,
@@ -29,7 +31,7 @@ def trial(**changes):
         "resources": Resources(
             vcpus=2, physical_cores=2, memory_mib=2048, disk=DiskRate(type="gp3")
         ),
-        "accelerator": "cpu",
+        "accelerator": ON_CPU,
     }
     return Trial(**{**values, **changes})
 
@@ -42,7 +44,7 @@ def test_a_price_that_is_no_price_is_refused(value):
 
 def test_an_emulated_accelerator_needs_its_pace_and_only_it_has_one():
     with pytest.raises(ValueError, match="emulated_step_seconds"):
-        trial(accelerator="emulated:T4")
+        trial(accelerator=Accelerator.parse("emulated:T4"))
     with pytest.raises(ValueError, match="emulated_step_seconds"):
         trial(emulated_step_seconds=0.1)
 

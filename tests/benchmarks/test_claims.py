@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.domain import (
+    Accelerator,
     CacheState,
     DatasetProfile,
     DiskRate,
@@ -114,12 +115,12 @@ def test_only_slowed_accelerators_are_scaled_back() -> None:
 
 
 def test_a_slowed_accelerator_and_disk_never_pass_for_real_ones() -> None:
-    assert accelerator(SCALE) != accelerator(1) == "emulated:P100"
+    assert accelerator(SCALE) != accelerator(1) == Accelerator.parse("emulated:P100")
     disk = cloud_disks()["efficient"]
     assert disk.rate(SCALE).type != disk.rate(1).type
     assert disk.rate(SCALE).read_mib_per_second == pytest.approx(140e6 / 2**20 / SCALE)
     workload = Workload(network="googlenet", task=Task.INFERENCE, batch_size=32)
-    slowed = accelerator(SCALE).removeprefix("emulated:")
+    slowed = accelerator(SCALE).gpu
     assert paced(workload, slowed) == pytest.approx(SCALE * paced(workload, "P100"))
 
 

@@ -57,7 +57,7 @@ class StoreContract:
 
     def test_names_of_any_length_are_kept(self, store):
         long = measurement(
-            trial=trial(network=f"/{'home/' * 60}net.py:build", accelerator="é" * 99)
+            trial=trial(network=f"/{'home/' * 60}net.py:build", accelerator=f"cuda:{'é' * 94}")
         )
         store.append(long)
         assert store.all() == [long]

@@ -1,6 +1,7 @@
 """Trials and measurements with defaults: a test shows only what matters to it."""
 
 from advisor.domain import (
+    Accelerator,
     Cpu,
     DatasetProfile,
     DiskRate,
@@ -53,7 +54,7 @@ def trial(*, network="googlenet", task=Task.PREPROCESSING, batch_size=8, **chang
         "accelerator": "cpu",
         "plan": TIME_BOX,
     }
-    return Trial(**{**values, **changes})
+    return Trial(**_with_accelerator({**values, **changes}))
 
 
 def measurement(**changes):
@@ -82,4 +83,9 @@ def request(**changes):
         "accelerator": "cpu",
         "data": images_at("/data"),
     }
-    return SweepRequest(**{**values, **changes})
+    return SweepRequest(**_with_accelerator({**values, **changes}))
+
+
+def _with_accelerator(values):
+    """Tests name it as users do."""
+    return values | {"accelerator": Accelerator.parse(values["accelerator"])}

@@ -122,7 +122,7 @@ def _row(measurement: Measurement, rate: float, origin: str) -> dict[str, Any]:
         "memory_mib": has.memory_mib,
         "disk_type": has.disk.type,
         "disk_read_mib_per_second": has.disk.read_mib_per_second,
-        "accelerator": measurement.trial.accelerator,
+        "accelerator": str(measurement.trial.accelerator),
         "cpu_model": str(measurement.environment.get("cpu_model") or "unknown"),
         "samples_per_second": rate,
         "provenance": str(Provenance.MEASURED),

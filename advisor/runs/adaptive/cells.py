@@ -10,6 +10,7 @@ import numpy as np
 from advisor.catalog import load_catalog, resources_of
 from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (
+    ON_CPU,
     CacheState,
     LimitedBy,
     Measurement,
@@ -32,7 +33,6 @@ from models.performance.networks import Floats, bundled_networks
 from models.performance.pipeline import PipelineRequest, pipeline_columns
 from models.performance.surface import Question, Surface
 from sweeps.anchors.observing import observed
-from sweeps.planning.plan import EMULATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,7 @@ class Row:
 
 def row_of(trial: Trial, gpu: str | None) -> Row:
     """A trial that may be measured; `gpu` names the card of `cuda` trials."""
-    on_cpu = trial.accelerator == "cpu" and trial.workload.task is not Task.PREPROCESSING
-    request = PipelineRequest(trial.workload, trial.resources, on_cpu, trial.cache)
+    request = PipelineRequest(trial.workload, trial.resources, trial.network_on_cpu, trial.cache)
     return Row(request, _accelerator_rate(trial, gpu))
 
 
@@ -56,7 +55,7 @@ def _accelerator_rate(trial: Trial, gpu: str | None) -> float:
         return float("inf")
     if trial.emulated_step_seconds is not None:
         return trial.samples_per_step / trial.emulated_step_seconds
-    if trial.accelerator == "cpu":
+    if trial.accelerator.is_cpu:
         return float("nan")
     from models.performance import published_step_seconds
 
@@ -131,7 +130,7 @@ def _unmeasured(request: PipelineRequest) -> Measurement:
     """A record that names this machine's CPU, for what is asked before the first trial."""
     cpu = request.resources.cpu
     facts = {"cpu_model": cpu.model, "architecture": cpu.architecture} if cpu else {}
-    trial = Trial(workload=request.workload, resources=request.resources, accelerator="cpu")
+    trial = Trial(workload=request.workload, resources=request.resources, accelerator=ON_CPU)
     return Measurement(
         trial=trial, status=Status.FAILED, limited_by=LimitedBy.NONE, environment=facts
     )
@@ -217,11 +216,9 @@ def _cache(workload: Workload) -> CacheState:
 def gpu_of(trials: Sequence[Trial]) -> str | None:
     """The GPU that the trials run on, or emulate; None on the CPU."""
     for trial in trials:
-        if trial.accelerator.startswith(EMULATED):
-            return trial.accelerator.removeprefix(EMULATED)
-        if trial.requested_gpu:
-            return trial.requested_gpu
-        if trial.on_gpu:
+        if trial.accelerator.gpu:
+            return trial.accelerator.gpu
+        if trial.accelerator.is_gpu:
             from advisor.runs.verification.machine import gpus_of_this_machine
 
             return next(iter(gpus_of_this_machine()), None)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain import Measurement, Status, Trial
+from advisor.domain import ON_CPU, Measurement, Status, Trial
 from advisor.errors import UsageError
 from advisor.runs.adaptive.cells import (
     Row,
@@ -217,7 +217,7 @@ def adaptive_sweep(
         raise UsageError(
             "--adaptive decides about repeats", field="adaptive", hint="leave --repeats out"
         )
-    if len({trial.accelerator for trial in trials} - {"cpu"}) > 1:
+    if len({trial.accelerator for trial in trials} - {ON_CPU}) > 1:
         raise UsageError(
             "--adaptive learns one accelerator at a time", field="adaptive", hint="name one"
         )

@@ -133,7 +133,7 @@ def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> Instance
 
 
 def _gpu_words(instance: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:
-    return ("--accelerator", accelerator_of(instance, catalog)) if names_gpu else ()
+    return ("--accelerator", str(accelerator_of(instance, catalog))) if names_gpu else ()
 
 
 def _own_id(sweep_id: str, instance: str) -> str:

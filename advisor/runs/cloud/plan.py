@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, load_catalog
-from advisor.domain import LIST, OBSERVED, InstanceType, Market
-from advisor.domain.results import CUDA
+from advisor.domain import LIST, OBSERVED, ON_ANY_GPU, ON_CPU, Accelerator, InstanceType, Market
 from advisor.errors import LiveError, UsageError
 from infra.aws.budget import refuse_too_small, usd_per_hour
 from infra.aws.guest.job import SWEEP_RUN
@@ -282,12 +281,12 @@ def _refuse_small_budget(preflight: Preflight, sweep: Sweep) -> None:
     refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest))
 
 
-def accelerator_of(instance: InstanceType, catalog: Catalog) -> str:
+def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
     """`cuda:T4`, so that rows of several GPUs are told apart, and as a Ray cluster names it; the
     memory goes with it where the cloud has the chip in several sizes (`cuda:A100-40GB`). `cpu`
     where the type has no GPU; `UsageError` for accelerators that trials do not run on."""
     if instance.gpu_name is None:
-        return "cpu"
+        return ON_CPU
     if instance.gpu_name.startswith(_NOT_NVIDIA):
         raise UsageError(
             "{instance} has a {gpu}, and trials run on NVIDIA GPUs (and CPUs)",
@@ -302,7 +301,7 @@ def accelerator_of(instance: InstanceType, catalog: Catalog) -> str:
         for other, size in [_parts(instance_type.gpu_name)]
         if other == chip
     }
-    return f"{CUDA}:{chip}-{memory}" if len(sizes) > 1 else f"{CUDA}:{chip}"
+    return replace(ON_ANY_GPU, gpu=f"{chip}-{memory}" if len(sizes) > 1 else chip)
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from advisor.domain import DiskRate, Task
+from advisor.domain import ON_CPU, Accelerator, DiskRate, Task
 from sweeps.planning.networks import SweepData
 from sweeps.planning.plan import SweepRequest
 
@@ -17,6 +17,7 @@ _MEMORY_MIB = (880.0, 3072.0)
 _DISKS = ("slow=12MiB/s", "gp3")
 _TOO_LITTLE_MEMORY_MIB = 160.0
 _MAX_SECONDS = 8.0
+_EMULATED_T4 = Accelerator.parse("emulated:T4")
 
 
 def requests_of_preset(data: SweepData, disk_rate: Callable[[str], DiskRate]) -> list[SweepRequest]:
@@ -32,7 +33,7 @@ def requests_of_preset(data: SweepData, disk_rate: Callable[[str], DiskRate]) ->
     def request(
         network: str,
         *tasks: Task,
-        accelerator: str = "emulated:T4",
+        accelerator: Accelerator = _EMULATED_T4,
         vcpus: tuple[float, ...] = _VCPUS,
         memory_mib: tuple[float, ...] = ample,
         disks: tuple[DiskRate, ...] = (fast,),
@@ -57,12 +58,12 @@ def requests_of_preset(data: SweepData, disk_rate: Callable[[str], DiskRate]) ->
         request(
             "alexnet",
             inference,
-            accelerator="cpu",
+            accelerator=ON_CPU,
             memory_mib=_MEMORY_MIB,
             batch_size=16,
         ),
         request("resnet50", training, inference),
         request("googlenet", Task.PREPROCESSING, memory_mib=_MEMORY_MIB, disks=(slow,)),
-        request("alexnet", training, accelerator="cpu", vcpus=(2.0,), batch_size=16),
+        request("alexnet", training, accelerator=ON_CPU, vcpus=(2.0,), batch_size=16),
         request("googlenet", inference, vcpus=(1.0,), memory_mib=(_TOO_LITTLE_MEMORY_MIB,)),
     ]

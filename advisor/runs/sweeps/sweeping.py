@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import (
-    CUDA,
+    ON_ANY_GPU,
+    Accelerator,
     CacheState,
     DiskRate,
     Market,
@@ -34,7 +35,7 @@ from sweeps.datasets.decoding import decoder
 from sweeps.machine.environment import local_cpu, physical_cores, total_memory_mib
 from sweeps.planning.disks import parse_named_rate
 from sweeps.planning.networks import SweepData, planned_network
-from sweeps.planning.plan import EMULATED, Machine, SweepRequest, plan_trials
+from sweeps.planning.plan import Machine, SweepRequest, plan_trials
 
 if TYPE_CHECKING:
     from sweeps.driver.runner import Outcome, Progress
@@ -219,22 +220,21 @@ def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRe
     ]
 
 
-def accelerator_named(text: str | None, elsewhere: bool) -> str:
-    """`cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>`; `UsageError` where this machine (unless the
-    trials run `elsewhere`) has no GPU. Which one it has, the worker looks when it has the GPU."""
+def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
+    """What `cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>` names; `UsageError` where this machine
+    (unless the trials run `elsewhere`) has no GPU. Which one it has, the worker looks when it has
+    the GPU."""
     if text is None:
-        return "cuda" if has_cuda() and not elsewhere else f"{EMULATED}T4"
-    word, colon, gpu = text.partition(":")
-    kind = word.lower()
-    if kind == "emulated" and gpu:
-        return EMULATED + gpu
-    named = kind == CUDA and gpu
-    if kind not in (CUDA, "cpu") or (colon and not named):
+        return ON_ANY_GPU if has_cuda() and not elsewhere else Accelerator.parse("emulated:T4")
+    kind, colon, gpu = text.partition(":")
+    try:
+        accelerator = Accelerator.parse(f"{kind.lower()}{colon}{gpu}")
+    except ValueError as error:
         raise UsageError(
             "no accelerator '{value}'", value=text, field="accelerator",
             hint="known: cuda, cuda:<GPU>, cpu, emulated:<GPU>",
-        )  # fmt: skip
-    if kind == CUDA and not elsewhere and not has_cuda():
+        ) from error  # fmt: skip
+    if accelerator.is_gpu and not elsewhere and not has_cuda():
         raise UsageError(
             "no NVIDIA GPU here",
             field="accelerator",
@@ -243,7 +243,8 @@ def accelerator_named(text: str | None, elsewhere: bool) -> str:
                 accelerator=FieldName("accelerator"),
             ),
         )
-    return f"{CUDA}:{gpu.upper()}" if named else kind
+    # As Ray and the data sheets write them.
+    return replace(accelerator, gpu=gpu.upper()) if accelerator.is_gpu else accelerator
 
 
 @contextmanager

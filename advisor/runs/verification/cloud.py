@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
-from advisor.domain import Disk, InstancePrediction, Measurement, Request, Status, Verification
+from advisor.domain import (
+    ON_CPU,
+    Disk,
+    InstancePrediction,
+    Measurement,
+    Request,
+    Status,
+    Verification,
+)
 from advisor.engine import Preparations, no_offer, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import CloudError, NoOfferError, UsageError
@@ -179,7 +187,7 @@ def _place(name: str, catalog: Catalog, measured: Measurement | None) -> Verifie
     return VerifiedMachine(
         instance=instance,
         is_here=here == name,
-        accelerator=measured.trial.accelerator if measured else "cpu",
+        accelerator=measured.trial.accelerator if measured else ON_CPU,
         vcpus=float(instance.vcpus),
         memory_mib=float(instance.memory_mib),
     )

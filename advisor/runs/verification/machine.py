@@ -6,13 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from advisor.catalog import Catalog, used_gpus
-from advisor.domain import Disk, DiskRate, Gpu, InstanceType, Request, Task
+from advisor.domain import (
+    ON_ANY_GPU,
+    ON_CPU,
+    Accelerator,
+    AcceleratorKind,
+    Disk,
+    DiskRate,
+    Gpu,
+    InstanceType,
+    Request,
+    Task,
+)
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import Message
 from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
 from sweeps.planning.disks import UNLIMITED
-from sweeps.planning.plan import EMULATED, Machine
+from sweeps.planning.plan import Machine
 
 # Firmware and kernel keep some of what an instance is sold with.
 _VISIBLE_MEMORY = 0.9
@@ -26,15 +37,14 @@ class VerifiedMachine:
 
     instance: InstanceType | None
     is_here: bool
-    accelerator: str
+    accelerator: Accelerator
     vcpus: float
     memory_mib: float
 
     @property
     def emulated_gpu(self) -> str | None:
         """The GPU whose known pace stands for a real one."""
-        named = self.accelerator.startswith(EMULATED)
-        return self.accelerator.removeprefix(EMULATED) if named else None
+        return self.accelerator.gpu if self.accelerator.is_emulated else None
 
     def disk_rate(self, disk: Disk | None) -> DiskRate:
         """What reads are held to: nothing without a disk; of a disk of this very instance what it
@@ -116,11 +126,12 @@ def _own(catalog: Catalog, here: str | None, task: Task) -> InstanceType | None:
 
 def _accelerator(
     task: Task, asked: str | None, instance: InstanceType | None, gpus_here: Sequence[str]
-) -> str:
+) -> Accelerator:
     if task is Task.PREPROCESSING:
-        return "cpu"
+        return ON_CPU
     if instance is None:
-        return accelerator_named(asked, False) if asked else "cuda" if gpus_here else "cpu"
+        usual = ON_ANY_GPU if gpus_here else ON_CPU
+        return accelerator_named(asked, False) if asked else usual
     gpu = instance.gpu_name
     if gpu is None:
         raise UsageError(
@@ -128,25 +139,25 @@ def _accelerator(
             task=task, hint="leave --instance out to measure this machine as it is",
         )  # fmt: skip
     chosen = _of_instance(instance, gpu, asked, gpus_here)
-    if chosen.startswith(EMULATED) and not _same_chip(chosen.removeprefix(EMULATED), gpu):
+    if chosen.is_emulated and not _same_chip(chosen.gpu, gpu):
         raise UsageError(
             "{name} has a {gpu}", name=instance.name, gpu=gpu,
-            hint=Message("use --accelerator {emulated}{gpu}", emulated=EMULATED, gpu=gpu),
+            hint=Message("use --accelerator {emulated}", emulated=_emulated(gpu)),
         )  # fmt: skip
     return chosen
 
 
 def _of_instance(
     instance: InstanceType, gpu: str, asked: str | None, gpus_here: Sequence[str]
-) -> str:
-    by_emulation = f"--accelerator {EMULATED}{gpu} measures its host and disk side alone"
+) -> Accelerator:
+    by_emulation = f"--accelerator {_emulated(gpu)} measures its host and disk side alone"
     if asked == "cpu":
         raise UsageError(
             "on the CPU nothing is learnt of {name}'s {gpu}", name=instance.name, gpu=gpu,
             hint=Message("{by_emulation}", by_emulation=by_emulation),
         )  # fmt: skip
     if asked is not None and asked.lower().startswith("emulated"):
-        return EMULATED + gpu if ":" not in asked else accelerator_named(asked, False)
+        return _emulated(gpu) if ":" not in asked else accelerator_named(asked, False)
     if not gpus_here:
         raise UsageError(
             "no NVIDIA GPU here, and {name} has a {gpu}", name=instance.name, gpu=gpu,
@@ -164,7 +175,11 @@ def _of_instance(
                 by_emulation=by_emulation,
             ),
         )
-    return accelerator_named(asked, False) if asked else "cuda"
+    return accelerator_named(asked, False) if asked else ON_ANY_GPU
+
+
+def _emulated(gpu: str) -> Accelerator:
+    return Accelerator(kind=AcceleratorKind.EMULATED, gpu=gpu)
 
 
 def _same_chip(name: str, other: str) -> bool:

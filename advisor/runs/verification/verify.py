@@ -246,7 +246,7 @@ def _of_machine(
 ) -> Prediction | None:
     """What this machine is predicted to reach; None for a GPU without a data sheet."""
     gpu = None
-    if machine.accelerator != "cpu":
+    if not machine.accelerator.is_cpu:
         name = machine.emulated_gpu or next(iter(gpus_of_this_machine()), "")
         gpu = sheet_named(catalog, name)
         if gpu is None:

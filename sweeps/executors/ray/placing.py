@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import Trial
+from advisor.domain import ON_ANY_GPU, Trial
 from advisor.errors import MeasuringError
 from advisor.messages import Message
 
@@ -30,10 +30,10 @@ Node = Mapping[str, float]
 def needs_of(trial: Trial) -> Needs:
     """What a node of a cluster must have for the trial."""
     needs = {TRIAL_RESOURCE: 1.0, "CPU": trial.resources.vcpus}
-    if trial.on_gpu:
+    if trial.accelerator.is_gpu:
         needs["GPU"] = 1.0
-        if trial.requested_gpu:
-            needs[f"{GPU_RESOURCE}{trial.requested_gpu}"] = _PRESENCE
+        if trial.accelerator.gpu:
+            needs[f"{GPU_RESOURCE}{trial.accelerator.gpu}"] = _PRESENCE
     if trial.on_mounted_disk:
         needs[f"{DISK_RESOURCE}{trial.resources.disk.type}"] = _PRESENCE
     return tuple(sorted(needs.items()))
@@ -145,7 +145,7 @@ def _named(prefix: str, nodes: Iterable[Node]) -> list[str]:
 def _refuse_ambiguous(trials: Sequence[Trial], nodes: Sequence[Node]) -> None:
     """`cuda` alone would be measured on whichever GPU is free."""
     gpus = _named(GPU_RESOURCE, nodes)
-    if len(gpus) > 1 and any(trial.on_gpu and not trial.requested_gpu for trial in trials):
+    if len(gpus) > 1 and any(trial.accelerator == ON_ANY_GPU for trial in trials):
         requested = ",".join(f"cuda:{name}" for name in gpus)
         raise MeasuringError(
             "the cluster has several kinds of GPUs",

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from advisor.catalog import load_catalog
 from advisor.cli.fit import fit
-from advisor.domain import REPLAYED_FROM, Provenance, Task, Workload
+from advisor.domain import ON_ANY_GPU, REPLAYED_FROM, Provenance, Task, Workload
 from advisor.errors import DataError
 from advisor.places import own_model_path
 from models.performance import load_model
@@ -108,7 +108,7 @@ def gpu_trial(network="resnet50", batch=32, factor=1.3, seed=0, **changes):
     """A measurement of training on a real T4 whose GPU alone is slower than predicted."""
     workload = Workload(network=network, task=Task.TRAINING, batch_size=batch)
     rate = batch / (factor * load_model().published_step_seconds(workload, GPUS["T4"]))
-    planned = replace(trials()[0], workload=workload, accelerator="cuda",
+    planned = replace(trials()[0], workload=workload, accelerator=ON_ANY_GPU,
                       emulated_step_seconds=None, plan={"seed": seed})  # fmt: skip
     row = replace(
         measurement(planned, 0.8 * rate),

@@ -68,7 +68,7 @@ def test_each_type_measures_its_own_gpu_within_one_budget(account, capsys) -> No
     assert account.left() == []
     with closing(open_store()) as store:
         rows = store.read().measurements
-    assert {one.trial.accelerator for one in rows} == {"cuda:T4", "cuda:L4"}
+    assert {str(one.trial.accelerator) for one in rows} == {"cuda:T4", "cuda:L4"}
 
 
 @pytest.mark.slow

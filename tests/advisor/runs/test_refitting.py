@@ -8,7 +8,7 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
-from advisor.domain import Task, Workload
+from advisor.domain import ON_ANY_GPU, Task, Workload
 from advisor.places import own_model_path, user_folder
 from advisor.runs.fitting import fit_user_model, measurements_from
 from advisor.runs.refit import after_sweep, split_rows
@@ -108,7 +108,7 @@ def test_steps_of_a_real_gpu_are_taken_where_trials_are_too_few_for_a_pipeline()
     """The pipeline of the last model stays, and its file knows the GPU."""
     workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=32)
     planned = replace(
-        trial(), workload=workload, accelerator="cuda", emulated_step_seconds=None, plan={}
+        trial(), workload=workload, accelerator=ON_ANY_GPU, emulated_step_seconds=None, plan={}
     )
     row = measurement(
         trial=planned,

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.domain import Request, Task, Workload
+from advisor.domain import ON_ANY_GPU, Accelerator, Request, Task, Workload
 from advisor.runs.verification.verify import answers_around, knowing
 from models.performance import load_model
 from tests.sweeps.builders import measurement, trial
@@ -24,7 +24,7 @@ def fresh(gpu="T4", cuda="Tesla T4", factor=1.5, **changes):
     """A trial whose GPU alone is so many times as slow as predicted."""
     seconds = factor * MODEL.published_step_seconds(WORKLOAD, CATALOG.gpus[gpu])
     planned = replace(
-        trial(), workload=WORKLOAD, accelerator="cuda", emulated_step_seconds=None, plan={}
+        trial(), workload=WORKLOAD, accelerator=ON_ANY_GPU, emulated_step_seconds=None, plan={}
     )
     row = measurement(
         trial=planned,
@@ -55,7 +55,9 @@ def test_what_is_recommended_after_a_slow_step_is_not_what_was_before():
 
 
 def test_an_emulated_gpu_tells_nothing_of_gpus():
-    emulated = replace(fresh().trial, accelerator="emulated:T4", emulated_step_seconds=0.1)
+    emulated = replace(
+        fresh().trial, accelerator=Accelerator.parse("emulated:T4"), emulated_step_seconds=0.1
+    )
     row = replace(fresh(), trial=emulated)
     assert knowing(MODEL, CATALOG, row) is MODEL
     before, after = answers_around(ASKED, CATALOG, MODEL, row, date(2026, 7, 21))

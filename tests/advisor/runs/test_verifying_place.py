@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.domain import Disk, DiskChoice, DiskRate, Price, Request, Task
+from advisor.domain import ON_ANY_GPU, ON_CPU, Disk, DiskChoice, DiskRate, Price, Request, Task
 from advisor.errors import UsageError
 from advisor.runs.verification.machine import (
     VerifiedMachine,
@@ -52,7 +52,7 @@ def test_a_cloud_instance_is_known_by_its_firmware_and_others_by_nothing(tmp_pat
 def test_auto_is_the_instance_that_one_stands_on():
     found = place(here="g4dn.xlarge", gpus=T4)
     assert found.is_here
-    assert (found.instance.name, found.vcpus, found.accelerator) == ("g4dn.xlarge", 4, "cuda")
+    assert (found.instance.name, found.vcpus, found.accelerator) == ("g4dn.xlarge", 4, ON_ANY_GPU)
 
 
 @pytest.mark.parametrize("here", [None, "c5.large", "x99.huge"])
@@ -60,7 +60,7 @@ def test_auto_elsewhere_is_the_machine_as_it_is(here):
     found = place(here=here)
     assert found.instance is None
     assert not found.is_here
-    assert (found.vcpus, found.memory_mib, found.accelerator) == (8, 32_000.0, "cpu")
+    assert (found.vcpus, found.memory_mib, found.accelerator) == (8, 32_000.0, ON_CPU)
 
 
 def test_a_larger_machine_is_held_to_the_instance():
@@ -71,7 +71,7 @@ def test_a_larger_machine_is_held_to_the_instance():
 
 
 def test_preprocessing_asks_for_no_gpu():
-    assert place("g4dn.xlarge", task=Task.PREPROCESSING).accelerator == "cpu"
+    assert place("g4dn.xlarge", task=Task.PREPROCESSING).accelerator == ON_CPU
     assert place("c5.large", task=Task.PREPROCESSING, machine=SMALL).vcpus == 2
 
 
@@ -104,9 +104,11 @@ def test_names_of_drivers_and_of_the_catalogue_are_one_gpu():
 
 def test_the_disk_of_the_instance_itself_has_its_own_latency_and_no_burst():
     away = VerifiedMachine(
-        instance=None, is_here=False, accelerator="cpu", vcpus=2, memory_mib=1000
+        instance=None, is_here=False, accelerator=ON_CPU, vcpus=2, memory_mib=1000
     )
-    here = VerifiedMachine(instance=None, is_here=True, accelerator="cpu", vcpus=2, memory_mib=1000)
+    here = VerifiedMachine(
+        instance=None, is_here=True, accelerator=ON_CPU, vcpus=2, memory_mib=1000
+    )
     assert away.disk_rate(None) == UNLIMITED
     assert away.disk_rate(disk()) == disk().rate
     assert here.disk_rate(disk()).read_latency_seconds is None
@@ -119,7 +121,7 @@ def test_several_gpus_are_refused_and_the_way_out_is_named():
     request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=100.0)
     instance = CATALOG.instance("g4dn.12xlarge")
     whole = VerifiedMachine(
-        instance=instance, is_here=True, accelerator="cuda", vcpus=48.0, memory_mib=196608.0
+        instance=instance, is_here=True, accelerator=ON_ANY_GPU, vcpus=48.0, memory_mib=196608.0
     )
     with pytest.raises(UsageError, match="--max-gpus 1"):
         refuse_several_gpus(request, whole)

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
-from advisor.domain import CacheState, LimitedBy, Request, Status, Task, Verdict
+from advisor.domain import (
+    ON_ANY_GPU,
+    Accelerator,
+    CacheState,
+    LimitedBy,
+    Request,
+    Status,
+    Task,
+    Verdict,
+)
 from advisor.engine import Preparations, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import MeasuringError
@@ -21,11 +30,11 @@ CATALOG, MODEL = load_catalog(), PlainModel()
 HERE = VerifiedMachine(
     instance=CATALOG.instance("g4dn.xlarge"),
     is_here=True,
-    accelerator="cuda",
+    accelerator=ON_ANY_GPU,
     vcpus=4,
     memory_mib=16_384,
 )
-ELSEWHERE = replace(HERE, is_here=False, accelerator="emulated:T4")
+ELSEWHERE = replace(HERE, is_here=False, accelerator=Accelerator.parse("emulated:T4"))
 
 
 def run(seconds=0.1, steps=60, **changes):

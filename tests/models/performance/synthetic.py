@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor.domain import (
     IMAGENET,
+    Accelerator,
     Cpu,
     DiskRate,
     LimitedBy,
@@ -67,11 +68,13 @@ def trials():
                 Trial(
                     workload=workload,
                     resources=machine,
-                    accelerator="emulated:T4",
+                    accelerator=Accelerator.parse("emulated:T4"),
                     emulated_step_seconds=0.05,
                 )
             )
-            found.append(Trial(workload=workload, resources=machine, accelerator="cpu"))
+            found.append(
+                Trial(workload=workload, resources=machine, accelerator=Accelerator.parse("cpu"))
+            )
     return found
 
 
@@ -79,7 +82,7 @@ def measure(trials_, parameters, noise=0.03, seed=0):
     """What the physical form gives for each trial, times lognormal noise."""
     table = bundled_networks()
     rows = [
-        PipelineRequest(t.workload, t.resources, t.accelerator == "cpu", t.cache) for t in trials_
+        PipelineRequest(t.workload, t.resources, t.accelerator.is_cpu, t.cache) for t in trials_
     ]
     columns = pipeline_columns(rows, table)
     alone = [published_on_cpu(t.workload, table[t.workload.network], t.resources) for t in trials_]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.domain import IMAGENET, LimitedBy, Stage, Status, Task, Workload
+from advisor.domain import IMAGENET, ON_CPU, LimitedBy, Stage, Status, Task, Workload
 from advisor.errors import DataError
 from advisor.runs.fitting import fit_user_model
 from models.performance import load_model
@@ -42,10 +42,8 @@ def test_held_out_trials_are_predicted_as_well_as_the_noise_allows(fitted):
 def test_noise_free_trials_of_another_seed_agree_with_the_fit(fitted, parameters):
     """What was fitted on noisy trials predicts the truth itself within a few per cent."""
     truth = measure(trials(), parameters, noise=0.0)
-    requests = [
-        (m.trial.workload, m.trial.resources) for m in truth if m.trial.accelerator == "cpu"
-    ]
-    rates = [m.throughput_samples_per_second for m in truth if m.trial.accelerator == "cpu"]
+    requests = [(m.trial.workload, m.trial.resources) for m in truth if m.trial.accelerator.is_cpu]
+    rates = [m.throughput_samples_per_second for m in truth if m.trial.accelerator.is_cpu]
     predicted = [p.median for p in fitted.model.predict(requests)]
     assert np.median(np.abs(np.array(predicted) / rates - 1)) < 0.04
 
@@ -76,7 +74,7 @@ def test_networks_on_the_sweeps_cpu_are_told_from_its_steps_and_others_move_alon
 def test_measurements_that_ended_badly_or_unlimited_are_never_fitted(parameters):
     """Absurd rates in rows that must not count change nothing, and are told by reason."""
     good = measure(trials(), parameters)
-    absurd = replace(good[0].trial, accelerator="cpu", emulated_step_seconds=None)
+    absurd = replace(good[0].trial, accelerator=ON_CPU, emulated_step_seconds=None)
     bad = [
         measurement(absurd, 1e9, status=Status.CONTAMINATED),
         measurement(absurd, 1e9, status=Status.OUT_OF_MEMORY),

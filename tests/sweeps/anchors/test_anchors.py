@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (
+    Accelerator,
     DatasetProfile,
     DiskRate,
     LimitedBy,
@@ -79,7 +80,7 @@ def a_measurement(accelerator="cuda", status=Status.OK, dataset=SYNTHETIC, **cha
         resources=Resources(
             vcpus=4.0, physical_cores=2.0, memory_mib=16000.0, disk=DiskRate(type="unlimited")
         ),
-        accelerator=accelerator,
+        accelerator=Accelerator.parse(accelerator),
         emulated_step_seconds=emulated,
         plan={"gpu": "Tesla T4"},
     )

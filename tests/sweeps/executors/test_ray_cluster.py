@@ -56,7 +56,7 @@ def test_trials_run_side_by_side_on_nodes_that_have_their_gpu(on):
     assert set(rows) == {one.trial_id for one in trials}
     nodes = {"cuda:T4": set(), "cuda:L4": set(), "cpu": set()}
     for row in rows.values():
-        nodes[row.trial.accelerator].add(row.environment["node"])
+        nodes[str(row.trial.accelerator)].add(row.environment["node"])
     assert len(nodes["cuda:T4"]) == len(nodes["cuda:L4"]) == 1
     assert nodes["cuda:T4"] != nodes["cuda:L4"]
     assert sum(row.environment["gpu_seen"] == "0" for row in rows.values()) == 6

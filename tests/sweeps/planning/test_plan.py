@@ -38,12 +38,12 @@ def test_the_order_does_not_depend_on_how_it_is_asked():
 
 def test_an_emulated_gpu_brings_its_pace_into_the_trial():
     (trial,) = planned(request(tasks=(Task.INFERENCE,), accelerator="emulated:T4"))
-    assert (trial.accelerator, trial.emulated_step_seconds) == ("emulated:T4", 0.03)
+    assert (str(trial.accelerator), trial.emulated_step_seconds) == ("emulated:T4", 0.03)
 
 
 def test_preprocessing_ends_where_an_accelerator_would_begin():
     (trial,) = planned(request(accelerator="emulated:T4"))
-    assert (trial.accelerator, trial.emulated_step_seconds) == ("cpu", None)
+    assert (str(trial.accelerator), trial.emulated_step_seconds) == ("cpu", None)
 
 
 def test_a_moved_data_set_does_not_make_other_trials():

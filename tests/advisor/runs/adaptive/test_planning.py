@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from advisor.domain import Status
+from advisor.domain import Accelerator, Status
 from advisor.errors import UsageError
 from advisor.runs.adaptive.cells import row_of, surface_of, with_gpu_steps
 from advisor.runs.adaptive.planning import adaptive_sweep
@@ -232,7 +232,7 @@ def test_a_time_budget_ends_between_batches(truth, monkeypatch, tmp_path):
 
 
 def on_a_real_gpu(trial):
-    return replace(trial, accelerator="cuda:T4", emulated_step_seconds=None)
+    return replace(trial, accelerator=Accelerator.parse("cuda:T4"), emulated_step_seconds=None)
 
 
 def test_a_gpu_step_that_was_measured_is_known_to_the_batches_after_it():

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from advisor.domain import Task, Trial, Workload
+from advisor.domain import Accelerator, Task, Trial, Workload
 from models.performance.fit_pipeline import trials_of
 from models.performance.networks import bundled_networks
 from models.performance.pipeline import ReferenceCpu
@@ -40,7 +40,7 @@ def grid():
                 network=network, task=Task.INFERENCE, batch_size=batch, dataset=DATASET
             ),
             resources=resources(vcpus, memory_mib, read),
-            accelerator="emulated:T4",
+            accelerator=Accelerator.parse("emulated:T4"),
             emulated_step_seconds=STEP[network] * batch / 32,
         )
         for network, batch, vcpus, memory_mib, read in itertools.product(*axes)
