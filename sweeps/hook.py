@@ -17,17 +17,21 @@ import json
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 FILE_VARIABLE = "ADVISOR_STEPS_FILE"
 SECONDS_VARIABLE = "ADVISOR_STEPS_SECONDS"
-SCHEMA = "advisor.steps/1"
+# 0: no operation profile after the counted steps.
+PROFILE_VARIABLE = "ADVISOR_STEPS_PROFILE"
+SCHEMA = "advisor.steps/2"
 _DEFAULT_SECONDS = 120.0
-# Bunches of prefetched batches and the choice of algorithms lie in the first steps.
-_WARMUP_SECONDS_SHARE = 0.1
-_WARMUP_STEPS = 5
+# A script that is killed loses so much at most.
+_WRITE_EVERY_SECONDS = 1.0
+_PROFILED_STEPS = 5
+_PROFILED_SECONDS = 10.0
 _MIB = 2**20
 
 Batch = TypeVar("Batch")
@@ -45,95 +49,216 @@ def steps(loader: Iterable[Batch]) -> Iterable[Batch]:
     global _recorder
     if _recorder is None:
         seconds = float(os.environ.get(SECONDS_VARIABLE, _DEFAULT_SECONDS))
-        _recorder = Recorder(Path(place), seconds)
+        profiles = os.environ.get(PROFILE_VARIABLE, "1") != "0"
+        _recorder = Recorder(Path(place), seconds, profiles=profiles)
         atexit.register(_recorder.finish)
-    return _recorder.watch(loader)
+    return _Watched(loader, _recorder)
+
+
+class _Watched(Generic[Batch]):
+    """The loader, with its length and attributes, whose batches are timed."""
+
+    def __init__(self, loader: Iterable[Batch], recorder: Recorder) -> None:
+        self._loader = loader
+        self._recorder = recorder
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self._recorder.watch(self._loader)
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+class _Mark:
+    """A moment of the loop: the host's clock, and on a GPU an event behind the work so far."""
+
+    __slots__ = ("event", "host")
+
+    def __init__(self, host: float, event: Any) -> None:
+        self.host = host
+        self.event = event
+
+    def seconds_until(self, later: _Mark) -> float:
+        """From completion to completion where both have events, else as the host saw it."""
+        if self.event is not None and later.event is not None:
+            return float(self.event.elapsed_time(later.event)) / 1e3
+        return later.host - self.host
+
+
+class _Step(NamedTuple):
+    begun: _Mark
+    given: _Mark
+    ended: _Mark
+    samples: int
+    # The end of the epoch before; None inside an epoch, `begun` itself in the first epoch.
+    last_epoch: _Mark | None
 
 
 class Recorder:
-    """Times the steps of all epochs until the seconds are over, then writes the file once.
+    """Times the steps of all epochs until the seconds are over.
 
-    The device is synchronised twice only, where counting begins and where it ends: a loop that
-    runs ahead of its GPU keeps doing so. Single steps are what the loop took, the rate over all
-    of them is exact.
+    A step lasts from the completion of the one before to its own. On a GPU both are events on
+    its stream: the loop is never made to wait, but for one time at the end of an epoch. The first
+    step of an epoch begins where `steps` is called, so the start of the loader is part of it;
+    what the script does between two epochs is part of no step. Nothing here raises into the loop.
     """
 
     def __init__(
-        self, place: Path, seconds: float, clock: Callable[[], float] = time.perf_counter
-    ) -> None:
+        self, place: Path, seconds: float, *, profiles: bool = True,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:  # fmt: skip
         self._place = place
         self._seconds = seconds
+        self._profiles = profiles
         self._clock = clock
-        self._started = clock()
+        self._started = self._written = clock()
         self._pid = os.getpid()
-        self._warmup: list[list[float]] = []
-        self._counted: list[list[float]] = []
-        self._counted_from: float | None = None
+        self._device: int | None = None
+        self._unread: deque[_Step] = deque()
+        self._steps = 0
+        self._lines: dict[str, list[Any]] = {"steps": [], "epochs": []}
+        self._epoch_ended: _Mark | None = None
+        self._profile: _Profile | None = None
         self._done = False
-        begun_mark(place).touch()
+        self._write({"schema": SCHEMA, "columns": ["waited_seconds", "step_seconds", "samples"]})
 
     def watch(self, loader: Iterable[Batch]) -> Iterator[Batch]:
-        """Hand on the batches; rows are [seconds waited, seconds of the step, batch size]."""
+        """Hand on the batches, and time what the loop does with each."""
+        begun = self._mark()
+        last_epoch: _Mark | None = self._epoch_ended or begun
         batches = iter(loader)
-        while True:
-            begun = self._clock()
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            waited = self._clock() - begun
-            yield batch
-            self._take(begun, waited, batch)
+        try:
+            for batch in batches:
+                given = self._mark()
+                yield batch
+                ended = self._mark()
+                if not self._done:
+                    self._take(_Step(begun, given, ended, batch_size(batch), last_epoch))
+                begun, last_epoch = ended, None
+        finally:
+            self._epoch_ended = begun
+            self._end_epoch(getattr(loader, "num_workers", None))
 
     def finish(self) -> None:
-        """Write what was recorded, whole; nothing when no step was, or it is written already."""
+        """Write what is left and give the file its name; nothing if that is done already."""
         # A forked loader process inherits the exit handler, but has nothing to report.
-        if self._done or os.getpid() != self._pid or not (self._counted or self._warmup):
+        if self._done or os.getpid() != self._pid:
             return
         self._done = True
-        _synchronize()
-        counted_seconds = self._clock() - (self._counted_from or self._started)
-        part = self._place.with_name(f"{self._place.name}.part")
-        part.write_text(json.dumps(self._document(counted_seconds)))
-        part.replace(self._place)
+        self._read(wait=True)
+        found = self._profile.operators() if self._profile else {}
+        self._write(self._news() | found)
+        if self._steps:
+            _quietly(unfinished(self._place).replace, self._place)
 
-    def _take(self, begun: float, waited: float, batch: Any) -> None:
-        if self._done:
+    def _mark(self) -> _Mark:
+        event = None if self._done else _quietly(_recorded_event, self._device)
+        return _Mark(self._clock(), event)
+
+    def _take(self, step: _Step) -> None:
+        now = step.ended.host
+        if self._profile:
+            if self._profile.is_over(now):
+                self.finish()
             return
-        now = self._clock()
-        row = [waited, now - begun, float(batch_size(batch))]
-        if self._counted_from is None:
-            self._warmup.append(row)
-            self._end_warmup(now)
-        else:
-            self._counted.append(row)
+        self._unread.append(step)
+        if self._device is None:
+            self._device = _quietly(_fullest_device)
+        self._read(wait=False)
         if now - self._started >= self._seconds:
+            self._begin_profile()
+        elif now - self._written >= _WRITE_EVERY_SECONDS:
+            self._write(self._news())
+
+    def _begin_profile(self) -> None:
+        self._read(wait=True)
+        self._write(self._news())
+        on_gpu = self._device is not None
+        self._profile = _quietly(_Profile, self._clock, on_gpu) if self._profiles else None
+        if not self._profile:
             self.finish()
 
-    def _end_warmup(self, now: float) -> None:
-        early = now - self._started < self._seconds * _WARMUP_SECONDS_SHARE
-        if len(self._warmup) >= _WARMUP_STEPS and not early:
-            _synchronize()
-            _forget_peaks()
-            self._counted_from = self._clock()
+    def _end_epoch(self, workers: Any) -> None:
+        """What was measured is in the file, whatever the script does after its loop."""
+        if self._done or os.getpid() != self._pid:
+            return
+        if self._profile:
+            self.finish()
+            return
+        self._read(wait=True)
+        self._write(self._news() | {"loader_workers": workers})
 
-    def _document(self, counted_seconds: float) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "columns": ["waited_seconds", "step_seconds", "batch_size"],
-            "warmup": self._warmup,
-            "counted": self._counted,
-            "counted_seconds": counted_seconds if self._counted_from is not None else None,
-            **_torch_facts(),
-        }
+    def _read(self, *, wait: bool) -> None:
+        """Take the rows of the steps that the device has completed."""
+        if wait and self._unread:
+            _quietly(_wait_for, self._unread[-1].ended)
+        while self._unread and _quietly(_is_reached, self._unread[0].ended):
+            _quietly(self._take_rows, self._unread.popleft())
+
+    def _take_rows(self, step: _Step) -> None:
+        waited = step.begun.seconds_until(step.given)
+        if step.last_epoch:
+            self._lines["epochs"].append(
+                {
+                    "first_step": self._steps,
+                    "gap_seconds": step.last_epoch.seconds_until(step.begun),
+                    "loader_start_seconds": waited,
+                }
+            )
+        row = [waited, step.begun.seconds_until(step.ended), float(step.samples)]
+        self._lines["steps"].append(row)
+        self._steps += 1
+
+    def _news(self) -> dict[str, Any]:
+        """What was not written yet, with the facts as they are now."""
+        news, self._lines = self._lines, {"steps": [], "epochs": []}
+        return {**news, **(_quietly(_torch_facts, self._device) or {})}
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._written = self._clock()
+        _quietly(_append, unfinished(self._place), json.dumps(line))
 
 
 _recorder: Recorder | None = None
 
 
-def begun_mark(place: Path) -> Path:
-    """The empty file that says that the script has called the hook."""
-    return place.with_name(f"{place.name}.begun")
+class _Profile:
+    """Torch's profiler over the steps that follow the counted ones."""
+
+    def __init__(self, clock: Callable[[], float], on_gpu: bool) -> None:
+        from torch.profiler import ProfilerActivity, profile
+
+        activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
+        self._on_gpu = on_gpu
+        self._steps = 0
+        self._ends_at = clock() + _PROFILED_SECONDS
+        self._profiler = profile(activities=activities)
+        self._profiler.start()
+
+    def is_over(self, now: float) -> bool:
+        """Count one more step; whether it was the last."""
+        self._steps += 1
+        return self._steps >= _PROFILED_STEPS or now >= self._ends_at
+
+    def operators(self) -> dict[str, Any]:
+        """The table as `operators`, empty without a step; `no_profile` says why there is none."""
+        from sweeps.operators import operator_table
+
+        try:
+            self._profiler.stop()
+            averages = self._profiler.key_averages()
+            steps = self._steps
+            return {"operators": operator_table(averages, steps, self._on_gpu) if steps else []}
+        except Exception as error:
+            return {"no_profile": f"{type(error).__name__}: {error}"}
+
+
+def unfinished(place: Path) -> Path:
+    """The file as it grows: there as soon as the script has called the hook."""
+    return place.with_name(f"{place.name}.part")
 
 
 def batch_size(batch: Any) -> int:
@@ -148,37 +273,68 @@ def batch_size(batch: Any) -> int:
     return 0
 
 
+def _quietly(action: Callable[..., Any], *arguments: Any) -> Any:
+    """What it returns; None where it fails: a full disk or a lost GPU is the script's to report."""
+    try:
+        return action(*arguments)
+    except Exception:
+        return None
+
+
+def _append(path: Path, line: str) -> None:
+    with path.open("a") as file:
+        file.write(line + "\n")
+
+
 def _cuda() -> Any:
     """torch.cuda where the script uses it; torch is never imported for the hook's sake."""
-    torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
     return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
 
 
-def _synchronize() -> None:
-    if cuda := _cuda():
-        cuda.synchronize()
+def _fullest_device() -> int | None:
+    """The GPU on which the script has most: it may use another than the current one."""
+    cuda = _cuda()
+    used = [cuda.memory_allocated(number) for number in range(cuda.device_count())] if cuda else []
+    return used.index(max(used)) if any(used) else None
 
 
-def _forget_peaks() -> None:
-    if cuda := _cuda():
-        cuda.reset_peak_memory_stats()
+def _recorded_event(device: int | None) -> Any:
+    if device is None:
+        return None
+    cuda = _cuda()
+    event = cuda.Event(enable_timing=True, blocking=True)
+    event.record(cuda.current_stream(device))
+    return event
 
 
-def _torch_facts() -> dict[str, Any]:
+def _is_reached(mark: _Mark) -> bool:
+    return mark.event is None or bool(mark.event.query())
+
+
+def _wait_for(mark: _Mark) -> None:
+    if mark.event is not None:
+        mark.event.synchronize()
+
+
+def _torch_facts(device: int | None) -> dict[str, Any]:
     torch, cuda = sys.modules.get("torch"), _cuda()
     facts: dict[str, Any] = {
         "torch": str(torch.__version__) if torch else None,
         "threads": torch.get_num_threads() if torch else None,
-        "device": "cuda" if cuda else "cpu",
+        "device": "cpu",
         "gpu": None,
         "gpu_peak_allocated_mib": None,
         "gpu_peak_reserved_mib": None,
     }
-    if cuda:
+    if device is not None and cuda:
+        properties = cuda.get_device_properties(device)
         facts |= {
-            "gpu": cuda.get_device_name(),
-            "gpu_peak_allocated_mib": cuda.max_memory_allocated() / _MIB,
-            "gpu_peak_reserved_mib": cuda.max_memory_reserved() / _MIB,
+            "device": "cuda",
+            "gpu": properties.name,
+            "gpu_uuid": str(getattr(properties, "uuid", "")),
+            "gpu_memory_mib": properties.total_memory / _MIB,
+            "gpu_peak_allocated_mib": cuda.max_memory_allocated(device) / _MIB,
+            "gpu_peak_reserved_mib": cuda.max_memory_reserved(device) / _MIB,
         }
     return facts

@@ -18,6 +18,7 @@ from advisor.units import format_mib, format_rate
 
 _TASKS = (Task.INFERENCE, Task.TRAINING)
 _MOST_MINUTES = 60.0
+_MOST_RUNS = 9
 
 
 @click.command()
@@ -34,6 +35,18 @@ _MOST_MINUTES = 60.0
 @click.option(
     "--minutes", type=Positive("--minutes", most=_MOST_MINUTES), default="2", show_default=True
 )
+@click.option(
+    "--runs",
+    type=click.IntRange(1, _MOST_RUNS),
+    help="Fresh processes: of a network's best batch (default: 3, if the minutes allow), or of the "
+    "whole script (default: 1).",
+)
+@click.option(
+    "--profile/--no-profile",
+    default=True,
+    show_default=True,
+    help="The table of operations, from torch's profiler after the counted steps.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="[default: anchor-NAME.json]")
 @output_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -43,6 +56,8 @@ def measure(
     precision: str,
     data: Path | None,
     minutes: float,
+    runs: int | None,
+    profile: bool,
     out: Path | None,
     output: str,
     command: tuple[str, ...],
@@ -72,7 +87,7 @@ def measure(
         document = _network(reference, task, precision, data, minutes)
     else:
         _refuse_options_of_networks(task, data)
-        document = _script(command, minutes)
+        document = _script(command, minutes, runs or 1, profile)
     click.echo(json.dumps(document) if output == "json" else "\n".join(_screen(document)))
     try:
         write_whole(file, json.dumps(document, indent=1) + "\n")
@@ -114,10 +129,12 @@ def _network(
     )
 
 
-def _script(command: Sequence[str], minutes: float) -> dict[str, Any]:
+def _script(command: Sequence[str], minutes: float, runs: int, profile: bool) -> dict[str, Any]:
     from advisor.runs.measuring_script import measure_script
 
-    return measure_script(command, minutes=minutes, on_progress=_progress)
+    return measure_script(
+        command, minutes=minutes, runs=runs, profile=profile, on_progress=_progress
+    )
 
 
 def _progress(line: str) -> None:
@@ -131,10 +148,22 @@ def _screen(document: dict[str, Any]) -> list[str]:
     header = ("task", "precision", "input", "batch", f"{what['unit']}s/s", "GPU memory", "status")
     rows = [_cells(run) for run in document["runs"]]
     lines = [f"{name} on {where}", "", *table(header, rows, right=(3, 4, 5))]
+    lines += [text for run in document["runs"] for text in _epochs(run)]
     for task, operators in document.get("operators", {}).items():
         shares = ", ".join(f"{entry['name']} {entry['share']:.0%}" for entry in operators[:4])
         lines += _wrapped(f"{task} spends its time in {shares or '-'}")
     return lines + [part for text in document["warnings"] for part in _wrapped(f"Warning: {text}")]
+
+
+def _epochs(run: dict[str, Any]) -> list[str]:
+    """What a script's epochs cost beside their steps."""
+    gaps, starts = run.get("gaps_seconds"), run.get("loader_start_seconds")
+    if not gaps or not starts:
+        return []
+    return _wrapped(
+        f"{len(starts)} epochs: the loader's start took {sum(starts):.1f} s, part of the rate; "
+        f"{sum(gaps):.1f} s between epochs are not"
+    )
 
 
 def _wrapped(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +15,8 @@ from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
 from sweeps.anchors.measure.document import anchor_of_script
-from sweeps.hook import FILE_VARIABLE, SCHEMA, SECONDS_VARIABLE, begun_mark
+from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps, read_steps
+from sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
 
 _LOOK_EVERY_SECONDS = 0.2
 _SECONDS_TO_END = 5.0
@@ -33,22 +33,31 @@ def measure_script(
     *,
     minutes: float,
     on_progress: Progress,
+    runs: int = 1,
+    profile: bool = True,
     seconds_to_begin: float = _SECONDS_TO_BEGIN,
 ) -> dict[str, Any]:
-    """The anchor document of a script's own loop; the script is ended once it is measured.
+    """The anchor document of a script's own loop, started `runs` times within the minutes; the
+    script is ended once it is measured.
 
     What the script prints goes to stderr. Raises `UsageError` when it cannot be started,
-    `MeasuringError` when it fails, or does not call the hook.
+    `MeasuringError` when it ends before it has made some steps, or does not call the hook.
     """
     _refuse_missing(command)
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="advisor-measure-") as folder:
-        path = Path(folder) / "steps.json"
-        with _started(command, _environment(path, minutes)) as process:
-            on_progress(f"running {' '.join(command)}")
-            code = _wait(process, path, begun + seconds_to_begin, on_progress)
-        recorded = _recorded(path, code)
-    return anchor_of_script(command, recorded, time.monotonic() - begun)
+    recorded: list[RecordedSteps] = []
+    warnings: list[str] = []
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory(prefix="advisor-measure-") as folder:
+            path = Path(folder) / "steps.jsonl"
+            environment = _environment(path, minutes / runs, profile)
+            with _started(command, environment) as process:
+                on_progress(f"running {' '.join(command)}")
+                code = _wait(process, path, time.monotonic() + seconds_to_begin, on_progress)
+            recorded.append(_recorded(path, code))
+        if code:
+            warnings.append(f"the script {_ending(code)}: the steps until then count")
+    return anchor_of_script(command, recorded, time.monotonic() - begun, warnings)
 
 
 def _wait(
@@ -60,7 +69,7 @@ def _wait(
         code = process.poll()
         if path.exists() or code is not None:
             return code
-        if not has_begun and begun_mark(path).exists():
+        if not has_begun and unfinished(path).exists():
             has_begun = True
             on_progress("the script called the hook: timing its steps")
         if not has_begun and time.monotonic() > begin_by:
@@ -71,26 +80,23 @@ def _wait(
         time.sleep(_LOOK_EVERY_SECONDS)
 
 
-def _recorded(path: Path, code: int | None) -> Mapping[str, Any]:
+def _recorded(path: Path, code: int | None) -> RecordedSteps:
+    """What was measured of the script, also where it failed later; `MeasuringError` for nothing."""
+    file = next((file for file in (path, unfinished(path)) if file.exists()), None)
+    recorded = read_steps(file) if file else None
+    if recorded and recorded.rows and (not code or len(recorded.rows) >= FEWEST_STEPS):
+        return recorded
     if code:
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         raise MeasuringError(
-            "the script {how} (what it said is above)", how=how, hint="nothing was written"
-        )
-    if not path.exists():
-        called = begun_mark(path).exists()
-        why = "made not one step" if called else "never called the hook"
-        raise MeasuringError("the script ended and {why}", why=why, hint=_ADVICE)
-    document = json.loads(path.read_text())
-    if document.get("schema") != SCHEMA:
-        raise MeasuringError(
-            "the script's steps have the format {get}, not {schema}",
-            get=document.get("schema"),
-            schema=SCHEMA,
-            hint="let it use the hook of this version",
-        )
-    steps: Mapping[str, Any] = document
-    return steps
+            "the script {how} (what it said is above)", how=_ending(code),
+            hint="nothing was written",
+        )  # fmt: skip
+    why = "made not one step" if recorded else "never called the hook"
+    raise MeasuringError("the script ended and {why}", why=why, hint=_ADVICE)
+
+
+def _ending(code: int) -> str:
+    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 @contextmanager
@@ -130,13 +136,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _environment(path: Path, minutes: float) -> dict[str, str]:
+def _environment(path: Path, minutes: float, profile: bool) -> dict[str, str]:
     """Ours, with the hook importable (last: the script's own packages come first)."""
     paths = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), str(_SOURCE_TREE)]
     return dict(os.environ) | {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
         FILE_VARIABLE: str(path),
         SECONDS_VARIABLE: str(minutes * 60),
+        PROFILE_VARIABLE: str(int(profile)),
     }
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import Observation, Precision, Status, Task, Workload
+from advisor.domain import STEP_SIGMA, Observation, Precision, Status, Task, Workload
 from advisor.domain.machines import is_positive
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import UsageError
+from advisor.records import replace
 from sweeps.anchors.observing import read_measurements
 from sweeps.anchors.records import (
     FEWEST_STEPS,
@@ -97,10 +99,32 @@ def read_document(
         raise no_anchor(path, f"{type(error).__name__}: {error}") from error
     return AnchorFile(
         path,
-        tuple(entry for entry in rows if isinstance(entry, Observation)),
+        _joined([entry for entry in rows if isinstance(entry, Observation)]),
         tuple(entry for entry in rows if isinstance(entry, RefusedRow)),
         tuple(shape) if shape else None,
         captured,
+    )
+
+
+def _joined(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+    """Runs of the same step in several processes as one: what differs between them is its error."""
+    groups: dict[Workload, list[Observation]] = {}
+    for one in observations:
+        groups.setdefault(one.workload, []).append(one)
+    return tuple(_mean(group) for group in groups.values())
+
+
+def _mean(runs: Sequence[Observation]) -> Observation:
+    if len(runs) == 1:
+        return runs[0]
+    error = statistics.stdev(math.log(run.seconds) for run in runs) / math.sqrt(len(runs))
+    peaks = [run.peak_mib for run in runs if run.peak_mib is not None]
+    return replace(
+        runs[0],
+        seconds=statistics.fmean(run.seconds for run in runs),
+        sigma=max(STEP_SIGMA, error),
+        peak_mib=max(peaks, default=None),
+        origin=f"{runs[0].origin} and {len(runs) - 1} more of it",
     )
 
 

@@ -1,12 +1,14 @@
-"""The hook: nothing without the variable, every step with it."""
+"""The hook: nothing without the variable, every step with it, and never a word to the script."""
 
-import itertools
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sweeps import hook
-from sweeps.hook import FILE_VARIABLE, Recorder, batch_size, steps
+from sweeps.anchors.measure.recorded import read_steps
+from sweeps.hook import FILE_VARIABLE, Recorder, batch_size, steps, unfinished
 
 
 class Tensor:
@@ -17,6 +19,24 @@ class Tensor:
 BATCH = (Tensor(16, 3), Tensor(16))
 
 
+class Loop:
+    """A script whose time passes where it says so: its own clock."""
+
+    def __init__(self, place, seconds=1e9):
+        self.now = 0.0
+        self.recorder = Recorder(place, seconds, profiles=False, clock=lambda: self.now)
+
+    def loader(self, count, start, wait):
+        self.now += start
+        for _ in range(count):
+            self.now += wait
+            yield BATCH
+
+    def epoch(self, count, *, start=0.0, wait=0.0, step=1.0):
+        for _ in self.recorder.watch(self.loader(count, start, wait)):
+            self.now += step
+
+
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
     monkeypatch.setattr(hook, "_recorder", None)
@@ -24,48 +44,135 @@ def _fresh(monkeypatch):
         monkeypatch.delenv(variable, raising=False)
 
 
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "s.jsonl"
+
+
 def test_without_the_variable_the_loader_itself_comes_back():
     loader = [1, 2]
     assert steps(loader) is loader
 
 
-def test_other_processes_of_a_distributed_training_do_not_record(monkeypatch, tmp_path):
-    monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "s.json"))
+def test_other_processes_of_a_distributed_training_do_not_record(monkeypatch, place):
+    monkeypatch.setenv(FILE_VARIABLE, str(place))
     monkeypatch.setenv("RANK", "1")
     loader = [1]
     assert steps(loader) is loader
 
 
-def test_epochs_are_recorded_together_and_batches_unchanged(monkeypatch, tmp_path):
-    place = tmp_path / "s.json"
+def test_what_is_timed_still_looks_like_the_loader(monkeypatch, place):
+    class Loader(list):
+        num_workers = 3
+
     monkeypatch.setenv(FILE_VARIABLE, str(place))
-    monkeypatch.setenv(hook.SECONDS_VARIABLE, "1e-9")
     monkeypatch.setattr(hook.atexit, "register", lambda _call: None)
-    assert [list(steps([BATCH] * 3)) for _ in range(2)] == [[BATCH] * 3] * 2
-    document = json.loads(place.read_text())
-    assert document["warmup"][0][2] == 16
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
+    watched = steps(Loader([BATCH] * 3))
+    assert (len(watched), watched.num_workers, list(watched)) == (3, 3, [BATCH] * 3)
+    found = read_steps(unfinished(place))
+    assert len(found.rows) == 3
+    assert found.period == 3
 
 
-def test_steps_after_the_warm_up_count_and_the_time_box_ends_the_recording(tmp_path):
-    """Each look at this clock takes a second: a step is two seconds, the loader's half of it."""
-    ticks = itertools.count()
-    recorder = Recorder(tmp_path / "s.json", seconds=40.0, clock=lambda: float(next(ticks)))
-    assert len(list(recorder.watch([BATCH] * 50))) == 50
-    document = json.loads((tmp_path / "s.json").read_text())
-    assert len(document["warmup"]) == 5
-    assert document["counted"] == [[1.0, 2.0, 16.0]] * len(document["counted"])
-    assert 20 <= document["counted_seconds"] <= 30
-    (tmp_path / "s.json").unlink()
+def test_the_loaders_start_is_part_of_an_epochs_first_step_and_what_lies_between_of_none(place):
+    loop = Loop(place)
+    loop.epoch(2, start=5.0, wait=0.25)
+    loop.now += 30.0
+    loop.epoch(2, start=5.0, wait=0.25)
+    loop.recorder.finish()
+    found = read_steps(place)
+    assert found.rows == [[5.25, 6.25, 16.0], [0.25, 1.25, 16.0]] * 2
+    assert found.epochs == [
+        {"first_step": 0, "gap_seconds": 0.0, "loader_start_seconds": 5.25},
+        {"first_step": 2, "gap_seconds": 30.0, "loader_start_seconds": 5.25},
+    ]
+
+
+def test_steps_and_gaps_are_all_of_the_time_that_passed(place):
+    loop = Loop(place)
+    for epoch in range(4):
+        loop.epoch(epoch + 1, start=1.0, wait=0.5, step=2.0)
+        if epoch < 3:
+            loop.now += 7.0
+    loop.recorder.finish()
+    found = read_steps(place)
+    seconds = sum(row[1] for row in found.rows) + sum(one["gap_seconds"] for one in found.epochs)
+    assert seconds == loop.now
+
+
+def test_the_time_box_ends_the_recording_and_batches_still_come(place):
+    loop = Loop(place, seconds=10.0)
+    loop.epoch(25)
+    assert loop.now == 25.0
+    assert len(read_steps(place).rows) == 10
+    assert not unfinished(place).exists()
+
+
+def test_a_loop_that_is_left_early_keeps_the_steps_it_made(place):
+    loop = Loop(place)
+    for number, _ in enumerate(loop.recorder.watch(loop.loader(100, 0.0, 0.5))):
+        if number == 3:
+            break
+    assert len(read_steps(unfinished(place)).rows) == 3
+
+
+@given(st.data())
+def test_a_kill_at_any_byte_leaves_the_steps_before_it(tmp_path_factory, data):
+    file = tmp_path_factory.mktemp("hook") / "s.jsonl"
+    Loop(file).epoch(40)
+    whole = read_steps(unfinished(file)).rows
+    content = unfinished(file).read_bytes()
+    file.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    rows = read_steps(file).rows
+    assert rows == whole[: len(rows)]
+
+
+def test_what_is_in_the_file_is_a_second_old_at_most(place):
+    loop = Loop(place)
+    for _ in loop.recorder.watch(loop.loader(100, 0.0, 0.0)):
+        loop.now += 0.3
+        assert loop.now - 0.3 * len(read_steps(unfinished(place)).rows) <= 2.0
+
+
+def test_a_loop_without_a_step_leaves_no_finished_file(place):
+    loop = Loop(place)
+    loop.epoch(0)
+    loop.recorder.finish()
+    assert not place.exists()
+    assert read_steps(unfinished(place)).rows == []
+
+
+def test_a_place_that_cannot_be_written_does_not_disturb_the_script(tmp_path):
+    recorder = Recorder(tmp_path / "none" / "s.jsonl", seconds=0.0)
+    assert list(recorder.watch([BATCH] * 9)) == [BATCH] * 9
     recorder.finish()
-    assert not (tmp_path / "s.json").exists()
 
 
-def test_a_loop_without_a_step_writes_nothing(tmp_path):
-    recorder = Recorder(tmp_path / "s.json", seconds=1.0)
-    list(recorder.watch([]))
-    recorder.finish()
-    assert not (tmp_path / "s.json").exists()
+def test_steps_of_an_older_hook_are_read(place):
+    place.write_text(
+        json.dumps(
+            {
+                "schema": "advisor.steps/1", "warmup": [[0.0, 9.0, 8.0]],
+                "counted": [[0.0, 1.0, 8.0]] * 3, "counted_seconds": 3.0, "device": "cpu",
+            }
+        )
+    )  # fmt: skip
+    found = read_steps(place)
+    assert [row[1] for row in found.rows] == [9.0, 1.0, 1.0, 1.0]
+    assert found.facts["device"] == "cpu"
+
+
+def test_the_steps_after_the_counted_ones_are_profiled(place):
+    import torch
+
+    recorder = Recorder(place, seconds=0.0)
+    weights = torch.ones(64, 64)
+    for batch in recorder.watch([torch.ones(16, 64)] * 20):
+        torch.mm(batch, weights)
+    found = read_steps(place)
+    assert len(found.rows) == 1
+    table = {row["name"]: row for row in found.facts["operators"]}
+    assert table["aten::mm"]["calls_per_step"] == 1.0
 
 
 @pytest.mark.parametrize(

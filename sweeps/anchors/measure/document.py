@@ -10,6 +10,7 @@ from typing import Any
 from advisor.domain import Task
 from advisor.domain.steps import typical_step_seconds
 from advisor.errors import MeasuringError
+from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps
 from sweeps.machine.environment import describe_machine, describe_versions
 
 SCHEMA = "advisor.anchor/1"
@@ -69,74 +70,74 @@ def goes_on(runs: Sequence[Run], seconds_left: float, least_steps: int) -> bool:
     return 2 * typical_step_seconds(last["step_seconds"]) * (least_steps + 1) <= seconds_left
 
 
-_FEWEST_STEPS = 4
+# Fewer say little of how the loop goes on.
+_ENOUGH_STEPS = 20
 # Rates are exact over all steps; of the raw ones the last so many are kept.
 _KEPT_STEPS = 2000
 
 
 def anchor_of_script(
-    command: Sequence[str], recorded: Mapping[str, Any], seconds: float
-) -> dict[str, Any]:
-    """The document of the loop that was recorded; `MeasuringError` for too few steps."""
-    warnings: list[str] = []
-    steps, wall = _counted(recorded, warnings)
-    sizes = Counter(int(size) for _, _, size in steps)
-    batch_size = sizes.most_common(1)[0][0]
+    command: Sequence[str], recorded: Sequence[RecordedSteps], seconds: float,
+    warnings: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """The document of a loop that was recorded once or more; `MeasuringError` for too few steps."""
+    warnings = list(warnings)
+    runs = [_run(one, warnings) for one in recorded]
+    facts = recorded[0].facts
+    if facts["device"] == "cpu":
+        warnings.append("measured on this CPU, not on a GPU")
+    if reason := facts.get("no_profile"):
+        warnings.append(f"no operation profile: {reason}")
+    operators = {"training": facts["operators"]} if facts.get("operators") else {}
+    memory = {"gpu_memory_mib": facts["gpu_memory_mib"]} if "gpu_memory_mib" in facts else {}
+    return document(
+        what={"kind": "script", "command": list(command), "unit": "sample"},
+        device={
+            "kind": facts["device"],
+            "gpu": facts["gpu"],
+            "threads": facts["threads"],
+            "torch": facts["torch"],
+            **memory,
+        },
+        runs=runs,
+        seconds=seconds,
+        warnings=warnings,
+        operators=operators,
+    )
+
+
+def _run(recorded: RecordedSteps, warnings: list[str]) -> Run:
+    rows, facts = recorded.rows, recorded.facts
+    if len(rows) < FEWEST_STEPS:
+        raise MeasuringError(
+            "the script made {count} steps, too few to measure",
+            hint="let it run longer",
+            count=len(rows),
+        )
+    batch_size = Counter(int(samples) for _, _, samples in rows).most_common(1)[0][0]
     if not batch_size:
         raise MeasuringError(
             "the batches hold no tensor with a first dimension, so their size is unknown",
             hint="let the loader give tensors, or tuples or dictionaries of them",
         )
-    if recorded["device"] == "cpu":
-        warnings.append("measured on this CPU, not on a GPU")
-    run = _run(recorded, steps, wall, batch_size)
-    return document(
-        what={"kind": "script", "command": list(command), "unit": "sample"},
-        device={
-            "kind": recorded["device"],
-            "gpu": recorded["gpu"],
-            "threads": recorded["threads"],
-            "torch": recorded["torch"],
-        },
-        runs=[run],
-        seconds=seconds,
-        warnings=warnings,
-    )
-
-
-def _counted(recorded: Mapping[str, Any], warnings: list[str]) -> tuple[list[list[float]], float]:
-    """The steps that count and the seconds they took together."""
-    counted, warmup = recorded["counted"], recorded["warmup"]
-    if len(counted) >= _FEWEST_STEPS:
-        return counted, float(recorded["counted_seconds"])
-    steps = [*warmup, *counted]
-    if len(steps) < _FEWEST_STEPS:
-        raise MeasuringError(
-            "the script made {count} steps, too few to measure",
-            hint="let it run longer",
-            count=len(steps),
-        )
-    warnings.append(f"only {len(steps)} steps: the later half counts; let the script run longer")
-    later = steps[len(steps) // 2 :]
-    return later, sum(seconds for _, seconds, _ in later)
-
-
-def _run(
-    recorded: Mapping[str, Any], steps: list[list[float]], wall: float, batch_size: int
-) -> dict[str, Any]:
-    kept = steps[-_KEPT_STEPS:]
+    if len(rows) < _ENOUGH_STEPS:
+        warnings.append(f"only {len(rows)} steps: let the script run longer")
+    counted = rows[recorded.warmup :]
+    kept = counted[-_KEPT_STEPS:]
     return {
         "task": "training",
         "precision": None,
         "input": LOADER,
         "batch_size": batch_size,
         "status": "ok",
-        "samples_per_second": sum(size for _, _, size in steps) / wall,
-        "steps": len(steps),
+        "samples_per_second": sum(row[2] for row in counted) / sum(row[1] for row in counted),
+        "steps": len(counted),
         "step_seconds": [seconds for _, seconds, _ in kept],
         "waited_seconds": [waited for waited, _, _ in kept],
-        "warmup_step_seconds": [seconds for _, seconds, _ in recorded["warmup"][-_KEPT_STEPS:]],
-        "gpu_peak_allocated_mib": recorded["gpu_peak_allocated_mib"],
-        "gpu_peak_reserved_mib": recorded["gpu_peak_reserved_mib"],
+        "warmup_step_seconds": [seconds for _, seconds, _ in rows[: recorded.warmup]],
+        "gaps_seconds": [epoch["gap_seconds"] for epoch in recorded.epochs[1:]],
+        "loader_start_seconds": [epoch["loader_start_seconds"] for epoch in recorded.epochs],
+        "gpu_peak_allocated_mib": facts["gpu_peak_allocated_mib"],
+        "gpu_peak_reserved_mib": facts["gpu_peak_reserved_mib"],
         "reason": "",
     }

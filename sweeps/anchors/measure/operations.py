@@ -12,15 +12,14 @@ import torch
 from advisor.domain import Task
 from models.zoo.capture import capture_operations
 from models.zoo.opening import Runnable
+from sweeps.operators import operator_table
 from sweeps.worker.stepping import Stepper
 
-_KEPT = 30
 _MOST_STEPS = 5
 
 
 def profiled_operators(stepper: Stepper, batch_size: int, seconds: float) -> list[dict[str, Any]]:
-    """The 30 operators with the most self time, per step: on a GPU the time of their kernels, on
-    a CPU their own. `share` is of all operators' self time."""
+    """The table of `operator_table`, of some steps within `seconds`."""
     from torch.profiler import ProfilerActivity, profile
 
     on_gpu = stepper.device.type == "cuda"
@@ -35,32 +34,7 @@ def profiled_operators(stepper: Stepper, batch_size: int, seconds: float) -> lis
                 stepper.step(inputs, targets)
                 steps += 1
         averages = profiled.key_averages()
-    # Kernels are listed beside the operators that started them, whose self time they are.
-    rows = [(entry, _self_microseconds(entry, on_gpu)) for entry in averages if _is_operator(entry)]
-    return _table(rows, steps)
-
-
-def _self_microseconds(average: Any, on_gpu: bool) -> float:
-    return float(average.self_device_time_total if on_gpu else average.self_cpu_time_total)
-
-
-def _is_operator(average: Any) -> bool:
-    return str(average.device_type).endswith("CPU")
-
-
-def _table(rows: list[tuple[Any, float]], steps: int) -> list[dict[str, Any]]:
-    total = sum(microseconds for _, microseconds in rows) or 1.0
-    rows.sort(key=lambda row: row[1], reverse=True)
-    return [
-        {
-            "name": average.key,
-            "calls_per_step": average.count / steps,
-            "self_seconds_per_step": microseconds / steps / 1e6,
-            "share": microseconds / total,
-        }
-        for average, microseconds in rows[:_KEPT]
-        if microseconds > 0
-    ]
+    return operator_table(averages, steps, on_gpu)
 
 
 def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, float]] | None:

@@ -80,7 +80,7 @@ def test_a_script_is_measured_and_ended_in_time(tmp_path):
     ("script", "said"),
     [
         ("raise SystemExit(3)", "exit code 3"),
-        (LOOP.format(count=50) + "\nraise RuntimeError('late')", "exit code 1"),
+        (LOOP.format(count=2) + "\nraise RuntimeError('soon')", "exit code 1"),
         ("print('done')", "never called the hook"),
         (LOOP.format(count=0), "made not one step"),
         (LOOP.format(count=2), "too few"),
@@ -92,6 +92,50 @@ def test_a_script_that_cannot_be_measured_is_one_line_and_no_file(script, said, 
     assert done.returncode == 1
     assert said in done.stderr.strip().splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "how"),
+    [
+        ("raise RuntimeError('late')", "ended with exit code 1"),
+        ("raise SystemExit(3)", "ended with exit code 3"),
+        ("import os; os.kill(os.getpid(), 15)", "was ended by signal 15"),
+        ("import os; os.kill(os.getpid(), 9)", "was ended by signal 9"),
+        ("import os; os._exit(0)", None),
+    ],
+)
+def test_a_script_that_ends_badly_after_its_loop_is_measured(ending, how, tmp_path):
+    Path("train.py").write_text(LOOP.format(count=50) + "\n" + ending)
+    done = advisor("--", sys.executable, "train.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "anchor-script.json").read_text())
+    assert found["runs"][0]["steps"] >= 25
+    assert any(how in one for one in found["warnings"]) if how else len(found["warnings"]) == 1
+
+
+def test_a_script_that_is_killed_in_its_loop_keeps_what_was_measured_until_then(tmp_path):
+    killer = "    if os.times().elapsed - begun > 2.5: os.kill(os.getpid(), 9)\n"
+    script = "import os\nbegun = os.times().elapsed\n" + LOOP.format(count=10_000) + killer
+    Path("train.py").write_text(script)
+    done = advisor("--", sys.executable, "train.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "anchor-script.json").read_text())
+    assert found["runs"][0]["steps"] >= 10
+    assert any("signal 9" in warning for warning in found["warnings"])
+
+
+def test_evaluation_after_the_loop_is_no_part_of_the_rate(tmp_path):
+    """The script itself notes what it reached; with its evaluation that would be a quarter."""
+    around = "\nopen('own', 'w').write(str(16 * 60 / (time.monotonic() - begun)))\ntime.sleep(3)"
+    script = "import time\nbegun = time.monotonic()" + LOOP.format(count=60) + around
+    Path("train.py").write_text(script)
+    done = advisor("--runs", "2", "--", sys.executable, "train.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "anchor-script.json").read_text())
+    reached = float(Path("own").read_text())
+    assert [run["samples_per_second"] for run in found["runs"]] == pytest.approx(
+        [reached] * 2, rel=0.4
+    )
 
 
 def test_a_script_that_does_not_reach_its_loop_is_ended():
@@ -176,8 +220,8 @@ def test_what_cannot_be_written_any_more_is_printed_and_not_lost(monkeypatch, ca
     def refuse(_path, _text):
         raise DataError("cannot write it: No space left on device", hint="nothing was changed")
 
-    measured = anchor_of_script(["python", "x.py"], recorded([(0.1, 0.4, 16.0)] * 5), 3.0)
-    monkeypatch.setattr("advisor.cli.measure._script", lambda _command, _minutes: measured)
+    measured = anchor_of_script(["python", "x.py"], [recorded([(0.1, 0.4, 16.0)] * 5)], 3.0)
+    monkeypatch.setattr("advisor.cli.measure._script", lambda *_asked: measured)
     monkeypatch.setattr("advisor.files.write_whole", refuse)
     assert main.run(["measure", "--", "python", "x.py"]) == 1
     printed = capsys.readouterr()

@@ -2,6 +2,7 @@
 
 import json
 import math
+import statistics
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (
+    STEP_SIGMA,
     Accelerator,
     DatasetProfile,
     DiskRate,
@@ -107,6 +109,16 @@ def written(tmp_path):
         return read_anchor(path, sheet, Precision.AMP)
 
     return read
+
+
+def test_runs_of_one_step_are_one_row_with_the_spread_between_them(written):
+    seconds = (0.2, 0.25, 0.3)
+    found = written(a_document(*(a_run(step_seconds=[one] * 5) for one in seconds)))
+    (row,) = found.observations
+    assert row.seconds == pytest.approx(0.25)
+    assert row.sigma == pytest.approx(statistics.stdev(map(math.log, seconds)) / math.sqrt(3))
+    alike = written(a_document(*(a_run() for _ in range(3))))
+    assert alike.observations[0].sigma == STEP_SIGMA
 
 
 def test_a_document_of_measure_gives_a_row_for_each_batch_size(written):

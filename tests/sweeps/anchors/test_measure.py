@@ -11,6 +11,7 @@ from advisor.errors import MeasuringError, UsageError
 from sweeps.anchors import measure as package
 from sweeps.anchors.measure import measure_network
 from sweeps.anchors.measure.document import anchor_of_script, best_run, goes_on
+from sweeps.anchors.measure.recorded import RecordedSteps
 
 pytestmark = pytest.mark.vector
 
@@ -72,34 +73,53 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
         measure_network("lstm_ptb_small", data=tmp_path)
 
 
-def recorded(counted, warmup=(), **changes):
-    return {
-        "counted": [list(row) for row in counted],
-        "warmup": [list(row) for row in warmup],
-        "counted_seconds": 2.0,
+def recorded(rows, epochs=(), **changes):
+    facts = {
         "torch": "2.13.0",
         "threads": 2,
         "device": "cpu",
         "gpu": None,
         "gpu_peak_allocated_mib": None,
         "gpu_peak_reserved_mib": None,
-    } | changes
+    }
+    return RecordedSteps([list(row) for row in rows], list(epochs), facts | changes)
 
 
-def test_a_scripts_rate_is_its_samples_over_the_counted_seconds():
-    found = anchor_of_script(["python", "train.py"], recorded([(0.1, 0.4, 16.0)] * 5), 3.0)
+STEADY = [(0.1, 0.5, 16.0)] * 30
+
+
+def test_a_scripts_rate_is_its_samples_over_the_seconds_of_its_steps():
+    stall = [(0.0, 10.0, 16.0)]
+    found = anchor_of_script(["python", "train.py"], [recorded(STEADY + stall + STEADY)], 3.0)
     validate(found)
-    assert found["runs"][0]["samples_per_second"] == 16 * 5 / 2.0
-    assert found["runs"][0]["waited_seconds"] == [0.1] * 5
+    run = found["runs"][0]
+    seconds = sum(run["step_seconds"])
+    assert run["samples_per_second"] == pytest.approx(16 * run["steps"] / seconds)
+    assert max(run["step_seconds"]) == 10.0
 
 
-def test_a_short_script_is_measured_by_its_later_half_and_told():
-    found = anchor_of_script(
-        ["x"], recorded([], [(0.0, 9.0, 8.0)] * 2 + [(0.0, 0.5, 8.0)] * 2), 1.0
-    )
+def test_the_first_steps_of_a_script_do_not_count():
+    found = anchor_of_script(["x"], [recorded([(0.0, 9.0, 16.0)] * 3 + STEADY)], 1.0)
+    run = found["runs"][0]
+    assert run["warmup_step_seconds"][:3] == [9.0] * 3
+    assert run["samples_per_second"] == pytest.approx(32.0)
+
+
+def test_each_run_of_a_script_stays_with_its_epochs():
+    epochs = [
+        {"first_step": 0, "gap_seconds": 0.0, "loader_start_seconds": 2.0},
+        {"first_step": 9, "gap_seconds": 30.0, "loader_start_seconds": 1.0},
+    ]
+    found = anchor_of_script(["x"], [recorded(STEADY, epochs)] * 2, 1.0)
     validate(found)
-    assert found["runs"][0]["samples_per_second"] == 16.0
-    assert any("only 4 steps" in warning for warning in found["warnings"])
+    assert [run["gaps_seconds"] for run in found["runs"]] == [[30.0]] * 2
+    assert found["runs"][0]["loader_start_seconds"] == [2.0, 1.0]
+
+
+def test_a_short_script_gives_a_warning():
+    found = anchor_of_script(["x"], [recorded(STEADY[:6])], 1.0)
+    validate(found)
+    assert any("only 6 steps" in warning for warning in found["warnings"])
 
 
 @pytest.mark.parametrize(
@@ -108,4 +128,4 @@ def test_a_short_script_is_measured_by_its_later_half_and_told():
 )
 def test_steps_that_tell_nothing_are_refused(rows, said):
     with pytest.raises(MeasuringError, match=said):
-        anchor_of_script(["x"], recorded(rows), 1.0)
+        anchor_of_script(["x"], [recorded(rows)], 1.0)

@@ -1,0 +1,63 @@
+"""The steps that the hook recorded, out of its file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import MeasuringError
+from sweeps.hook import SCHEMA
+from sweeps.quality.timing import count_warmup_steps
+
+# Of a loop, fewer steps say nothing.
+FEWEST_STEPS = 4
+_SCHEMAS = (SCHEMA, "advisor.steps/1")
+
+
+@dataclass(slots=True)
+class RecordedSteps:
+    """Rows are [seconds waited for the loader, seconds, samples], of all epochs in order.
+
+    `epochs` have their first row's number, the seconds between the epoch before and this one, and
+    those until its first batch came (part of its first row); `facts` are of torch and the device.
+    """
+
+    rows: list[list[float]] = field(default_factory=list)
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def period(self) -> int:
+        """Loader processes, whose rounds show in the steps."""
+        return max(1, self.facts.get("loader_workers") or 1)
+
+    @property
+    def warmup(self) -> int:
+        """How many rows do not count: the first one allocates and chooses algorithms."""
+        return max(1, count_warmup_steps([seconds for _, seconds, _ in self.rows], self.period))
+
+
+def read_steps(path: Path) -> RecordedSteps:
+    """What is in the file, also where its script was killed in the middle of a line.
+
+    `MeasuringError` where another version of the hook wrote it.
+    """
+    result = RecordedSteps()
+    for line in path.read_text().splitlines():
+        try:
+            news = json.loads(line)
+        except ValueError:
+            break
+        schema = news.pop("schema", SCHEMA)
+        if schema not in _SCHEMAS:
+            raise MeasuringError(
+                "the script's steps have the format {get}, not {schema}",
+                get=schema, schema=SCHEMA, hint="let it use the hook of this version",
+            )  # fmt: skip
+        for part in ("warmup", "counted", "steps"):
+            result.rows += news.pop(part, ())
+        result.epochs += news.pop("epochs", ())
+        result.facts |= news
+    return result
