@@ -23,10 +23,10 @@ from advisor.domain import DatasetProfile, DiskRate, Resources, Task, Trial, Wor
 from models.zoo.opening import open_network
 from sweeps.datasets.opening import open_dataset
 from sweeps.datasets.photographs import write_samples
-from sweeps.worker.accelerators import TorchAccelerator
 from sweeps.worker.inputs import PhotographBatches
-from sweeps.worker.stepping import Stepper
-from sweeps.worker.timed_run import timed_steps
+from sweeps.worker.step_runner import StepRunner
+from sweeps.worker.timed_steps import TimeBox, timed_steps
+from sweeps.worker.torch_engine import TorchEngine
 
 _NETWORKS = (("alexnet", Task.INFERENCE, 8), ("googlenet", Task.INFERENCE, 4))
 _ROUNDS = 6
@@ -36,14 +36,14 @@ _SAMPLES = 256
 
 def plain_loop(network: Any, batches: Any, steps: int) -> None:
     """What a user writes."""
-    with torch.no_grad():
+    with torch.inference_mode():
         for _ in range(steps):
             images, _labels = next(batches)
             network(images)
 
 
 def trial_of(name: str, task: Task, batch_size: int, folder: Path) -> Trial:
-    """A trial on the whole machine that looks for narrow intervals all the time."""
+    """A trial on the whole machine."""
     profile = DatasetProfile(
         name="photographs", samples=_SAMPLES, bytes_per_sample=1e5, storage_format="jpeg-files",
         width=500, height=375,
@@ -55,10 +55,7 @@ def trial_of(name: str, task: Task, batch_size: int, folder: Path) -> Trial:
         ),
         accelerator="cpu",
         dataset_path=str(folder),
-        plan={
-            "measure_seconds": 0.0, "min_steps": 1, "max_seconds": 600.0, "rel_error": 1e-9,
-            "loader_workers": 1, "prefetch_factor": 2,
-        },
+        plan={"loader_workers": 1, "prefetch_factor": 2},
     )  # fmt: skip
 
 
@@ -66,13 +63,15 @@ def compare(name: str, task: Task, batch_size: int, folder: Path) -> dict[str, A
     """Rates of both loops over interleaved windows, and their ratio."""
     opened = open_network(name)
     trial = trial_of(name, task, batch_size, folder)
-    stepper = Stepper(opened, device="cpu", task=task, precision=trial.workload.precision)
-    accelerator = TorchAccelerator(stepper)
+    engine = TorchEngine(opened, device="cpu", task=task, precision=trial.workload.precision)
+    runner = StepRunner(engine, depth=0)
+    # It looks for narrow intervals all the time.
+    box = TimeBox(seconds=0.0, min_steps=1, max_seconds=600.0, rel_error=1e-9, most_steps=_STEPS)
     network = opened.build().eval()
     batches = PhotographBatches(trial, opened, open_dataset(folder))
     loops: dict[str, Callable[[], Any]] = {
         "plain": lambda: plain_loop(network, batches, _STEPS),
-        "worker": lambda: timed_steps(batches, accelerator, trial, _STEPS),
+        "worker": lambda: timed_steps(runner, batches, box),
     }
     seconds: dict[str, list[float]] = {"plain": [], "worker": []}
     for loop in loops.values():

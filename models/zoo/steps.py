@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from advisor.domain import Precision
 from advisor.errors import UsageError
 from advisor.messages import Message
 from models.zoo.batches import NO_TARGET
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 Loss = Callable[["torch.nn.Module", "torch.Tensor", Any], "torch.Tensor"]
 _MASK_RCNN = "maskrcnn_resnet50_fpn"
+_IMAGE_DIMENSIONS = 4  # batch, channels, height, width
 
 
 def forward(name: str, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
@@ -47,13 +50,30 @@ def training_loss(
     return _loss_of(info.name, info.kind)(network, inputs, targets)
 
 
-def to_device(batch: Any, device: str | torch.device) -> Any:
-    """A tensor, or a tuple, list or dictionary of them, copied to the device without waiting."""
+def autocast(device_type: str, precision: Precision) -> AbstractContextManager[Any]:
+    """The forward pass in fp16 (amp) or bf16 where that is safe; nothing for fp32."""
+    import torch
+
+    if precision is Precision.FP32:
+        return nullcontext()
+    dtype = torch.float16 if precision is Precision.AMP else torch.bfloat16
+    context: AbstractContextManager[Any] = torch.autocast(device_type, dtype=dtype)
+    return context
+
+
+def to_device(
+    batch: Any, device: str | torch.device, image_format: torch.memory_format | None = None
+) -> Any:
+    """A tensor, or a tuple, list or dictionary of them, copied to the device without waiting;
+    images (4 dimensions) are laid out there in `image_format`."""
     if isinstance(batch, dict):
-        return {name: to_device(value, device) for name, value in batch.items()}
+        return {name: to_device(value, device, image_format) for name, value in batch.items()}
     if isinstance(batch, list | tuple):
-        return type(batch)(to_device(value, device) for value in batch)
-    return batch.to(device, non_blocking=True)
+        return type(batch)(to_device(value, device, image_format) for value in batch)
+    sent = batch.to(device, non_blocking=True)
+    if image_format is None or sent.dim() != _IMAGE_DIMENSIONS:
+        return sent
+    return sent.contiguous(memory_format=image_format)
 
 
 def _loss_of(name: str, kind: Kind) -> Loss:

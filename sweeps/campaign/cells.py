@@ -19,10 +19,8 @@ from advisor.domain import (
     Workload,
 )
 from models.zoo.networks import NETWORKS, Kind, NetworkInfo
-from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
+from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, SYNTHETIC, loader_workers
 
-# The storage format of a batch that was made on the device: no data set, no input pipeline.
-SYNTHETIC = "synthetic"
 _COMPUTED = (Task.INFERENCE, Task.TRAINING)
 _VCPUS = (1, 2, 4, 8, 16)
 # A larger batch than one that takes so long adds nothing.

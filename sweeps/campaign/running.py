@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -18,18 +19,15 @@ from sweeps.campaign.cells import BatchRange, BenchmarkBudget, Machine, next_bat
 from sweeps.campaign.records import Records
 from sweeps.machine import nvidia_smi
 from sweeps.machine.processes import busy_seconds, judge
+from sweeps.quality.timing import count_warmup_steps
 from sweeps.trial.faults import lacks_memory
 from sweeps.trial.limits.choosing import allowed_cpus
 from sweeps.trial.limits.usage import PROCESS_TREE, read_usage
 from sweeps.trial.trial_process import run_attempt
-from sweeps.worker.stepping import (
-    Stepper,
-    Steps,
-    TimeBox,
-    device_is_usable,
-    free_memory,
-    time_synthetic,
-)
+from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
+from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+from sweeps.worker.torch_engine import TorchEngine
+from sweeps.worker.torch_facts import forget_peaks, free_memory, peaks
 
 Report = Callable[[str], None]
 # A cell that could not end in time is better begun in the next run.
@@ -75,21 +73,21 @@ def run_ladder(campaign: Campaign, batch_range: BatchRange, network: Runnable) -
     size = next_batch(batch_range, campaign.machine, campaign.budget, campaign.records.done)
     if size is None:
         return True
-    stepper: Stepper | None = None
+    engine: TorchEngine | None = None
     environment = campaign.environment | _state(campaign.machine)
     while size is not None:
         if campaign.seconds_left < _TIME_FOR_A_CELL:
             return False
         trial = synthetic_trial(batch_range, size, campaign.machine, campaign.budget)
         try:
-            stepper = stepper or _stepper(campaign.machine, batch_range, network)
+            engine = engine or _engine(campaign, batch_range, network)
         except MeasuringError as error:
             campaign.skipped.append(f"{batch_range.info.name}: {error}")
             return True
         except Exception as error:
             campaign.keep(_failure(trial, environment, error))
         else:
-            campaign.keep(_measured(trial, stepper, campaign, environment))
+            campaign.keep(_measured(trial, engine, campaign, environment))
         free_memory(campaign.machine.accelerator)
         _require_usable(campaign)
         size = next_batch(batch_range, campaign.machine, campaign.budget, campaign.records.done)
@@ -111,15 +109,19 @@ def run_pipeline(campaign: Campaign, trials: Sequence[Trial]) -> bool:
     return True
 
 
-def _stepper(machine: Machine, batch_range: BatchRange, network: Runnable) -> Stepper:
+def _engine(campaign: Campaign, batch_range: BatchRange, network: Runnable) -> TorchEngine:
     torch.manual_seed(0)
-    return Stepper(
-        network, device=machine.accelerator, task=batch_range.task, precision=batch_range.precision
+    return TorchEngine(
+        network,
+        device=campaign.machine.accelerator,
+        task=batch_range.task,
+        precision=batch_range.precision,
+        clock=time.process_time if campaign.by_cpu_time else time.perf_counter,
     )
 
 
 def _measured(
-    trial: Trial, stepper: Stepper, campaign: Campaign, environment: dict[str, Any]
+    trial: Trial, engine: TorchEngine, campaign: Campaign, environment: dict[str, Any]
 ) -> Measurement:
     budget = campaign.budget
     box = TimeBox(
@@ -129,8 +131,11 @@ def _measured(
     cpus = allowed_cpus()
     own, busy, start = _own_seconds(), busy_seconds(cpus), time.monotonic()
     try:
-        clock = time.process_time if campaign.by_cpu_time else time.perf_counter
-        steps = time_synthetic(stepper, trial.workload.batch_size, box, clock)
+        forget_peaks(campaign.machine.accelerator)
+        runner = StepRunner(engine, depth=QUEUE_DEPTH if trial.accelerator.is_gpu else 0)
+        batches = repeat(engine.batch(trial.workload.batch_size))
+        warm_up(runner, batches, 1 + runner.depth)
+        steps = timed_steps(runner, batches, box)
     except Exception as error:
         # Without its traceback nothing holds the tensors that did not fit.
         return _failure(trial, environment, error.with_traceback(None), started_at)
@@ -140,19 +145,22 @@ def _measured(
         cpus=len(cpus), vcpus=trial.resources.vcpus,
     )  # fmt: skip
     interfered = contention.interfered and not campaign.by_cpu_time
-    facts = stepper.environment | {
-        "gpu_peak_allocated_mib": steps.peak_allocated_mib,
-        "gpu_peak_reserved_mib": steps.peak_reserved_mib,
-        "own_cores": contention.own_cores,
-        "other_cores": contention.other_cores,
-    }
+    warmup = count_warmup_steps(steps)
+    facts = (
+        engine.environment
+        | peaks(campaign.machine.accelerator)
+        | {
+            "own_cores": contention.own_cores,
+            "other_cores": contention.other_cores,
+        }
+    )
     return Measurement(
         trial=trial,
         status=Status.CONTAMINATED if interfered else Status.OK,
         limited_by=LimitedBy.HOST,
-        step_seconds=steps.step_seconds,
-        warmup_step_seconds=steps.warmup_seconds,
-        stage_rates={Stage.ACCELERATOR.value: _rate(trial, steps)},
+        step_seconds=tuple(steps[warmup:]),
+        warmup_step_seconds=tuple(steps[:warmup]),
+        stage_rates={Stage.ACCELERATOR.value: _rate(trial, steps[warmup:])},
         cpu_seconds=contention.own_cores * wall,
         wall_seconds=wall,
         environment=environment | facts,
@@ -176,15 +184,27 @@ def _failure(
 
 
 def _require_usable(campaign: Campaign) -> None:
-    if not device_is_usable(campaign.machine.accelerator):
+    if not _is_usable(campaign.machine.accelerator):
         raise MeasuringError(
             "the GPU does not compute any more in this process",
             hint="the cell is recorded as failed, run the same command again to go on after it",
         )
 
 
-def _rate(trial: Trial, steps: Steps) -> float:
-    return trial.workload.batch_size / typical_step_seconds(steps.step_seconds)
+def _is_usable(device: str) -> bool:
+    """Whether the device still computes: after some faults a process's CUDA never does again."""
+    if device != "cuda":
+        return True
+    try:
+        torch.ones(1, device=device).add_(1)
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _rate(trial: Trial, steps: Sequence[float]) -> float:
+    return trial.workload.batch_size / typical_step_seconds(steps)
 
 
 def _own_seconds() -> float:

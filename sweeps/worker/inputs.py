@@ -17,6 +17,7 @@ from sweeps.datasets.source import SampleSource
 from sweeps.datasets.text import TEXT, read_corpus
 from sweeps.worker.pipeline.loading import make_loader
 from sweeps.worker.pipeline.policy import SHUFFLED
+from sweeps.worker.torch_engine import TorchEngine
 
 Batches = Iterator[tuple[Any, Any]]
 
@@ -124,10 +125,26 @@ class MadeBatches:
         """Nothing was started."""
 
 
+class DeviceBatch:
+    """One batch that lies on the device, endlessly: the network alone, nothing is loaded."""
+
+    def __init__(self, trial: Trial, engine: TorchEngine) -> None:
+        self._batch = engine.batch(trial.workload.batch_size)
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        return self._batch
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
 def open_batches(
     trial: Trial, opened: Runnable, source: SampleSource | None
 ) -> PhotographBatches | TextBatches | MadeBatches:
-    """The batches of a trial's main run."""
+    """The batches of a trial's main run, as the host has them."""
     if source is not None:
         return PhotographBatches(trial, opened, source)
     if trial.workload.dataset.storage_format == TEXT:

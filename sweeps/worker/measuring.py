@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
 
-from advisor.domain import CacheState, LimitedBy, Measurement, Status, Task, Trial
+from advisor.domain import (
+    AcceleratorKind,
+    CacheState,
+    LimitedBy,
+    Measurement,
+    Stage,
+    Status,
+    Task,
+    Trial,
+)
 from advisor.errors import MeasuringError
 from models.zoo.opening import Runnable, open_network
 from models.zoo.torchvision_operators import substituted_operators
@@ -24,19 +35,15 @@ from sweeps.events import emit
 from sweeps.machine.environment import describe_machine, describe_versions
 from sweeps.machine.processes import Contention, judge
 from sweeps.quality.timing import is_steady
-from sweeps.worker.accelerators import (
-    Accelerator,
-    EmulatedAccelerator,
-    NoAccelerator,
-    TorchAccelerator,
-    is_named,
-)
-from sweeps.worker.inputs import open_batches
+from sweeps.worker.engines import runner_of
+from sweeps.worker.inputs import DeviceBatch, open_batches
 from sweeps.worker.page_cache import cached_share, evict, fill
-from sweeps.worker.pipeline.policy import compute_threads
+from sweeps.worker.pipeline.policy import compute_threads, is_synthetic
 from sweeps.worker.stages import stage_rates
-from sweeps.worker.stepping import Stepper
+from sweeps.worker.step_runner import StepRunner
 from sweeps.worker.timed_run import TimedRun, timed_run
+from sweeps.worker.torch_engine import TorchEngine
+from sweeps.worker.torch_facts import forget_peaks, peaks, torch_facts
 
 _LOOKED_AT_FILES = 500
 
@@ -49,19 +56,35 @@ def measure(
     torch.set_num_threads(compute_threads(trial.resources.vcpus))
     torch.manual_seed(0)
     opened = _opened(trial)
-    accelerator = _accelerator(trial, opened)
-    source = None if opened.makes_batches else _source(trial)
+    runner = runner_of(trial, opened)
+    source = None if opened.makes_batches or is_synthetic(trial.plan) else _source(trial)
     files = list(source.files) if source else []
     emit("loaded", trial_id=trial.trial_id, files=len(files))
     shares = {"cached_share_before": _prepare_cache(trial, files)}
     emit("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
         get_set()
-    batches = open_batches(trial, opened, source)
-    window = timed_run(trial, job, accelerator, batches, _gpu_uuid(trial))
+    forget_peaks(_device(trial))
+    batches = _batches(trial, opened, runner, source)
+    window = timed_run(trial, job, runner, batches, _gpu_uuid(trial))
     batches.close()
     _emit_timed_run(trial, window)
     shares["cached_share_after"] = _cached_share(files)
+    measured = replace(_measurement(trial, job, window, runner, shares), started_at=started_at)
+    if is_synthetic(trial.plan):
+        rate = trial.samples_per_step / fmean(measured.step_seconds)
+        return replace(measured, stage_rates={Stage.ACCELERATOR.value: rate})
+    return replace(measured, stage_rates=stage_rates(trial, opened, runner, source))
+
+
+def _measurement(
+    trial: Trial,
+    job: Mapping[str, Any],
+    window: TimedRun,
+    runner: StepRunner,
+    shares: Mapping[str, Any],
+) -> Measurement:
+    """What the timed run gave; the stages come later."""
     contention = _contention(trial, window, len(job["cpus"]))
     return Measurement(
         trial=trial,
@@ -69,7 +92,6 @@ def measure(
         limited_by=LimitedBy.HOST,
         step_seconds=tuple(window.step_seconds),
         warmup_step_seconds=tuple(window.warmup_seconds),
-        stage_rates=stage_rates(trial, opened, accelerator, source),
         cpu_seconds=window.cpu_seconds,
         wall_seconds=window.wall_seconds,
         peak_memory_mib=window.after.peak_memory_mib,
@@ -80,10 +102,23 @@ def measure(
             "other_cores": contention.other_cores,
             **shares,
             **window.machine,
-            **accelerator.environment,
+            **runner.engine.environment,
         },
-        started_at=started_at,
     )
+
+
+def _batches(
+    trial: Trial, opened: Runnable, runner: StepRunner, source: SampleSource | None
+) -> Any:
+    if is_synthetic(trial.plan) and isinstance(runner.engine, TorchEngine):
+        return DeviceBatch(trial, runner.engine)
+    return open_batches(trial, opened, source)
+
+
+def _device(trial: Trial) -> str:
+    """torch's name of what computes; nothing asks a GPU in a trial that does not use it."""
+    uses_gpu = trial.accelerator.is_gpu and trial.workload.task is not Task.PREPROCESSING
+    return AcceleratorKind.CUDA if uses_gpu else "cpu"
 
 
 def _contention(trial: Trial, window: TimedRun, cpus: int) -> Contention:
@@ -112,8 +147,9 @@ def _surroundings(trial: Trial, window: TimedRun) -> dict[str, Any]:
     return {
         **describe_machine(),
         "versions": describe_versions("torch", "torchvision", "numpy", "Pillow"),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "threads": torch.get_num_threads(),
+        "gpu": None,
+        **torch_facts(_device(trial)),
+        **peaks(_device(trial)),
         "anonymous_memory_mib": window.after.anonymous_memory_mib,
         "steady": is_steady(window.step_seconds, trial.loader_period),
         "substituted_operators": list(substituted_operators()),
@@ -133,30 +169,6 @@ def _opened(trial: Trial) -> Runnable:
     return opened
 
 
-def _accelerator(trial: Trial, opened: Runnable) -> Accelerator:
-    if trial.workload.task is Task.PREPROCESSING:
-        return NoAccelerator()
-    if trial.emulated_step_seconds is not None:
-        return EmulatedAccelerator(trial.emulated_step_seconds)
-    workload = trial.workload
-    return TorchAccelerator(
-        Stepper(opened, device=_device(trial), task=workload.task, precision=workload.precision)
-    )
-
-
-def _device(trial: Trial) -> str:
-    """torch's name of it; `MeasuringError` where another GPU is here than was asked for."""
-    requested = trial.accelerator.gpu
-    if requested and not is_named(torch.cuda.get_device_name(), requested):
-        raise MeasuringError(
-            "{requested} asked for, but the GPU of this node is a {present}",
-            hint="correct the node's resources",
-            requested=requested,
-            present=torch.cuda.get_device_name(),
-        )
-    return trial.accelerator.kind.value
-
-
 def _source(trial: Trial) -> SampleSource:
     """The stored images; a mounted disk has its own latency, another one that of its type."""
     source = open_dataset(Path(trial.dataset_path))
@@ -168,7 +180,7 @@ def _source(trial: Trial) -> SampleSource:
 
 def _gpu_uuid(trial: Trial) -> str | None:
     """Which GPU nvidia-smi is to be asked about; None where none is measured."""
-    if not trial.accelerator.is_gpu or trial.workload.task is Task.PREPROCESSING:
+    if _device(trial) != AcceleratorKind.CUDA:
         return None
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return str(getattr(properties, "uuid", "")) or "not told"

@@ -8,17 +8,20 @@ by reading files that are not cached, as the pipeline reads them, without decodi
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from advisor.domain import Stage, Task, Trial
+from advisor.domain import Stage, Trial
 from models.zoo.opening import Runnable
 from sweeps.datasets.source import Sample, SampleSource
-from sweeps.worker.accelerators import Accelerator
-from sweeps.worker.inputs import PhotographBatches
+from sweeps.worker.inputs import DeviceBatch, PhotographBatches
 from sweeps.worker.page_cache import cached_share, evict
+from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
+from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+from sweeps.worker.torch_engine import TorchEngine
 
 _SECONDS = 1.0
 _FEWEST_STEPS = 3
@@ -26,15 +29,16 @@ _LONGEST_SECONDS = 4 * _SECONDS
 _SAMPLES = 256
 _HOST_BATCH = 8  # small, so that a slow host delivers several in the time
 _STILL_CACHED = 0.2
+_BOX = TimeBox(
+    seconds=_SECONDS, min_steps=_FEWEST_STEPS, max_seconds=_LONGEST_SECONDS, rel_error=1.0
+)
 
 
 def stage_rates(
-    trial: Trial, opened: Runnable, accelerator: Accelerator, source: SampleSource | None
+    trial: Trial, opened: Runnable, runner: StepRunner, source: SampleSource | None
 ) -> dict[str, float]:
     """Samples per second of every stage that the trial has and that can be measured by itself."""
-    rates: dict[str, float | None] = {
-        Stage.ACCELERATOR.value: _accelerator_rate(trial, opened, accelerator)
-    }
+    rates: dict[str, float | None] = {Stage.ACCELERATOR.value: _accelerator_rate(trial, runner)}
     if source is not None:
         some = _Some(source, _SAMPLES)
         # In this order: the read samples are cached then, as the host's run needs them.
@@ -43,20 +47,15 @@ def stage_rates(
     return {stage: rate for stage, rate in rates.items() if rate}
 
 
-def _accelerator_rate(trial: Trial, opened: Runnable, accelerator: Accelerator) -> float | None:
-    """Known when emulated; none for preprocessing; else by the median step."""
+def _accelerator_rate(trial: Trial, runner: StepRunner) -> float | None:
+    """Known when emulated; none for preprocessing; else on one batch that lies on the device."""
     if trial.emulated_step_seconds is not None:
         return trial.samples_per_step / trial.emulated_step_seconds
-    if trial.workload.task is Task.PREPROCESSING:
+    if not isinstance(runner.engine, TorchEngine):
         return None
-    batch = opened.synthetic_batch(trial.workload.batch_size, trial.accelerator.kind.value)
-
-    def step() -> None:
-        accelerator.submit(*batch)
-        accelerator.drain()
-
-    seconds = sorted(_timed(step))
-    return trial.samples_per_step / seconds[len(seconds) // 2]
+    batches = DeviceBatch(trial, runner.engine)
+    warm_up(runner, batches, QUEUE_DEPTH + 1)
+    return trial.samples_per_step / statistics.fmean(timed_steps(runner, batches, _BOX))
 
 
 def _host_rate(trial: Trial, opened: Runnable, some: _Some) -> float:

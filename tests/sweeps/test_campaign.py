@@ -145,7 +145,6 @@ def test_a_ladder_is_really_measured_and_resumed(tmp_path):
     assert [row.trial.workload.batch_size for row in rows] == [1, 2]
     for row in rows:
         assert row.throughput_samples_per_second == pytest.approx(row.stage_rates["accelerator"])
-        assert row.warmup_step_seconds
     again = campaign(tmp_path)
     assert run_ladder(again, LADDER, open_network("cifar10_cnn"))
     assert again.measured == sum(row.status is Status.CONTAMINATED for row in rows)
@@ -161,10 +160,10 @@ def read_file_if_any(tmp_path):
 
 
 def test_out_of_memory_is_a_result_and_the_campaign_goes_on(tmp_path, monkeypatch):
-    def full(_stepper, batch_size, _box, _clock):
+    def full(_engine, batch_size):
         raise torch.cuda.OutOfMemoryError(f"CUDA out of memory at {batch_size}")
 
-    monkeypatch.setattr(running, "time_synthetic", full)
+    monkeypatch.setattr(running.TorchEngine, "batch", full)
     assert run_ladder(campaign(tmp_path), LADDER, open_network("cifar10_cnn"))
     (row,) = read_file(tmp_path / "c.jsonl").measurements
     assert row.status is Status.OUT_OF_MEMORY

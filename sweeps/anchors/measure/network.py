@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from advisor.domain import MIB, Precision, Status, Task
+from advisor.domain import Precision, Status, Task
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from models.zoo.opening import Runnable, open_network
 from sweeps.anchors.measure.document import (
@@ -21,15 +22,13 @@ from sweeps.anchors.measure.document import (
     measured_runs,
 )
 from sweeps.anchors.measure.operations import captured_operations, profiled_operators
-from sweeps.anchors.measure.session import Session, measure_with_loader
+from sweeps.anchors.measure.session import Session, measure_with_loader, steps_on
 from sweeps.probe.accelerator import need_cuda
 from sweeps.trial.faults import lacks_memory
-from sweeps.worker.stepping import (
-    Stepper,
-    TimeBox,
-    free_memory,
-    time_synthetic,
-)
+from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
+from sweeps.worker.timed_steps import TimeBox
+from sweeps.worker.torch_engine import TorchEngine
+from sweeps.worker.torch_facts import forget_peaks, free_memory, torch_facts
 
 _LEAST_STEPS = 4
 _MOST_POWER = 16
@@ -79,7 +78,8 @@ def measure(
 
 def _measure_task(session: Session, task: Task, seconds: float) -> None:
     ends_at = time.monotonic() + seconds
-    stepper = _stepper(session, task)
+    engine = _engine(session, task)
+    runner = StepRunner(engine, depth=QUEUE_DEPTH if session.device == "cuda" else 0)
     runs: list[Run] = []
     least = session.network.info.min_training_batch if task is Task.TRAINING else 1
     box = TimeBox(
@@ -91,30 +91,34 @@ def _measure_task(session: Session, task: Task, seconds: float) -> None:
         if not goes_on(runs, left, _LEAST_STEPS):
             break
         if size >= least:
-            runs.append(_synthetic_run(session, stepper, task, size, box))
+            runs.append(_synthetic_run(session, runner, engine, task, size, box))
     session.runs += runs
     best = best_run(runs)
     if best:
         session.stage_rates[task.value] = {"accelerator": best["samples_per_second"]}
-        _with_loader(session, stepper, task, best, ends_at)
-        session.operators[task.value] = _profile(session, stepper, best["batch_size"], ends_at)
-    del stepper
+        _with_loader(session, runner, task, best, ends_at)
+        session.operators[task.value] = _profile(session, engine, best["batch_size"], ends_at)
+    del runner, engine
     free_memory(session.device)
 
 
-def _stepper(session: Session, task: Task) -> Stepper:
+def _engine(session: Session, task: Task) -> TorchEngine:
     session.report(f"{session.network.info.name}: {task} on {session.device}")
-    stepper = Stepper(
+    engine = TorchEngine(
         session.network, device=session.device, task=task, precision=session.precision
     )
-    for name, value in stepper.environment.items():
+    for name, value in engine.environment.items():
         session.warnings.append(f"{task}: {name.replace('_', ' ')} are {value}")
-    return stepper
+    return engine
 
 
-def _synthetic_run(session: Session, stepper: Stepper, task: Task, size: int, box: TimeBox) -> Run:
+def _synthetic_run(
+    session: Session, runner: StepRunner, engine: TorchEngine, task: Task, size: int, box: TimeBox
+) -> Run:
     try:
-        run = session.run_of(task, SYNTHETIC, size, time_synthetic(stepper, size, box))
+        forget_peaks(session.device)
+        steps = steps_on(runner, repeat(engine.batch(size)), box)
+        run = session.run_of(task, SYNTHETIC, size, steps)
         session.report(f"{task} batch {size}: {run['samples_per_second']:.4g} "
                      f"{session.network.info.unit}s/s")  # fmt: skip
     except AdvisorError:
@@ -145,18 +149,22 @@ def _ended(session: Session, task: Task, size: int, status: Status, reason: str)
     }
 
 
-def _with_loader(session: Session, stepper: Stepper, task: Task, best: Run, ends_at: float) -> None:
+def _with_loader(
+    session: Session, runner: StepRunner, task: Task, best: Run, ends_at: float
+) -> None:
     if session.data is None:
         return
     # The profile gets a quarter of what is left.
     seconds = 0.75 * (ends_at - time.monotonic())
-    measure_with_loader(session, stepper, task, best["batch_size"], max(1.0, seconds))
+    measure_with_loader(session, runner, task, best["batch_size"], max(1.0, seconds))
 
 
-def _profile(session: Session, stepper: Stepper, size: int, ends_at: float) -> list[dict[str, Any]]:
+def _profile(
+    session: Session, engine: TorchEngine, size: int, ends_at: float
+) -> list[dict[str, Any]]:
     session.report("operation profile")
     try:
-        return profiled_operators(stepper, size, max(0.5, (ends_at - time.monotonic()) / 2))
+        return profiled_operators(engine, size, max(0.5, (ends_at - time.monotonic()) / 2))
     except Exception as error:
         session.warnings.append(f"no operation profile: {type(error).__name__}: {error}")
         return []
@@ -182,14 +190,7 @@ def _device(wanted: str | None) -> str:
 
 
 def _device_facts(device: str) -> dict[str, Any]:
-    facts: dict[str, Any] = {"kind": device, "gpu": None, "threads": torch.get_num_threads()}
-    if device == "cuda":
-        facts |= {
-            "gpu": torch.cuda.get_device_name(0),
-            "gpu_memory_mib": torch.cuda.get_device_properties(0).total_memory / MIB,
-            "cuda": torch.version.cuda,
-        }
-    return facts
+    return {"kind": device, "gpu": None, **torch_facts(device)}
 
 
 def _what(network: Runnable) -> dict[str, Any]:

@@ -13,25 +13,28 @@ from advisor.domain import Task
 from models.zoo.capture import capture_operations
 from models.zoo.opening import Runnable
 from sweeps.operators import operator_table
-from sweeps.worker.stepping import Stepper
+from sweeps.worker.step_runner import StepRunner
+from sweeps.worker.torch_engine import TorchEngine
 
 _MOST_STEPS = 5
 
 
-def profiled_operators(stepper: Stepper, batch_size: int, seconds: float) -> list[dict[str, Any]]:
+def profiled_operators(
+    engine: TorchEngine, batch_size: int, seconds: float
+) -> list[dict[str, Any]]:
     """The table of `operator_table`, of some steps within `seconds`."""
     from torch.profiler import ProfilerActivity, profile
 
-    on_gpu = stepper.device.type == "cuda"
+    on_gpu = engine.device.type == "cuda"
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
-    inputs, targets = stepper.batch(batch_size)
-    stepper.step(inputs, targets)
+    batch, runner = engine.batch(batch_size), StepRunner(engine, depth=0)
+    runner.submit(*batch)
     ends_at, steps = time.monotonic() + seconds, 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the profiler's advice to its own users
         with profile(activities=activities) as profiled:
             while steps == 0 or (steps < _MOST_STEPS and time.monotonic() < ends_at):
-                stepper.step(inputs, targets)
+                runner.submit(*batch)
                 steps += 1
         averages = profiled.key_averages()
     return operator_table(averages, steps, on_gpu)

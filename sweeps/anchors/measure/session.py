@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,11 @@ from models.zoo.opening import Runnable
 from sweeps.anchors.measure.document import LOADER, Run
 from sweeps.datasets.opening import open_dataset
 from sweeps.probe.accelerator import missing
+from sweeps.quality.timing import count_warmup_steps
 from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
-from sweeps.worker.stepping import Stepper, Steps, TimeBox, forget_peaks, time_steps
+from sweeps.worker.step_runner import HostEngine, StepRunner
+from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+from sweeps.worker.torch_facts import forget_peaks, peaks
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,20 +43,21 @@ class Session:
         """Until nothing new is begun."""
         return self.ends_at - time.monotonic()
 
-    def run_of(self, task: Task, source: str, batch_size: int, steps: Steps) -> Run:
+    def run_of(self, task: Task, source: str, batch_size: int, steps: Sequence[float]) -> Run:
         """What steps on batches from `source` gave; the rate is in the network's samples."""
-        samples = batch_size * self.network.info.samples_per_row
+        samples, memory = batch_size * self.network.info.samples_per_row, peaks(self.device)
+        warmup = count_warmup_steps(steps)
         return {
             "task": task.value,
             "precision": self.precision.value,
             "input": source,
             "batch_size": batch_size,
             "status": Status.OK.value,
-            "samples_per_second": samples / typical_step_seconds(steps.step_seconds),
-            "step_seconds": list(steps.step_seconds),
-            "warmup_step_seconds": list(steps.warmup_seconds),
-            "gpu_peak_allocated_mib": steps.peak_allocated_mib,
-            "gpu_peak_reserved_mib": steps.peak_reserved_mib,
+            "samples_per_second": samples / typical_step_seconds(steps[warmup:]),
+            "step_seconds": list(steps[warmup:]),
+            "warmup_step_seconds": list(steps[:warmup]),
+            "gpu_peak_allocated_mib": memory.get("gpu_peak_allocated_mib"),
+            "gpu_peak_reserved_mib": memory.get("gpu_peak_reserved_mib"),
             "reason": "",
         }
 
@@ -62,7 +66,7 @@ _LEAST_STEPS = 4
 
 
 def measure_with_loader(
-    session: Session, stepper: Stepper, task: Task, batch_size: int, seconds: float
+    session: Session, runner: StepRunner, task: Task, batch_size: int, seconds: float
 ) -> None:
     """Adds the run with the loader, and the rate of the loader alone (`host`), in `seconds`.
 
@@ -73,32 +77,39 @@ def measure_with_loader(
 
     workers = loader_workers(len(allowed_cpus()))
     drained = workers * PREFETCH_FACTOR
-    box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2)
+    box = TimeBox(
+        seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers
+    )
     session.report(f"{task} batch {batch_size} with {workers} loader processes")
     on_gpu = session.device == "cuda"
     with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
         forget_peaks(session.device)
-        steps = _drained(batches, drained, box, lambda inputs: _step(stepper, inputs), session)
+        steps = steps_on(runner, _with_targets(session, batches), box, drained)
     session.runs.append(session.run_of(task, LOADER, batch_size, steps))
     if "host" not in session.stage_rates[task.value]:
         with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
-            alone = _drained(batches, drained, box, lambda _inputs: None, session)
-        rate = batch_size / typical_step_seconds(alone.step_seconds)
+            alone = steps_on(StepRunner(HostEngine(), depth=0), batches, box, drained)
+        rate = batch_size / typical_step_seconds(alone[count_warmup_steps(alone, workers) :])
         session.stage_rates[task.value]["host"] = rate
 
 
-def _step(stepper: Stepper, inputs: Any) -> None:
-    sent = stepper.send(inputs)
-    stepper.step(sent, stepper.targets_for(sent))
-
-
-def _drained(
-    batches: Iterator[Any], drained: int, box: TimeBox, use: Any, session: Session
-) -> Steps:
+def steps_on(
+    runner: StepRunner, batches: Iterator[Any], box: TimeBox, drained: int = 0
+) -> list[float]:
+    """Seconds of steps on the batches, after `drained` and the first ones."""
+    runner.restart()
     # Batches made while nothing consumed them would make the first steps look fast.
-    for _ in range(drained):
-        use(next(batches)[0])
-    return time_steps(lambda: use(next(batches)[0]), box, device=session.device)
+    warm_up(runner, batches, 1 + drained + runner.depth)
+    return timed_steps(runner, batches, box)
+
+
+def _with_targets(session: Session, batches: Iterator[Any]) -> Iterator[Any]:
+    """Targets that fit the network; they are made once, since they cost the loader nothing."""
+    targets = None
+    for inputs, _labels in batches:
+        if targets is None:
+            targets = session.network.synthetic_targets(inputs)
+        yield inputs, targets
 
 
 @contextmanager

@@ -120,6 +120,8 @@ def make_loader(
         worker_init_fn=_die_with_parent,
         drop_last=True,
         timeout=_LONGEST_BATCH_SECONDS if workers else 0,
+        # Children never touch CUDA, so a fork is safe; Python 3.14 would start them afresh.
+        multiprocessing_context="fork" if workers else None,
     )
 
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 # The order of an epoch: `"order": "stored"` in a trial's plan reads as the data set lies.
 SHUFFLED, STORED_ORDER = "shuffled", "stored"
+# `"input": "synthetic"`: one batch made on the device; no data set, no input pipeline.
+SYNTHETIC = "synthetic"
 PREFETCH_FACTOR = 2  # torch's own default: batches that each loader process prepares ahead
+
+
+def is_synthetic(plan: Mapping[str, Any]) -> bool:
+    """Whether a trial measures its network alone."""
+    return plan.get("input") == SYNTHETIC
 
 
 def loader_workers(vcpus: float) -> int:

@@ -12,16 +12,16 @@ STEPS = """
 import json
 from advisor.domain import Precision, Task
 from models.zoo.opening import open_network
-from sweeps.worker.accelerators import TorchAccelerator
-from sweeps.worker.stepping import Stepper
+from sweeps.worker.step_runner import StepRunner
+from sweeps.worker.torch_engine import TorchEngine
 
 environments = {}
 for precision in Precision.FP32, Precision.BF16, Precision.AMP:
     for task in Task.INFERENCE, Task.TRAINING:
         opened = open_network("lstm_ptb_small")
-        stepper = Stepper(opened, device="cpu", task=task, precision=precision)
-        TorchAccelerator(stepper).submit(*opened.synthetic_batch(2))
-        environments[f"{task} {precision}"] = stepper.environment
+        engine = TorchEngine(opened, device="cpu", task=task, precision=precision)
+        StepRunner(engine, depth=0).submit(*opened.synthetic_batch(2))
+        environments[f"{task} {precision}"] = engine.environment
 print(json.dumps(environments))
 """
 

@@ -4,28 +4,45 @@ import pytest
 
 from advisor.errors import MeasuringError
 from sweeps.worker.stages import stage_rates
-from sweeps.worker.timed_run import timed_run, timed_steps
+from sweeps.worker.step_runner import HostEngine, StepRunner
+from sweeps.worker.timed_run import timed_run
+from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
+BATCHES = itertools.repeat((None, None))
 
-class Taker:
-    """Takes batches at the pace of a clock that the test owns."""
 
-    def __init__(self, monkeypatch, seconds):
-        self.now, self.seconds, self.taken = 0.0, itertools.cycle(seconds), 0
+class Paced(HostEngine):
+    """Computes at the pace of a clock that the test owns; skips and diverges as it is told."""
+
+    def __init__(self, monkeypatch, seconds, skips=()):
+        self.now, self.seconds, self.skips = 0.0, itertools.cycle(seconds), iter(skips)
+        self.skipped = 0
+        self.diverged = False
         monkeypatch.setattr("time.perf_counter", lambda: self.now)
+        super().__init__(clock=lambda: self.now)
 
-    def submit(self, _inputs, _targets):
+    @property
+    def skipped_steps(self):
+        return self.skipped
+
+    def launch(self, inputs, targets):
         self.now += next(self.seconds)
-        self.taken += 1
+        self.skipped += next(self.skips, 0)
+        return self.mark()
 
-    def drain(self):
-        pass
+    def require_finite_loss(self):
+        if self.diverged:
+            raise MeasuringError("the loss is nan")
 
 
-def steps_of(monkeypatch, seconds, most=float("inf"), **plan):
-    one = trial(plan={**TIME_BOX, "measure_seconds": 2.0, "max_seconds": 20.0, **plan})
-    return timed_steps(itertools.repeat((None, None)), Taker(monkeypatch, seconds), one, most)
+def paced(monkeypatch, seconds, **engine):
+    return StepRunner(Paced(monkeypatch, seconds, **engine), depth=0)
+
+
+def steps_of(monkeypatch, seconds, **box):
+    values = {"seconds": 2.0, "min_steps": 4, "max_seconds": 20.0, **box}
+    return timed_steps(paced(monkeypatch, seconds), BATCHES, TimeBox(**values))
 
 
 def test_even_steps_end_after_the_least_time(monkeypatch):
@@ -48,25 +65,62 @@ def test_iterations_are_exactly_so_many_however_long_they_last(monkeypatch):
 
 
 def test_a_cold_epoch_ends_a_trial_before_its_iterations(monkeypatch):
-    assert len(steps_of(monkeypatch, [0.5], most=7, iterations=1000)) == 7
+    assert len(steps_of(monkeypatch, [0.5], most_steps=7, iterations=1000)) == 7
 
 
-def run_here(taker, **plan):
+def test_seconds_count_from_the_end_of_the_warm_up(monkeypatch):
+    """A minute in steady state is one without the steps before it."""
+    steps = steps_of(monkeypatch, [0.4] * 3 + [0.1] * 200)
+    assert sum(steps) == pytest.approx(3 * 0.4 + 2.0, abs=0.4)
+
+
+def test_thousands_of_steps_are_looked_at_together(monkeypatch):
+    assert sum(steps_of(monkeypatch, [0.0005], period=2)) == pytest.approx(2.0, abs=0.6)
+
+
+def test_steps_before_the_window_are_not_counted(monkeypatch):
+    runner = paced(monkeypatch, [5.0, 0.1, 0.1, 0.1])
+    assert warm_up(runner, BATCHES, 1) == 1
+    box = TimeBox(seconds=0.0, min_steps=1, max_seconds=9.0, iterations=3)
+    assert timed_steps(runner, BATCHES, box) == pytest.approx([0.1] * 3)
+
+
+def test_the_warm_up_goes_on_until_the_scale_of_a_scaled_loss_has_settled(monkeypatch):
+    runner = paced(monkeypatch, [0.1], skips=[1, 1, 0, 1])
+    assert warm_up(runner, BATCHES, 2) == 4 + 8
+
+
+def test_a_loss_that_overflows_at_every_step_is_refused_in_the_warm_up(monkeypatch):
+    with pytest.raises(MeasuringError, match="optimiser steps were skipped") as caught:
+        warm_up(paced(monkeypatch, [0.1], skips=itertools.repeat(1)), BATCHES, 2)
+    assert "bf16" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(("skips", "diverged"), [([0, 0, 1], False), ([], True)])
+def test_steps_of_no_training_give_no_rate(monkeypatch, skips, diverged):
+    runner = paced(monkeypatch, [0.1], skips=skips)
+    runner.engine.diverged = diverged
+    box = TimeBox(seconds=0.0, min_steps=1, max_seconds=9.0, iterations=5)
+    with pytest.raises(MeasuringError, match="loss is nan" if diverged else "1 of 5"):
+        timed_steps(runner, BATCHES, box)
+
+
+def run_here(runner, **plan):
     one = trial(plan={**TIME_BOX, **plan})
     job = {"usage_source": {"kind": "process-tree"}, "cpus": [0]}
-    return timed_run(one, job, taker, itertools.repeat((None, None)))
+    return timed_run(one, job, runner, BATCHES)
 
 
 def test_a_clock_that_goes_backwards_gives_no_rate(monkeypatch):
     """A virtual machine's counter may jump when it is moved to another host."""
     with pytest.raises(MeasuringError, match="went backwards"):
-        run_here(Taker(monkeypatch, [0.1, 0.1, 0.1, -5.0]), iterations=20)
+        run_here(paced(monkeypatch, [0.1, 0.1, 0.1, -5.0]), iterations=20)
 
 
 def test_a_wall_clock_that_jumps_changes_no_step(monkeypatch):
     jumped = iter([1_000_000.0, 1_000_000.0 - 86_400])
     monkeypatch.setattr("time.time", lambda: next(jumped))
-    window = run_here(Taker(monkeypatch, [0.1]), iterations=20)
+    window = run_here(paced(monkeypatch, [0.1]), iterations=20)
     assert window.step_seconds == pytest.approx([0.1] * 20)
     assert window.machine["wall_clock_jump_seconds"] == pytest.approx(-86_400, abs=60)
 
@@ -74,13 +128,13 @@ def test_a_wall_clock_that_jumps_changes_no_step(monkeypatch):
 def test_a_pause_of_the_machine_is_a_stall_and_not_the_rate(monkeypatch):
     seconds = [0.1] * 40
     seconds[30] = 900.0
-    window = run_here(Taker(monkeypatch, seconds), iterations=30)
+    window = run_here(paced(monkeypatch, seconds), iterations=30)
     row = measurement(step_seconds=tuple(window.step_seconds))
     assert row.throughput_samples_per_second == pytest.approx(8 / 0.1)
 
 
 def test_a_long_trial_tells_its_pace_against_the_first_minute(monkeypatch):
-    window = run_here(Taker(monkeypatch, [0.5] * 130 + [1.0] * 400), iterations=300)
+    window = run_here(paced(monkeypatch, [0.5] * 130 + [1.0] * 400), iterations=300)
     pace = window.machine["pace"]
     assert pace["first_minute_samples_per_second"] == pytest.approx(16)
     assert pace["sustained_samples_per_second"] == pytest.approx(8)
@@ -92,12 +146,12 @@ def test_each_stage_has_a_rate_of_its_own(tmp_path):
     from models.zoo.opening import open_network
     from sweeps.datasets.jpeg_files import JpegFiles
     from sweeps.datasets.photographs import write_samples
-    from sweeps.worker.accelerators import EmulatedAccelerator
+    from sweeps.worker.step_runner import EmulatedGpu
 
     write_samples(tmp_path, range(12), seed=0)
     source = JpegFiles(tmp_path)
     one = trial(accelerator="emulated:T4", emulated_step_seconds=0.04, dataset_path=str(tmp_path))
-    rates = stage_rates(one, open_network("googlenet"), EmulatedAccelerator(0.04), source)
+    rates = stage_rates(one, open_network("googlenet"), StepRunner(EmulatedGpu(0.04)), source)
     assert rates["accelerator"] == 8 / 0.04
     assert rates["host"] > 0
     assert rates.get("storage", 1) > 0

@@ -1,0 +1,171 @@
+"""Steps on whatever computes them, at most two in flight, each timed from end to end.
+
+A training loop hands over the next batch while the device still computes: the loader, the copy
+and the launch of step i+1 take place during step i. `StepRunner` is that loop's queue, and the
+same one for a GPU, an emulated GPU and this CPU; only the `Completion` of a step differs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
+
+# Steps that are in flight when `submit` returns. Two keep a GPU busy: one computes, one waits.
+QUEUE_DEPTH = 2
+
+
+class Completion(Protocol):
+    """The end of one step."""
+
+    def wait(self) -> None:
+        """Block until it has come, without spinning."""
+
+    def seconds_since(self, earlier: Any) -> float:
+        """From the end of an earlier step to this one; both have come."""
+
+
+class Engine(Protocol):
+    """Computes steps in the order in which it gets them."""
+
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """What a measurement says of the kernels that computed it."""
+
+    def mark(self) -> Completion:
+        """The end of all that it was given so far."""
+
+    def launch(self, inputs: Any, targets: Any) -> Completion:
+        """Begin one step on a batch of the host; returns before the step has ended."""
+
+    @property
+    def skipped_steps(self) -> int:
+        """Steps so far that did not do the whole work of a step."""
+
+    def require_finite_loss(self) -> None:
+        """`MeasuringError` where a training has diverged."""
+
+
+class StepRunner:
+    """Submits steps to an engine, and keeps raw seconds from one completion to the next.
+
+    `depth` is the number of steps in flight when `submit` returns; 0 waits for each step, which
+    gives the latency of a single batch.
+    """
+
+    def __init__(self, engine: Engine, *, depth: int = QUEUE_DEPTH) -> None:
+        self.engine = engine
+        self.depth = depth
+        self._in_flight: deque[Completion] = deque()
+        self._last: Completion | None = None
+        self._seconds: list[float] = []
+
+    def submit(self, inputs: Any, targets: Any) -> None:
+        """Launch a step, then wait for the one `depth` steps before it."""
+        if self._last is None:
+            self._last = self.engine.mark()
+        self._in_flight.append(self.engine.launch(inputs, targets))
+        self._complete(self.depth)
+
+    def drain(self) -> None:
+        """Wait until every step is done."""
+        self._complete(0)
+
+    def restart(self) -> None:
+        """Drain, and time the next step from now: what lies between was no part of a step."""
+        self.drain()
+        self._last = None
+
+    def take_seconds(self) -> list[float]:
+        """Seconds of each step that was completed since this was last called.
+
+        A step lasts from the end of the one before it to its own end, by the clock of what
+        computes: the sum is the time that passed, however late the host wakes up.
+        """
+        taken, self._seconds = self._seconds, []
+        return taken
+
+    def _complete(self, left: int) -> None:
+        while len(self._in_flight) > left:
+            completion = self._in_flight.popleft()
+            completion.wait()
+            self._seconds.append(completion.seconds_since(self._last))
+            self._last = completion
+
+
+class Moment:
+    """A completion that the host's clock knows beforehand, or has seen."""
+
+    def __init__(self, at: float, clock: Callable[[], float], sleep: Callable[[float], None]):
+        self.at = at
+        self._clock = clock
+        self._sleep = sleep
+
+    def wait(self) -> None:
+        """Sleep until then."""
+        remaining = self.at - self._clock()
+        if remaining > 0:
+            self._sleep(remaining)
+
+    def seconds_since(self, earlier: Moment) -> float:
+        """Seconds between the two."""
+        return self.at - earlier.at
+
+
+class HostEngine:
+    """Whatever ends by the host's clock. By itself nothing computes: for preprocessing the batch
+    is the product. Subclasses compute in the foreground, or say when a step will have ended."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.clock = clock
+        self._sleep = sleep
+
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """Nothing unusual."""
+        return MappingProxyType({})
+
+    @property
+    def skipped_steps(self) -> int:
+        """None."""
+        return 0
+
+    def mark(self) -> Moment:
+        """Now."""
+        return self.moment(self.clock())
+
+    def launch(self, inputs: Any, targets: Any) -> Moment:  # noqa: ARG002
+        """The batch is there, which is all."""
+        return self.mark()
+
+    def require_finite_loss(self) -> None:
+        """There is no loss."""
+
+    def moment(self, at: float) -> Moment:
+        """A completion at that time of the clock."""
+        return Moment(at, self.clock, self._sleep)
+
+
+class EmulatedGpu(HostEngine):
+    """Takes a known time for each batch, as MLPerf Storage does; the CPU sleeps meanwhile.
+
+    Steps are ended by an ideal clock (a step begins when the one before it ends, or when its
+    batch comes), so late wake-ups delay nothing that a GPU would not have delayed, and errors do
+    not add up.
+    """
+
+    def __init__(self, step_seconds: float, **host: Any) -> None:
+        super().__init__(**host)
+        self._step_seconds = step_seconds
+        self._last_end = 0.0
+
+    def launch(self, inputs: Any, targets: Any) -> Moment:  # noqa: ARG002
+        """Queue one step."""
+        self._last_end = max(self.clock(), self._last_end) + self._step_seconds
+        return self.moment(self._last_end)

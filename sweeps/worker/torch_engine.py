@@ -1,0 +1,195 @@
+"""Steps of a network in PyTorch, on a CUDA device or on this CPU. Needs torch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from advisor.domain import AcceleratorKind, MemoryFormat, Precision, Stack, Task
+from advisor.errors import MeasuringError
+from models.zoo.opening import Runnable
+from models.zoo.steps import autocast, to_device
+from sweeps.worker.step_runner import Completion, Moment
+
+_LEARNING_RATE, _MOMENTUM = 1e-3, 0.9
+# A scaler that doubles its scale every 2,000 steps loses a step each time it went too far. Here
+# the scale only falls to where it fits, so that every counted step is a whole one.
+_NEVER = 2**31 - 1
+
+
+class CudaCompletion:
+    """The place in the stream behind a step.
+
+    A thread that waits for it sleeps (CUDA's own wait spins, and would take the vCPU that the
+    loader needs). `batch` lies on the host until its copy is done.
+    """
+
+    def __init__(self, device: torch.device, batch: Any = None) -> None:
+        event: Any = torch.cuda.Event
+        self._event = event(enable_timing=True, blocking=True)
+        self._event.record(torch.cuda.current_stream(device))
+        self._batch = batch
+
+    def wait(self) -> None:
+        """Sleep until the GPU has passed it."""
+        self._event.synchronize()
+        self._batch = None
+
+    def seconds_since(self, earlier: CudaCompletion) -> float:
+        """By the GPU's clock, to half a microsecond: when the host woke up does not matter."""
+        milliseconds: float = earlier._event.elapsed_time(self._event)
+        return milliseconds / 1000
+
+
+class TorchEngine:
+    """One network on one device, in one task and precision: an `Engine` of a `StepRunner`.
+
+    Training is forward, loss, backward and an SGD step with momentum; inference is forward in
+    eval mode under `torch.inference_mode`. `amp` is autocast to fp16 (with a scaled loss on
+    CUDA), `bf16` autocast to bf16, `fp32` PyTorch's default (convolutions may use TF32).
+    With `stack` COMPILE the first step compiles. Copies go through the stream that computes, as
+    in a plain loop: they overlap with the host's work, not with the GPU's own.
+    """
+
+    def __init__(
+        self,
+        network: Runnable,
+        *,
+        device: str,
+        task: Task,
+        precision: Precision,
+        memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS,
+        stack: Stack = Stack.EAGER,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.device = torch.device(device)
+        self._runnable = network
+        self._training = task is Task.TRAINING
+        self._precision = precision
+        self._format = torch.channels_last if memory_format is MemoryFormat.CHANNELS_LAST else None
+        self._clock = clock
+        module: Any = network.build().to(self.device).train(self._training)
+        if self._format is not None:
+            module = module.to(memory_format=self._format)
+        self._without_onednn = self._lacks_onednn_lstm(module)
+        self._module: Any = torch.compile(module) if stack is Stack.COMPILE else module
+        self._launched = self._optimized = 0
+        self._loss: Any = None
+        if self._training:
+            self._prepare_training(module)
+
+    def _prepare_training(self, module: nn.Module) -> None:
+        learned = [weights for weights in module.parameters() if weights.requires_grad]
+        self._optimizer = torch.optim.SGD(learned, lr=_LEARNING_RATE, momentum=_MOMENTUM)
+        self._optimizer.register_step_post_hook(self._count_optimized)
+        self._scaler = torch.amp.GradScaler(
+            self.device.type,
+            enabled=self._precision is Precision.AMP and self.device.type == AcceleratorKind.CUDA,
+            growth_interval=_NEVER,
+        )
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """What a measurement says of what computed it, where that is not the usual."""
+        kernels = {"cpu_kernels": "native, without oneDNN"} if self._without_onednn else {}
+        skipped = {"skipped_optimizer_steps": self.skipped_steps} if self.skipped_steps else {}
+        return {**kernels, **skipped}
+
+    @property
+    def skipped_steps(self) -> int:
+        """Optimiser steps that the gradient scaler left out, since gradients overflowed."""
+        return self._launched - self._optimized if self._training else 0
+
+    def batch(self, batch_size: int) -> tuple[Any, Any]:
+        """A synthetic batch on the device."""
+        inputs, targets = self._runnable.synthetic_batch(batch_size, self.device)
+        return to_device(inputs, self.device, self._format), targets
+
+    def mark(self) -> Completion:
+        """The end of all that was launched so far."""
+        return self._completion(None)
+
+    def launch(self, inputs: Any, targets: Any) -> Completion:
+        """Copy a batch to the device and compute a step on it; inference needs no targets."""
+        sent = to_device(inputs, self.device, self._format)
+        if self._training:
+            self._train(sent, to_device(targets, self.device))
+        else:
+            with torch.inference_mode(), self._computing():
+                self._runnable.forward(self._module, sent)
+        self._launched += 1
+        return self._completion((inputs, targets))
+
+    def require_finite_loss(self) -> None:
+        """`MeasuringError` where training has diverged: its steps are no steps of a training."""
+        if self._loss is None or bool(torch.isfinite(self._loss)):
+            return
+        raise MeasuringError(
+            "the loss of {network} is {loss:g} after {steps} steps in {precision}",
+            hint="take another precision (bf16, fp32), or mend the network's loss",
+            network=self._runnable.info.name,
+            loss=float(self._loss),
+            steps=self._launched,
+            precision=self._precision,
+        )
+
+    def _completion(self, batch: Any) -> Completion:
+        if self.device.type == AcceleratorKind.CUDA:
+            return CudaCompletion(self.device, batch)
+        return Moment(self._clock(), self._clock, time.sleep)
+
+    def _train(self, inputs: Any, targets: Any) -> None:
+        self._optimizer.zero_grad(set_to_none=True)
+        with self._computing():
+            loss = self._runnable.training_loss(self._module, inputs, targets)
+        scaled: Any = self._scaler.scale(loss)
+        scaled.backward()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        self._loss = loss.detach()
+
+    def _count_optimized(self, *_: Any) -> None:
+        self._optimized += 1
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """The forward pass in the step's precision; the backward pass follows what it recorded."""
+        with autocast(self.device.type, self._precision):
+            if self._without_onednn:
+                with _native_kernels():
+                    yield
+            else:
+                yield
+
+    def _lacks_onednn_lstm(self, module: nn.Module) -> bool:
+        """Whether oneDNN has no LSTM in this precision on this CPU, as for bf16 without AVX-512."""
+        on_cpu = self.device.type == "cpu"
+        if not (on_cpu and any(isinstance(part, nn.LSTM) for part in module.modules())):
+            return False
+        try:
+            with (
+                torch.random.fork_rng(),
+                torch.inference_mode(),
+                autocast(self.device.type, self._precision),
+            ):
+                nn.LSTM(8, 8)(torch.zeros(1, 1, 8))
+        except RuntimeError:
+            return True
+        return False
+
+
+@contextmanager
+def _native_kernels() -> Iterator[None]:
+    """PyTorch's own CPU kernels in place of oneDNN's."""
+    onednn: Any = torch.backends.mkldnn
+    before = onednn.enabled
+    onednn.enabled = False
+    try:
+        yield
+    finally:
+        onednn.enabled = before

@@ -1,0 +1,57 @@
+"""How torch is set to compute, and what it takes of a GPU's memory. Needs torch."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import Any
+
+import torch
+
+from advisor.domain import MIB, AcceleratorKind
+
+# They change rates or memory, and stand in no other fact.
+_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "NVIDIA_TF32_OVERRIDE")
+
+
+def torch_facts(device: str) -> dict[str, Any]:
+    """Threads, and of a CUDA device its name, libraries and arithmetic; a CPU asks no driver."""
+    facts: dict[str, Any] = {"threads": torch.get_num_threads()}
+    if device != AcceleratorKind.CUDA:
+        return facts
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return facts | {
+        "gpu": torch.cuda.get_device_name(),
+        "gpu_memory_mib": properties.total_memory / MIB,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "tf32_convolutions": torch.backends.cudnn.allow_tf32,
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+    }
+
+
+def forget_peaks(device: str) -> None:
+    """Begin to count the GPU's peaks anew, with no memory kept from before."""
+    free_memory(device)
+    if device == AcceleratorKind.CUDA:
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peaks(device: str) -> dict[str, float]:
+    """MiB that tensors took at most since `forget_peaks`, and that torch took from the GPU; the
+    CUDA context and other libraries come on top. Empty on a CPU."""
+    if device != AcceleratorKind.CUDA:
+        return {}
+    return {
+        "gpu_peak_allocated_mib": torch.cuda.max_memory_allocated() / MIB,
+        "gpu_peak_reserved_mib": torch.cuda.max_memory_reserved() / MIB,
+    }
+
+
+def free_memory(device: str) -> None:
+    """Give back what nobody refers to any more; the CUDA context itself stays."""
+    gc.collect()
+    if device == AcceleratorKind.CUDA:
+        torch.cuda.empty_cache()

@@ -1,0 +1,179 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain import MemoryFormat, Precision, Task
+from sweeps.worker.engines import is_named
+from sweeps.worker.step_runner import EmulatedGpu, HostEngine, StepRunner
+
+
+class Clock:
+    """Time that passes only when somebody sleeps; sleeps end late, as real ones do."""
+
+    def __init__(self, late=0.0):
+        self.now = 100.0
+        self.slept = 0.0
+        self.late = late
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds + self.late
+        self.slept += seconds
+
+
+def emulated(step, clock, **depth):
+    return StepRunner(EmulatedGpu(step, clock=clock, sleep=clock.sleep), **depth)
+
+
+@given(step=st.floats(0.001, 1.0), late=st.floats(0.0, 0.0005))
+def test_batches_that_wait_are_taken_at_the_known_pace_within_one_percent(step, late):
+    clock = Clock(late)
+    runner = emulated(step, clock)
+    start, batches = clock.now, 200
+    for _ in range(batches):
+        runner.submit(None, None)
+    runner.drain()
+    assert (clock.now - start) / batches == pytest.approx(step, rel=0.01)
+    assert runner.take_seconds() == pytest.approx([step] * batches)
+
+
+def test_two_steps_are_in_flight_when_a_third_is_waited_for():
+    clock = Clock()
+    runner = emulated(1.0, clock)
+    runner.submit(None, None)
+    runner.submit(None, None)
+    assert clock.slept == 0
+    runner.submit(None, None)
+    assert clock.slept == 1.0
+
+
+def test_a_step_that_is_synchronised_takes_its_whole_latency():
+    clock = Clock()
+    runner = emulated(1.0, clock, depth=0)
+    for _ in range(3):
+        clock.now += 0.5  # the loader
+        runner.submit(None, None)
+    assert runner.take_seconds() == [1.0, 1.5, 1.5]
+
+
+def test_a_slow_host_costs_no_more_than_its_own_time():
+    clock = Clock()
+    runner = emulated(0.1, clock)
+    for _ in range(10):
+        clock.now += 0.5
+        runner.submit(None, None)
+    assert clock.slept == 0
+
+
+@given(
+    host=st.lists(st.floats(0.0, 3.0), min_size=3, max_size=40),
+    step=st.floats(0.01, 1.0),
+    depth=st.integers(0, 3),
+)
+def test_the_sum_of_steps_is_the_time_that_passed(host, step, depth):
+    """Whoever is slower, and however late the host comes to look."""
+    clock = Clock(late=0.2)
+    engine = EmulatedGpu(step, clock=clock, sleep=clock.sleep)
+    runner, start = StepRunner(engine, depth=depth), clock.now
+    for seconds in host:
+        clock.now += seconds
+        runner.submit(None, None)
+    runner.drain()
+    steps = runner.take_seconds()
+    assert len(steps) == len(host)
+    first = start + host[0]  # the first step begins when its batch comes
+    assert sum(steps) == pytest.approx(engine.mark().at - first, abs=0.21)
+    assert min(steps) >= step - 1e-9
+
+
+def test_what_passes_between_two_runs_is_no_step():
+    clock = Clock()
+    runner = emulated(1.0, clock)
+    runner.submit(None, None)
+    runner.restart()
+    clock.now += 50.0
+    runner.submit(None, None)
+    runner.drain()
+    assert runner.take_seconds() == [1.0, 1.0]
+
+
+def test_preprocessing_ends_with_the_batch():
+    clock = Clock()
+    runner = StepRunner(HostEngine(clock=clock, sleep=clock.sleep), depth=0)
+    runner.submit(None, None)
+    clock.now += 0.25
+    runner.submit(None, None)
+    assert runner.take_seconds() == [0.0, 0.25]
+
+
+class Linear:
+    """A network of one layer: `Runnable`, as far as steps need it."""
+
+    def __init__(self, network):
+        self.network = network
+
+    def build(self):
+        return self.network
+
+    def forward(self, built, inputs):
+        return built(inputs)
+
+    def training_loss(self, built, inputs, targets):
+        import torch
+
+        return torch.nn.functional.cross_entropy(built(inputs), targets)
+
+
+@pytest.mark.parametrize("task", [Task.TRAINING, Task.INFERENCE])
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.BF16])
+@pytest.mark.parametrize("memory_format", MemoryFormat)
+def test_training_changes_the_weights_and_inference_does_not(task, precision, memory_format):
+    import torch
+
+    from sweeps.worker.torch_engine import TorchEngine
+
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4))
+    before = network[1].weight.detach().clone()
+    engine = TorchEngine(
+        Linear(network), device="cpu", task=task, precision=precision, memory_format=memory_format
+    )
+    StepRunner(engine, depth=0).submit(torch.rand(3, 3, 2, 2), torch.tensor([0, 1, 2]))
+    changed = not torch.equal(before, network[1].weight)
+    assert changed == (task is Task.TRAINING)
+
+
+@pytest.mark.parametrize("memory_format", MemoryFormat)
+def test_images_and_weights_lie_in_the_format_of_the_trial(memory_format):
+    import torch
+
+    from sweeps.worker.torch_engine import TorchEngine
+
+    seen = []
+
+    class Recording(torch.nn.Conv2d):
+        def forward(self, images):
+            both = (images, self.weight)
+            seen.extend(one.is_contiguous(memory_format=torch.channels_last) for one in both)
+            return super().forward(images)
+
+    engine = TorchEngine(
+        Linear(Recording(3, 4, 3)), device="cpu", task=Task.INFERENCE, precision=Precision.FP32,
+        memory_format=memory_format,
+    )  # fmt: skip
+    StepRunner(engine, depth=0).submit(torch.rand(2, 3, 8, 8), None)
+    assert set(seen) == {memory_format is MemoryFormat.CHANNELS_LAST}
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "same"),
+    [
+        ("Tesla T4", "T4", True), ("NVIDIA L4", "L4", True), ("NVIDIA L40S", "L4", False),
+        ("NVIDIA A100-SXM4-40GB", "A100", True), ("NVIDIA A100-SXM4-40GB", "A100-40G", True),
+        ("NVIDIA A100-SXM4-80GB", "A100-40G", False), ("NVIDIA A10G", "A10", False),
+        ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB", True),
+    ],
+)  # fmt: skip
+def test_a_gpu_is_known_by_the_names_of_ray_and_of_the_catalogue(device, asked, same):
+    assert is_named(device, asked) is same
