@@ -14,9 +14,9 @@ from benchmarks.claims.scale import SCALE, CloudDisk
 from benchmarks.claims.trials import AMPLE_MIB
 from sweeps.machine.mounts import block_device
 from sweeps.machine.processes import busy_seconds, judge
+from sweeps.machine.size import allowed_cpus
 from sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
 from sweeps.trial.limits.choosing import (
-    allowed_cpus,
     choose_cpus,
     choose_limiter,
     read_cores,

@@ -74,7 +74,7 @@ def d04() -> Finding:
 
 def d05() -> Finding:
     """Two Gold 6240 with 72 cores and 144 threads."""
-    from sweeps.machine.environment import physical_cores
+    from sweeps.machine.size import physical_cores
 
     cores = physical_cores()
     return Finding(

@@ -206,7 +206,7 @@ def _pipeline_trial(
     )
 
 
-def host_resources(vcpus: int, physical_cores: int, memory_mib: float) -> Resources:
+def host_resources(vcpus: float, physical_cores: float, memory_mib: float) -> Resources:
     """The whole machine, its disk as it is."""
     from sweeps.machine.environment import local_cpu
 

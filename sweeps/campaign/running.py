@@ -19,9 +19,9 @@ from sweeps.campaign.cells import BatchRange, BenchmarkBudget, Machine, next_bat
 from sweeps.campaign.records import Records
 from sweeps.machine import nvidia_smi
 from sweeps.machine.processes import busy_seconds, judge
+from sweeps.machine.size import allowed_cpus
 from sweeps.quality.timing import count_warmup_steps
 from sweeps.trial.faults import lacks_memory
-from sweeps.trial.limits.choosing import allowed_cpus
 from sweeps.trial.limits.usage import PROCESS_TREE, read_usage
 from sweeps.trial.trial_process import run_attempt
 from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner

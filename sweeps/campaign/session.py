@@ -31,13 +31,11 @@ from sweeps.machine import nvidia_smi
 from sweeps.machine.environment import (
     describe_machine,
     describe_versions,
-    physical_cores,
-    total_memory_mib,
 )
+from sweeps.machine.size import machine_size
 from sweeps.probe.accelerator import need_cuda
 from sweeps.probe.figures import fingerprint
 from sweeps.probe.session import run_probe
-from sweeps.trial.limits.choosing import allowed_cpus
 
 _MADE_SAMPLES = 2000
 _PLACE = Path("~/.cache/instance-sizing-advisor/datasets")
@@ -143,10 +141,11 @@ def this_machine(accelerator: str) -> Machine:
     """The whole of this machine; `MeasuringError` where CUDA is asked for and not usable."""
     if accelerator == "cuda":
         need_cuda()
+    size = machine_size()
     return Machine(
         accelerator=accelerator,
         # Whole MiB: a reboot must not make other trials of the same ones.
-        resources=host_resources(len(allowed_cpus()), physical_cores(), round(total_memory_mib())),
+        resources=host_resources(size.vcpus, size.physical_cores, round(size.memory_mib)),
         gpu=torch.cuda.get_device_name(0) if accelerator == "cuda" else None,
     )
 

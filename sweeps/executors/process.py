@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.domain import LimitedBy, Measurement, Trial
-from sweeps.trial.limits.choosing import allowed_cpus
+from sweeps.machine.size import allowed_cpus
 from sweeps.trial.orphans.removing import clean_up
 from sweeps.trial.trial_process import measure_trial
 

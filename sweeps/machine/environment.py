@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Cpu
+from sweeps.machine.size import machine_size, physical_cores
 
 _DMI = Path("/sys/devices/virtual/dmi/id")
 _INDICATIVE_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "neon", "sve")
 
 
 def describe_machine() -> dict[str, Any]:
-    """CPU, memory, kernel and Python of this machine; needs no package."""
-    info = _cpuinfo()
+    """CPU, memory, kernel and Python of this machine, and what a container leaves of it (None as
+    a quota or limit: there is none); needs no package."""
+    info, size = _cpuinfo(), machine_size()
     return {
         "cpu_model": cpu_model(),
         "cpu_family": info.get("cpu family", ""),
@@ -24,7 +26,10 @@ def describe_machine() -> dict[str, Any]:
         "architecture": platform.machine(),
         "cpus": os.cpu_count(),
         "physical_cores": physical_cores(),
-        "memory_mib": total_memory_mib(),
+        "memory_mib": size.host_memory_mib,
+        "usable_cpus": len(size.cpus),
+        "cpu_quota": size.cpu_quota,
+        "memory_limit_mib": size.memory_limit_mib,
         "kernel": platform.release(),
         "python": platform.python_version(),
         "host": platform.node(),
@@ -60,23 +65,6 @@ def local_cpu() -> Cpu:
 def cpu_model() -> str:
     """The CPU's name as the kernel has it."""
     return _cpuinfo().get("model name") or platform.processor() or platform.machine()
-
-
-def physical_cores() -> int:
-    """Distinct cores of the CPUs that are online."""
-    cores = set()
-    for topology in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology"):
-        try:
-            package = (topology / "physical_package_id").read_text()
-            cores.add((package, (topology / "core_id").read_text()))
-        except OSError:
-            continue
-    return len(cores) or os.cpu_count() or 1
-
-
-def total_memory_mib() -> float:
-    """Physical memory of the machine."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _cpuinfo() -> dict[str, str]:

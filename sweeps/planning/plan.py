@@ -38,10 +38,11 @@ USUAL_TRIAL_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What the trials are carved out of; `cpu` is None for a cluster of unknown nodes."""
+    """What the trials are carved out of, fractions where a container has a quota of CPUs; `cpu` is
+    None for a cluster of unknown nodes."""
 
-    cpus: int
-    physical_cores: int
+    cpus: float
+    physical_cores: float
     memory_mib: float
     cpu: Cpu | None
 
@@ -143,7 +144,7 @@ def _place(request: SweepRequest, stored: StoredData, disk: DiskRate) -> str:
 
 
 def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine) -> Resources:
-    threads_per_core = max(1, machine.cpus // machine.physical_cores)
+    threads_per_core = max(1, int(machine.cpus / machine.physical_cores + 1e-9))
     cores = -(-vcpus // threads_per_core)
     return Resources(
         vcpus=vcpus,
@@ -199,9 +200,9 @@ def _refuse_silly_size(request: SweepRequest) -> None:
 def _refuse_impossible(request: SweepRequest, machine: Machine) -> None:
     if max(request.vcpus) > machine.cpus:
         raise UsageError(
-            "{vcpus:g} vCPUs asked for, but this machine has {cpus}",
+            "{vcpus:g} vCPUs asked for, but this machine has {cpus:g}",
             hint=Message(
-                "ask for at most {cpus}, or name a larger machine with --ray-address",
+                "ask for at most {cpus:g}, or name a larger machine with --ray-address",
                 cpus=machine.cpus,
             ),
             vcpus=max(request.vcpus),

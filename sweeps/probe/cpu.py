@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from sweeps.machine.environment import describe_machine
+from sweeps.machine.size import allowed_cpus, free_memory_bytes
 from sweeps.probe.figures import Document, skipped
 from sweeps.probe.session import Session
-from sweeps.probe.topology import cpu_quota, distinct_caches, read_numa_nodes, usable_memory_bytes
-from sweeps.trial.limits.choosing import allowed_cpus, read_cores
+from sweeps.probe.topology import distinct_caches, read_numa_nodes
+from sweeps.trial.limits.choosing import read_cores
 
 _FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
@@ -19,7 +19,6 @@ def probe(_session: Session) -> Document:
     cpus = allowed_cpus()
     cores = read_cores(cpus)
     machine = describe_machine()
-    quota = cpu_quota()
     return {
         "model": machine["cpu_model"],
         "architecture": machine["architecture"],
@@ -29,13 +28,14 @@ def probe(_session: Session) -> Document:
         "threads_per_core": machine["cpus"] / machine["physical_cores"],
         "usable_cpus": len(cpus),
         "usable_cores": len(set(cores.values())),
-        "cpu_quota": quota if math.isfinite(quota) else None,
+        "cpu_quota": machine["cpu_quota"],
         "flags": machine["cpu_flags"],
         "max_frequency_mhz": _max_frequency_mhz(),
         "caches": _caches(cpus),
         "numa_nodes": read_numa_nodes() or skipped("the kernel names no NUMA nodes"),
         "memory_mib": machine["memory_mib"],
-        "usable_memory_mib": usable_memory_bytes() / 2**20,
+        "memory_limit_mib": machine["memory_limit_mib"],
+        "usable_memory_mib": free_memory_bytes() / 2**20,
     }
 
 

@@ -16,12 +16,13 @@ from multiprocessing.connection import Connection
 
 from advisor.errors import MeasuringError
 from sweeps.datasets.photographs import make_sample
+from sweeps.machine.size import allowed_cpus, machine_size
 from sweeps.probe.accelerator import missing
 from sweeps.probe.figures import Document, figure, skipped
 from sweeps.probe.session import Session
 from sweeps.probe.timing import LEAST_REPEATS
-from sweeps.probe.topology import cpu_quota, thread_counts, threads_first_by_core
-from sweeps.trial.limits.choosing import allowed_cpus, read_cores
+from sweeps.probe.topology import thread_counts, threads_first_by_core
+from sweeps.trial.limits.choosing import read_cores
 
 _IMAGES = 24
 _SHORTEST_WINDOW_SECONDS = 0.06
@@ -39,7 +40,7 @@ def probe(session: Session) -> Document:
     images = [make_sample(random.Random(f"probe:{index}")) for index in range(_IMAGES)]
     cores = read_cores(allowed_cpus())
     # Under a quota more threads would only be throttled.
-    cpus = threads_first_by_core(cores)[: max(1, math.ceil(min(cpu_quota(), len(cores))))]
+    cpus = threads_first_by_core(cores)[: math.ceil(machine_size().vcpus)]
     physical = len({cores[cpu] for cpu in cpus})
     counts = thread_counts(physical, len(cpus))
     window = max(_SHORTEST_WINDOW_SECONDS, session.budget.decode / len(counts) / LEAST_REPEATS)

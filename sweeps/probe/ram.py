@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
+from sweeps.machine.size import allowed_cpus, free_memory_bytes
 from sweeps.probe.figures import Document, figure
 from sweeps.probe.session import Session
 from sweeps.probe.timing import time_calls
-from sweeps.probe.topology import last_level_cache_mib, usable_memory_bytes
-from sweeps.trial.limits.choosing import allowed_cpus
+from sweeps.probe.topology import last_level_cache_mib
 
 _LEAST_BYTES = 128 * 2**20
 _CACHE_MULTIPLE = 4
@@ -56,7 +56,7 @@ def _array_bytes(cpus: Sequence[int]) -> int:
     """Four times the last cache, at least 128 MiB; two such arrays must fit into a fifth of
     the memory that is free."""
     wanted = max(_LEAST_BYTES, int(_CACHE_MULTIPLE * last_level_cache_mib(cpus) * 2**20))
-    allowed = int(usable_memory_bytes() * _SHARE_OF_MEMORY / 2)
+    allowed = int(free_memory_bytes() * _SHARE_OF_MEMORY / 2)
     if allowed < _LEAST_BYTES:
         raise MeasuringError(
             "only {allowed:.0f} MiB of memory are free",

@@ -14,8 +14,8 @@ from pathlib import Path
 from advisor.errors import MeasuringError
 from sweeps.machine.environment import describe_machine, describe_versions
 from sweeps.machine.processes import busy_seconds
+from sweeps.machine.size import allowed_cpus
 from sweeps.probe.figures import PARTS, SCHEMA, Document, skipped
-from sweeps.trial.limits.choosing import allowed_cpus
 
 # Other processes above this share of a core get a warning: they take from what is measured.
 _BUSY_NEIGHBOUR_CORES = 0.25

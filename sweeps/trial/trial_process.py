@@ -13,11 +13,11 @@ from advisor.domain import MOUNTED, LimitedBy, Measurement, Status, Trial
 from sweeps.events import INFO, WARNING, emit
 from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
 from sweeps.machine.mounts import block_device
+from sweeps.machine.size import allowed_cpus
 from sweeps.trial.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
 from sweeps.trial.faults import Ending, recognised_ending
 from sweeps.trial.formatting import ending_facts
 from sweeps.trial.limits.choosing import (
-    allowed_cpus,
     choose_cpus,
     choose_limiter,
     read_cores,
@@ -127,7 +127,8 @@ def _converse(
     worker: Worker,
     timeout_seconds: float,
 ) -> Measurement:
-    """Job out, `ready` in, limits on, `go` out, measurement in."""
+    """Job out, `ready` in, limits on, `go` out, measurement in. What holds the limits is looked
+    at last: somebody may have taken them away meanwhile."""
     deadline = time.monotonic() + timeout_seconds
     job = {
         "trial": trial_to_dict(trial),
@@ -151,11 +152,14 @@ def _converse(
             f"'{trial.dataset_path}' answer, and the accelerator?"
         )
         return _failure(trial, Status.TIMED_OUT, hold.limited_by, reason)
+    except MemoryError as error:
+        return _failure(trial, Status.OUT_OF_MEMORY, hold.limited_by, str(error))
     except (WorkerEnded, ProcessLookupError):
         return _failure(trial, Status.FAILED, hold.limited_by, worker.last_output())
     facts = {
         **measurement.environment,
         "cpus_used": list(request.cpus),
+        "limits_held": dict(hold.held),
         "disk": request.device,
         "disk_source": _disk_source(trial, request),
     }

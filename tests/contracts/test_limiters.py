@@ -9,16 +9,17 @@ import time
 import pytest
 
 from advisor.domain import LimitedBy
+from sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
 from sweeps.machine.mounts import block_device
 from sweeps.machine.processes import stat_fields
+from sweeps.machine.size import allowed_cpus
 from sweeps.trial.limits.cgroup_v1 import CgroupV1
-from sweeps.trial.limits.cgroup_v2 import CgroupV2, usable_parent
+from sweeps.trial.limits.cgroup_v2 import CgroupV2
 from sweeps.trial.limits.choosing import (
-    allowed_cpus,
     asks_for_whole_machine,
     choose_cpus,
 )
-from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
+from sweeps.trial.limits.delegation import delegated_parent
 from sweeps.trial.limits.types import LimitRequest
 from sweeps.trial.limits.usage import read_usage
 from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
@@ -29,8 +30,9 @@ BURN = "sum(1 for _ in iter(int, 1))"
 
 
 def has_v1():
-    parents = v1_parents()
-    return set(parents) == set(V1_CONTROLLERS) and writable(parents) and os.getuid() == 0
+    groups = v1_groups()
+    writable = all(os.access(group, os.W_OK) for group in groups.values())
+    return set(groups) == set(V1_CONTROLLERS) and writable and os.getuid() == 0
 
 
 def asked(vcpus=1.0, memory_mib=512.0, **changes):
@@ -128,11 +130,9 @@ class TestAffinity(LimiterContract):
             assert held.go().strip() == b"no"
 
 
-def v1_groups(owner):
+def groups_of(owner):
     """Group directories that a process owns."""
-    return {
-        group for parent in v1_parents().values() for group in parent.glob(f"advisor-{owner}-*")
-    }
+    return {group for parent in v1_groups().values() for group in parent.glob(f"advisor-{owner}-*")}
 
 
 class KernelContract(LimiterContract):
@@ -199,20 +199,20 @@ class TestCgroupV1(KernelContract):
 
     @pytest.fixture
     def limiter(self):
-        return CgroupV1(v1_parents())
+        return CgroupV1(v1_groups())
 
     @pytest.fixture
     def groups_left(self):
-        return lambda: v1_groups(os.getpid())
+        return lambda: groups_of(os.getpid())
 
     def test_groups_and_processes_of_a_killed_owner_are_removed(self):
         code = (
             "import subprocess, sys, time\n"
             "from sweeps.trial.limits.cgroup_v1 import CgroupV1\n"
-            "from sweeps.trial.limits.hierarchies import v1_parents\n"
+            "from sweeps.machine.cgroups import v1_groups\n"
             "from sweeps.trial.limits.types import LimitRequest\n"
             "request = LimitRequest(vcpus=1, memory_mib=64, cpus=(0,))\n"
-            "with CgroupV1(v1_parents()).hold(request) as hold:\n"
+            "with CgroupV1(v1_groups()).hold(request) as hold:\n"
             "    child = subprocess.Popen(['sleep', '600'])\n"
             "    hold.add(child.pid)\n"
             "    print(child.pid, flush=True)\n"
@@ -220,12 +220,12 @@ class TestCgroupV1(KernelContract):
         )
         owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
         orphan = int(owner.stdout.readline())
-        assert len(v1_groups(owner.pid)) == len(V1_CONTROLLERS)
+        assert len(groups_of(owner.pid)) == len(V1_CONTROLLERS)
         owner.kill()
         owner.wait()  # not communicate: the orphan keeps the pipe open
         owner.stdout.close()
         assert clean_up() >= len(V1_CONTROLLERS)
-        assert v1_groups(owner.pid) == set()
+        assert groups_of(owner.pid) == set()
         fields = stat_fields(orphan)
         assert not fields or fields[0] == "Z"
 
@@ -236,7 +236,7 @@ class TestCgroupV2(KernelContract):
 
     @pytest.fixture
     def parent(self):
-        return usable_parent(v2_parents()) or pytest.skip("needs version 2 cgroups of our own")
+        return delegated_parent(v2_group()) or pytest.skip("needs version 2 cgroups of our own")
 
     @pytest.fixture
     def limiter(self, parent):
@@ -245,33 +245,6 @@ class TestCgroupV2(KernelContract):
     @pytest.fixture
     def groups_left(self, parent):
         return lambda: set(parent.glob(f"advisor-{os.getpid()}-*"))
-
-
-def test_v2_takes_the_first_parent_that_hands_all_controllers_down(tmp_path):
-    bare, good = tmp_path / "bare", tmp_path / "good"
-    for root, controllers, down in ((bare, "cpu", ""), (good, *["cpu cpuset memory io"] * 2)):
-        root.mkdir()
-        (root / "cgroup.controllers").write_text(controllers)
-        (root / "cgroup.subtree_control").write_text(down)
-    assert usable_parent([bare, good]) == good
-    assert usable_parent([bare]) is None
-
-
-def test_hierarchies_are_found_nested_under_the_own_group(tmp_path):
-    proc, cgroups = tmp_path / "proc", tmp_path / "cgroup"
-    (cgroups / "memory" / "mine").mkdir(parents=True)
-    (cgroups / "cpu,cpuacct").mkdir()
-    (cgroups / "unified" / "mine").mkdir(parents=True)
-    proc.mkdir()
-    (proc / "cgroup").write_text("4:memory:/mine\n3:cpu,cpuacct:/gone\n0::/mine\n")
-    (proc / "mountinfo").write_text(
-        f"30 1 0:1 / {cgroups}/memory rw - cgroup cgroup rw,memory\n"
-        f"31 1 0:2 / {cgroups}/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
-        f"32 1 0:3 / {cgroups}/unified rw - cgroup2 cgroup2 rw\n"
-    )
-    both = cgroups / "cpu,cpuacct"
-    assert v1_parents(proc) == {"memory": cgroups / "memory/mine", "cpu": both, "cpuacct": both}
-    assert v2_parents(proc) == [cgroups / "unified/mine", cgroups / "unified"]
 
 
 @pytest.mark.parametrize(

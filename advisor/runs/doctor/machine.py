@@ -15,8 +15,9 @@ from advisor.domain import LimitedBy
 from advisor.errors import MeasuringError
 from advisor.places import datasets_folder, user_folder
 from advisor.runs.doctor.finding import Finding, State
-from sweeps.trial.limits.choosing import allowed_cpus, choose_limiter
-from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents
+from sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
+from sweeps.machine.size import allowed_cpus
+from sweeps.trial.limits.choosing import choose_limiter
 from sweeps.trial.limits.types import LimitRequest
 
 _GIB = 2**30
@@ -35,7 +36,7 @@ def check_limits() -> Finding:
             advice="measure on Linux",
         )  # fmt: skip
     request = LimitRequest(vcpus=0.5, memory_mib=_TRIED_MEMORY_MIB, cpus=tuple(allowed_cpus()[:1]))
-    facts: dict[str, Any] = {"version_1": sorted(v1_parents()), "version_2": _version_2()}
+    facts: dict[str, Any] = {"version_1": sorted(v1_groups()), "version_2": _version_2()}
     try:
         with choose_limiter(request).hold(request) as hold:
             hold.engage()
@@ -111,12 +112,12 @@ def check_clock(dates: Sequence[date], now: datetime | None = None) -> Finding:
 
 def _version_2() -> list[str]:
     """The controllers that version 2 has here."""
-    for parent in v2_parents():
-        try:
-            return sorted((parent / "cgroup.controllers").read_text().split())
-        except OSError:
-            continue
-    return []
+    group = v2_group()
+    try:
+        text = (group.directory / "cgroup.controllers").read_text() if group else ""
+    except OSError:
+        return []
+    return sorted(text.split())
 
 
 def _missing(facts: Mapping[str, Any]) -> list[str]:

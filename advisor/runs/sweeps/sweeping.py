@@ -32,7 +32,8 @@ from advisor.runs.probing import kept_fingerprint
 from advisor.runs.questions import EXECUTORS, PlannedSweep, SweepGrid
 from advisor.runs.sweeps.presets import requests_of_preset
 from sweeps.datasets.decoding import decoder
-from sweeps.machine.environment import local_cpu, physical_cores, total_memory_mib
+from sweeps.machine.environment import local_cpu
+from sweeps.machine.size import machine_size
 from sweeps.planning.disks import parse_named_rate
 from sweeps.planning.networks import SweepData, planned_network
 from sweeps.planning.plan import Machine, SweepRequest, plan_trials
@@ -176,11 +177,12 @@ def disk_rate(text: str) -> DiskRate:
 
 
 def local_machine() -> Machine:
-    """This machine, as far as this process may use it."""
+    """This machine, as far as this process may use it: of a container, its quota and limit."""
+    size = machine_size()
     return Machine(
-        cpus=len(os.sched_getaffinity(0)),
-        physical_cores=physical_cores(),
-        memory_mib=total_memory_mib(),
+        cpus=size.vcpus,
+        physical_cores=size.physical_cores,
+        memory_mib=size.memory_mib,
         cpu=local_cpu(),
     )
 

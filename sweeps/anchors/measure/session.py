@@ -15,6 +15,7 @@ from advisor.errors import UsageError
 from models.zoo.opening import Runnable
 from sweeps.anchors.measure.document import LOADER, Run
 from sweeps.datasets.opening import open_dataset
+from sweeps.machine.size import machine_size
 from sweeps.probe.accelerator import missing
 from sweeps.quality.timing import count_warmup_steps
 from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
@@ -73,9 +74,7 @@ def measure_with_loader(
     Files that the machine has just read come from its page cache: the disk is not measured.
     Raises `UsageError` for a folder without enough JPEG files.
     """
-    from sweeps.trial.limits.choosing import allowed_cpus
-
-    workers = loader_workers(len(allowed_cpus()))
+    workers = loader_workers(machine_size().vcpus)
     drained = workers * PREFETCH_FACTOR
     box = TimeBox(
         seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers

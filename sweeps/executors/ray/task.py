@@ -15,8 +15,7 @@ from sweeps.datasets.making import default_place, default_text_place, ensure_dat
 from sweeps.events import collected, emit, this_node
 from sweeps.executors.process import Measure
 from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
-from sweeps.machine.environment import total_memory_mib
-from sweeps.trial.limits.choosing import allowed_cpus
+from sweeps.machine.size import machine_size
 from sweeps.trial.orphans.removing import clean_up
 
 Document = dict[str, Any]
@@ -76,14 +75,15 @@ def _make_data(trial: Trial) -> None:
 
 
 def _too_large(trial: Trial) -> str:
-    """Why this node cannot hold the trial; Ray's own count of CPUs may be anything."""
-    resources, cpus, memory = trial.resources, len(allowed_cpus()), total_memory_mib()
-    if resources.vcpus > cpus:
-        return f"{resources.vcpus:g} vCPUs asked for, but node {this_node()} has {cpus}"
-    if resources.memory_mib > memory:
+    """Why this node (or its container) cannot hold the trial; Ray's own count of CPUs may be
+    anything."""
+    resources, size = trial.resources, machine_size()
+    if resources.vcpus > size.vcpus:
+        return f"{resources.vcpus:g} vCPUs asked for, but node {this_node()} has {size.vcpus:g}"
+    if resources.memory_mib > size.memory_mib:
         return (
             f"{resources.memory_mib:,.0f} MiB of memory asked for, but node {this_node()} has "
-            f"{memory:,.0f} MiB; ask for less, or start a larger node"
+            f"{size.memory_mib:,.0f} MiB; ask for less, or start a larger node"
         )
     return ""
 

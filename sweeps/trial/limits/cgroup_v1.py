@@ -5,14 +5,15 @@ Kernel documentation: cgroup-v1/{memory,cpusets,blkio-controller}.rst, scheduler
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
-from sweeps.trial.limits.hierarchies import remove_group
-from sweeps.trial.limits.types import LimitRequest
+from sweeps.trial.limits.removing import remove_group
+from sweeps.trial.limits.types import GROUP, Held, LimitRequest, limited_by
 from sweeps.trial.limits.usage import read_fields
 from sweeps.trial.ownership import new_name
 
@@ -50,25 +51,31 @@ class CgroupV1Hold:
         # A cpuset takes no process before it has CPUs and memory nodes.
         for file in ("cpuset.cpus", "cpuset.mems"):
             self._write("cpuset", file, _effective(cpuset, file))
-        self._write("memory", "memory.limit_in_bytes", int(request.memory_mib * MIB))
+
+    @property
+    def held(self) -> Held:
+        """No disk rate where no block device is known to bear it."""
+        held: Held = {"vcpus": GROUP, "memory": GROUP}
+        if self._request.limits_disk:
+            held["disk"] = GROUP if self._request.device else None
+        return held
 
     @property
     def limited_by(self) -> LimitedBy:
-        """`none` when a disk limit is asked for and no block device is known to bear it."""
-        if self._request.limits_disk and self._request.device is None:
-            return LimitedBy.NONE
-        return LimitedBy.CGROUP_V1
+        """`none` when a disk limit is asked for and not held."""
+        return limited_by(LimitedBy.CGROUP_V1, self.held)
 
     def add(self, pid: int) -> None:
-        """Move the process into all groups; memory is limited from here on."""
+        """Move the process into all groups: what it takes from here on is counted."""
         for controller in self._groups:
             self._write(controller, "cgroup.procs", pid)
 
     def engage(self) -> None:
-        """Pin to the CPUs, set the quota, throttle reads of the device."""
+        """Limit memory, pin to the CPUs, set the quota, throttle reads of the device."""
         request = self._request
+        self._limit_memory(request.memory_mib)
         self._write("cpuset", "cpuset.cpus", ",".join(map(str, request.cpus)))
-        if request.vcpus < len(request.cpus):
+        if request.is_fraction:
             self._write("cpu", "cpu.cfs_period_us", PERIOD_MICROSECONDS)
             self._write("cpu", "cpu.cfs_quota_us", int(request.vcpus * PERIOD_MICROSECONDS))
         if request.device:
@@ -84,6 +91,15 @@ class CgroupV1Hold:
         """The kernel counts the kills of a group in memory.oom_control."""
         fields = read_fields(self._groups["memory"] / "memory.oom_control")
         return int(fields.get("oom_kill", 0)) > 0
+
+    def _limit_memory(self, memory_mib: float) -> None:
+        try:
+            self._write("memory", "memory.limit_in_bytes", int(memory_mib * MIB))
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            # Version 2 kills for this; version 1 refuses a limit below what cannot be reclaimed.
+            raise MemoryError(f"more is in use than its limit of {memory_mib:g} MiB") from error
 
     def _throttle(self, file: str, rate: float) -> None:
         if rate:

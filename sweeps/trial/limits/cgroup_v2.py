@@ -1,41 +1,28 @@
-"""Limits by cgroup version 2: one group with all controllers.
+"""Limits by cgroup version 2: one group with whatever controllers its parent hands down.
 
 Kernel documentation: admin-guide/cgroup-v2.rst.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
-from sweeps.trial.limits.hierarchies import remove_group
-from sweeps.trial.limits.types import LimitRequest
+from sweeps.trial.limits.delegation import handed_down
+from sweeps.trial.limits.removing import remove_group
+from sweeps.trial.limits.types import AFFINITY, GROUP, Held, LimitRequest, limited_by
 from sweeps.trial.limits.usage import read_fields
 from sweeps.trial.ownership import new_name
 
 PERIOD_MICROSECONDS = 100_000
-CONTROLLERS = frozenset({"cpu", "cpuset", "memory", "io"})
-
-
-def usable_parent(candidates: list[Path]) -> Path | None:
-    """The first directory whose children have all controllers, switching them on if allowed."""
-    for parent in candidates:
-        missing = CONTROLLERS - _handed_down(parent)
-        if missing and missing <= _names(parent / "cgroup.controllers"):
-            # Refused (EBUSY) where processes live in the parent itself; then the next one.
-            with suppress(OSError):
-                text = " ".join(f"+{name}" for name in sorted(missing))
-                (parent / "cgroup.subtree_control").write_text(text)
-        if _handed_down(parent) >= CONTROLLERS:
-            return parent
-    return None
 
 
 class CgroupV2:
-    """Makes one group beneath `parent`, whose children have all controllers."""
+    """Makes one group beneath `parent`, whose children have the memory controller at least."""
 
     def __init__(self, parent: Path) -> None:
         self._parent = parent
@@ -46,7 +33,7 @@ class CgroupV2:
         group = self._parent / new_name()
         group.mkdir()
         try:
-            yield CgroupV2Hold(group, request)
+            yield CgroupV2Hold(group, request, handed_down(self._parent))
         finally:
             remove_group(group)
 
@@ -54,32 +41,50 @@ class CgroupV2:
 class CgroupV2Hold:
     """See `sweeps.trial.limits.types.ResourceLimits`."""
 
-    def __init__(self, group: Path, request: LimitRequest) -> None:
+    def __init__(self, group: Path, request: LimitRequest, controllers: frozenset[str]) -> None:
         self._group = group
         self._request = request
-        self._write("memory.max", int(request.memory_mib * MIB))
-        if (group / "memory.swap.max").exists():
-            self._write("memory.swap.max", 0)
+        self._controllers = controllers
+        self._engaged: dict[str, str | None] = {}
+
+    @property
+    def held(self) -> Held:
+        """Without the cpuset controller CPUs are pinned by affinity; without cpu there are no
+        fractions, without io no disk rates. Nothing is held any more once somebody (systemd)
+        took a controller back, or changed a limit."""
+        if any(self._read(file) != text for file, text in self._engaged.items()):
+            return {"vcpus": None, "memory": None}
+        request, has = self._request, self._controllers
+        pinned = GROUP if "cpuset" in has else AFFINITY
+        held: Held = {"vcpus": pinned if "cpu" in has or not request.is_fraction else None}
+        held["memory"] = GROUP
+        if request.limits_disk:
+            held["disk"] = GROUP if request.device and "io" in has else None
+        return held
 
     @property
     def limited_by(self) -> LimitedBy:
-        """`none` when a disk limit is asked for and no block device is known to bear it."""
-        if self._request.limits_disk and self._request.device is None:
-            return LimitedBy.NONE
-        return LimitedBy.CGROUP_V2
+        """`none` when something that is asked for is not held."""
+        return limited_by(LimitedBy.CGROUP_V2, self.held)
 
     def add(self, pid: int) -> None:
-        """Move the process into the group; memory is limited from here on."""
-        self._write("cgroup.procs", pid)
+        """Move the process into the group: what it takes from here on is counted."""
+        (self._group / "cgroup.procs").write_text(str(pid))
 
     def engage(self) -> None:
-        """Pin to the CPUs, set the quota, throttle reads of the device."""
+        """Limit memory, pin to the CPUs, set the quota, throttle reads of the device."""
         request = self._request
-        self._write("cpuset.cpus", ",".join(map(str, request.cpus)))
-        if request.vcpus < len(request.cpus):
+        if (self._group / "memory.swap.max").exists():
+            self._write("memory.swap.max", 0)
+        self._write("memory.max", int(request.memory_mib * MIB))
+        if "cpuset" in self._controllers:
+            self._write("cpuset.cpus", ",".join(map(str, request.cpus)))
+        else:
+            self._pin()
+        if request.is_fraction and "cpu" in self._controllers:
             quota = int(request.vcpus * PERIOD_MICROSECONDS)
             self._write("cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
-        if request.device and request.limits_disk:
+        if request.device and request.limits_disk and "io" in self._controllers:
             self._write("io.max", f"{request.device} {_io_limits(request)}")
 
     def usage_source(self) -> Mapping[str, Any]:
@@ -90,8 +95,22 @@ class CgroupV2Hold:
         """The kernel counts the kills of a group in memory.events."""
         return int(read_fields(self._group / "memory.events").get("oom_kill", 0)) > 0
 
+    def _pin(self) -> None:
+        """Twice: what an unpinned thread starts meanwhile is not pinned either."""
+        for _ in range(2):
+            for thread in (self._group / "cgroup.threads").read_text().split():
+                with suppress(ProcessLookupError):
+                    os.sched_setaffinity(int(thread), self._request.cpus)
+
     def _write(self, file: str, value: object) -> None:
         (self._group / file).write_text(str(value))
+        self._engaged[file] = self._read(file)
+
+    def _read(self, file: str) -> str | None:
+        try:
+            return (self._group / file).read_text()
+        except OSError:
+            return None
 
 
 def _io_limits(request: LimitRequest) -> str:
@@ -101,14 +120,3 @@ def _io_limits(request: LimitRequest) -> str:
     if request.read_iops is not None:
         limits.append(f"riops={int(request.read_iops)}")
     return " ".join(limits)
-
-
-def _handed_down(parent: Path) -> set[str]:
-    return _names(parent / "cgroup.subtree_control")
-
-
-def _names(path: Path) -> set[str]:
-    try:
-        return set(path.read_text().split())
-    except OSError:
-        return set()

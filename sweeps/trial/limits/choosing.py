@@ -7,10 +7,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from advisor.domain import MIB
+from sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
+from sweeps.machine.size import machine_size
 from sweeps.trial.limits.cgroup_v1 import CgroupV1
-from sweeps.trial.limits.cgroup_v2 import CgroupV2, usable_parent
-from sweeps.trial.limits.hierarchies import V1_CONTROLLERS, v1_parents, v2_parents, writable
+from sweeps.trial.limits.cgroup_v2 import CgroupV2
+from sweeps.trial.limits.delegation import delegated_parent
 from sweeps.trial.limits.types import Limiter, LimitRequest
 from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
 
@@ -23,26 +24,26 @@ def choose_limiter(request: LimitRequest) -> Limiter:
         return WholeMachine()
     if not sys.platform.startswith("linux"):
         return Unlimited()
-    parents = v1_parents()
-    if set(parents) == set(V1_CONTROLLERS) and writable(parents):
-        return CgroupV1(parents)
-    parent = usable_parent(v2_parents())
+    groups = v1_groups()
+    if set(groups) == set(V1_CONTROLLERS) and all(map(_is_writable, groups.values())):
+        return CgroupV1(groups)
+    parent = delegated_parent(v2_group())
     return CgroupV2(parent) if parent else Affinity()
 
 
+def _is_writable(group: Path) -> bool:
+    return group.is_dir() and os.access(group, os.W_OK)
+
+
 def asks_for_whole_machine(request: LimitRequest) -> bool:
-    """All CPUs, at least nine tenths of the memory, and the disk as it is."""
-    memory_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / MIB
+    """All CPUs (of a container: its quota), at least nine tenths of the memory, and the disk as it
+    is."""
+    size = machine_size()
     return (
-        request.vcpus == len(allowed_cpus())
-        and request.memory_mib >= _ALL_MEMORY_SHARE * memory_mib
+        request.vcpus == size.vcpus
+        and request.memory_mib >= _ALL_MEMORY_SHARE * size.memory_mib
         and not request.limits_disk
     )
-
-
-def allowed_cpus() -> list[int]:
-    """The CPUs this process may use."""
-    return sorted(os.sched_getaffinity(0))
 
 
 def choose_cpus(vcpus: float, cores: Mapping[int, object]) -> tuple[int, ...]:

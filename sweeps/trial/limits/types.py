@@ -23,6 +23,11 @@ class LimitRequest:
     device: str | None = None
 
     @property
+    def is_fraction(self) -> bool:
+        """Whether the CPUs have to be shared by time."""
+        return self.vcpus < len(self.cpus)
+
+    @property
     def limits_disk(self) -> bool:
         """Whether a disk rate or IOPS limit is asked for."""
         return self.read_mib_per_second is not None or self.read_iops is not None
@@ -40,13 +45,30 @@ def request_for(resources: Resources, cpus: tuple[int, ...], device: str | None)
     )
 
 
+# What holds a limit: the trial's own cgroup, CPU affinity, RLIMIT_DATA (private memory alone), or
+# the machine itself, which has no more.
+GROUP, AFFINITY, RLIMIT, MACHINE = "cgroup", "affinity", "rlimit", "machine"
+# `vcpus`, `memory`, and `disk` where a rate is asked for; None: not held.
+Held = dict[str, str | None]
+
+
+def limited_by(means: LimitedBy, held: Held) -> LimitedBy:
+    """`none` as soon as one limit is not held."""
+    return LimitedBy.NONE if None in held.values() else means
+
+
 class ResourceLimits(Protocol):
     """Limits around the processes of one trial.
 
-    Rules: `add` comes first and puts the memory limit (and accounting) around a process and
-    all its later children; `engage` then switches the CPU and disk limits on, so that
-    start-up runs at full speed; both may raise OSError, and then nothing is held.
+    Rules: `add` comes first and counts what a process and all its later children use; `engage`
+    then switches the limits on, once everything is loaded: start-up runs at full speed, and does
+    not read the same libraries again and again because memory is short. Both may raise OSError,
+    `engage` also `MemoryError` (more is taken already than is asked for); then nothing is held.
     """
+
+    @property
+    def held(self) -> Held:
+        """What holds each limit that was asked for."""
 
     @property
     def limited_by(self) -> LimitedBy:
@@ -56,7 +78,7 @@ class ResourceLimits(Protocol):
         """Hold this process and its future children."""
 
     def engage(self) -> None:
-        """Switch the CPU and disk limits on."""
+        """Switch the limits on."""
 
     def usage_source(self) -> Mapping[str, Any]:
         """Where `sweeps.trial.limits.usage.read_usage` finds what the held processes used."""

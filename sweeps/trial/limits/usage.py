@@ -10,6 +10,7 @@ from typing import Any
 
 from advisor.domain import MIB, LimitedBy
 from sweeps.machine.processes import stat_fields
+from sweeps.machine.size import parse_memory_limit
 
 PROCESS_TREE = "process-tree"
 
@@ -49,10 +50,21 @@ def _from_v1(groups: Mapping[str, Path]) -> Usage:
     anonymous = int(memory.get("total_rss", 0)) + int(memory.get("total_shmem", 0))
     return Usage(
         cpu_seconds=int((groups["cpuacct"] / "cpuacct.usage").read_text()) / 1e9,
-        peak_memory_mib=int((groups["memory"] / "memory.max_usage_in_bytes").read_text()) / MIB,
+        peak_memory_mib=_peak_mib(
+            groups["memory"] / "memory.max_usage_in_bytes",
+            groups["memory"] / "memory.limit_in_bytes",
+        ),
         anonymous_memory_mib=anonymous / MIB,
         read_bytes=_v1_read_bytes(groups["blkio"] / "blkio.throttle.io_service_bytes"),
     )
+
+
+def _peak_mib(peak: Path, limit: Path) -> float | None:
+    """Of what the limit leaves: loading goes on without one, and what it took beyond that was
+    reclaimed. None before kernel 5.19, where version 2 has no peak."""
+    if not peak.exists():
+        return None
+    return min(int(peak.read_text()), parse_memory_limit(limit.read_text())) / MIB
 
 
 def _v1_read_bytes(path: Path) -> int:
@@ -63,19 +75,18 @@ def _v1_read_bytes(path: Path) -> int:
 
 def _from_v2(group: Path) -> Usage:
     memory = read_fields(group / "memory.stat")
-    peak = group / "memory.peak"  # kernel 5.19 and later
     return Usage(
         cpu_seconds=int(read_fields(group / "cpu.stat")["usage_usec"]) / 1e6,
-        peak_memory_mib=int(peak.read_text()) / MIB if peak.exists() else None,
+        peak_memory_mib=_peak_mib(group / "memory.peak", group / "memory.max"),
         anonymous_memory_mib=(int(memory.get("anon", 0)) + int(memory.get("shmem", 0))) / MIB,
         read_bytes=_v2_read_bytes(group / "io.stat"),
     )
 
 
-def _v2_read_bytes(path: Path) -> int:
-    """Lines 'MAJOR:MINOR rbytes=N wbytes=N ...', one a device."""
+def _v2_read_bytes(path: Path) -> int | None:
+    """Lines 'MAJOR:MINOR rbytes=N wbytes=N ...', one a device; None without the io controller."""
     if not path.exists():
-        return 0
+        return None
     fields = path.read_text().split()
     return sum(int(word[7:]) for word in fields if word.startswith("rbytes="))
 

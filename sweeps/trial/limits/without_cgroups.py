@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
-from sweeps.trial.limits.types import LimitRequest
+from sweeps.machine.size import machine_size
+from sweeps.trial.limits.types import AFFINITY, MACHINE, RLIMIT, Held, LimitRequest, limited_by
 from sweeps.trial.limits.usage import PROCESS_TREE
 
 
@@ -32,21 +33,30 @@ class AffinityHold:
 
     def __init__(self, request: LimitRequest) -> None:
         self._request = request
+        self._pid = 0
+
+    @property
+    def held(self) -> Held:
+        """A fraction of a CPU only where it is the quota of the container itself."""
+        request = self._request
+        whole = not request.is_fraction or request.vcpus == machine_size().vcpus
+        held: Held = {"vcpus": AFFINITY if whole else None, "memory": RLIMIT}
+        return held | {"disk": None} if request.limits_disk else held
 
     @property
     def limited_by(self) -> LimitedBy:
         """`affinity` where it holds what was asked, else `none`."""
-        whole = self._request.vcpus == len(self._request.cpus)
-        return LimitedBy.AFFINITY if whole and not self._request.limits_disk else LimitedBy.NONE
+        return limited_by(LimitedBy.AFFINITY, self.held)
 
     def add(self, pid: int) -> None:
-        """Pin the process and limit its private memory."""
+        """Pin the process."""
+        self._pid = pid
         os.sched_setaffinity(pid, self._request.cpus)
-        size = int(self._request.memory_mib * MIB)
-        resource.prlimit(pid, resource.RLIMIT_DATA, (size, size))
 
     def engage(self) -> None:
-        """All that can be held is held already."""
+        """Limit the private memory of the process and its later children."""
+        size = int(self._request.memory_mib * MIB)
+        resource.prlimit(self._pid, resource.RLIMIT_DATA, (size, size))
 
     def usage_source(self) -> Mapping[str, Any]:
         """The process tree."""
@@ -58,35 +68,42 @@ class AffinityHold:
 
 
 class WholeMachine:
-    """For trials that ask for the whole machine: nothing to hold, all is allowed."""
+    """For trials that ask for the whole machine, which holds them by itself."""
 
-    limited_by = LimitedBy.HOST
+    @contextmanager
+    def hold(self, request: LimitRequest) -> Iterator[UnlimitedHold]:
+        """Under a quota the process is pinned: eight vCPUs are eight hardware threads, not a
+        twelfth of 96."""
+        yield UnlimitedHold(LimitedBy.HOST, request.cpus)
+
+
+class Unlimited:
+    """Asked for limits and not able to hold them: the measurement says so."""
 
     @contextmanager
     def hold(self, request: LimitRequest) -> Iterator[UnlimitedHold]:  # noqa: ARG002
         """Marks the trial; holds nothing."""
-        yield UnlimitedHold(self.limited_by)
-
-
-class Unlimited(WholeMachine):
-    """Asked for limits and not able to hold them: the measurement says so."""
-
-    limited_by = LimitedBy.NONE
+        yield UnlimitedHold(LimitedBy.NONE)
 
 
 class UnlimitedHold:
     """See `sweeps.trial.limits.types.ResourceLimits`."""
 
-    def __init__(self, limited_by: LimitedBy) -> None:
-        self._limited_by = limited_by
+    def __init__(self, limited_by: LimitedBy, cpus: tuple[int, ...] = ()) -> None:
+        self.limited_by = limited_by
+        self._cpus = cpus
 
     @property
-    def limited_by(self) -> LimitedBy:
-        """`host` or `none`."""
-        return self._limited_by
+    def held(self) -> Held:
+        """All by the machine, or nothing."""
+        return dict.fromkeys(
+            ("vcpus", "memory"), MACHINE if self.limited_by is LimitedBy.HOST else None
+        )
 
     def add(self, pid: int) -> None:
-        """Nothing to do."""
+        """Pin the process where CPUs are given."""
+        if self._cpus:
+            os.sched_setaffinity(pid, self._cpus)
 
     def engage(self) -> None:
         """Nothing to do."""

@@ -1,6 +1,5 @@
 """The kernel's and lspci's text, parsed."""
 
-import math
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from sweeps.machine.mounts import describe_disk, mount_of, parse_mountinfo
 from sweeps.probe import pci, topology
-from tests.sweeps.probe.samples import LSPCI, MEMINFO, MOUNTINFO, NODE_MEMINFO
+from tests.sweeps.probe.samples import LSPCI, MOUNTINFO, NODE_MEMINFO
 
 
 def test_cpu_lists_are_spans_and_single_numbers():
@@ -138,61 +137,3 @@ def test_a_real_folder_is_described(tmp_path):
     assert facts["path"] == str(tmp_path.resolve())
     assert facts["file_system"]
     assert facts["free_mib"] > 0
-
-
-@pytest.mark.parametrize(
-    ("text", "cpus"), [("150000 100000\n", 1.5), ("max 100000\n", math.inf), ("max\n", math.inf)]
-)
-def test_a_quota_of_version_2_is_cpus(text, cpus):
-    assert topology.parse_quota_v2(text) == cpus
-
-
-@pytest.mark.parametrize(("quota", "cpus"), [("50000\n", 0.5), ("-1\n", math.inf)])
-def test_a_quota_of_version_1_is_cpus(quota, cpus):
-    assert topology.parse_quota_v1(quota, "100000\n") == cpus
-
-
-@pytest.mark.parametrize(
-    ("text", "limit"),
-    [("1073741824\n", 2**30), ("max\n", math.inf), ("9223372036854771712\n", math.inf)],
-)
-def test_no_memory_limit_is_written_in_two_ways(text, limit):
-    assert topology.parse_memory_limit(text) == limit
-
-
-def _container(tmp_path: Path, **files: str) -> Path:
-    """A fake /proc/self whose process sits in the group `box` of a version 2 hierarchy."""
-    proc, root = tmp_path / "proc", tmp_path / "cgroup"
-    box = root / "box"
-    proc.mkdir()
-    box.mkdir(parents=True)
-    (proc / "cgroup").write_text("0::/box\n")
-    (proc / "mountinfo").write_text(f"30 24 0:26 / {root} rw - cgroup2 cgroup rw\n")
-    for folder in (root, box):
-        (folder / "cgroup.procs").touch()
-    for name, text in files.items():
-        (box / name.replace("_", ".")).write_text(text)
-    return proc
-
-
-def test_a_container_limits_cpus_and_memory(tmp_path):
-    proc = _container(
-        tmp_path, cpu_max="250000 100000\n", memory_max=str(2**30), memory_current=str(2**29)
-    )
-    (tmp_path / "meminfo").write_text(MEMINFO)
-    assert topology.cpu_quota(proc) == 2.5
-    assert topology.usable_memory_bytes(proc, tmp_path / "meminfo") == 2**29
-
-
-def test_the_limit_of_a_group_above_holds_too(tmp_path):
-    proc = _container(tmp_path, cpu_max="max 100000\n")
-    (tmp_path / "cgroup" / "cpu.max").write_text("50000 100000\n")
-    assert topology.cpu_quota(proc) == 0.5
-
-
-def test_without_cgroups_nothing_is_limited(tmp_path):
-    (tmp_path / "cgroup").write_text("")
-    (tmp_path / "mountinfo").write_text("")
-    assert topology.cpu_quota(tmp_path) == math.inf
-    assert topology.usable_memory_bytes(tmp_path, tmp_path / "missing") > 0
-    assert topology.parse_available_bytes(MEMINFO) == 24111956 * 1024

@@ -1,0 +1,152 @@
+"""How large this machine is for this process: the host's, or what a container leaves of it.
+
+Kernel documentation: admin-guide/cgroup-v2.rst (cpu.max, memory.max), scheduler/sched-bwc.rst and
+cgroup-v1/memory.rst. A cpuset narrows the affinity of its processes, so that is not read apart.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweeps.machine.cgroups import PROC, limiting_groups
+
+_CPUS = Path("/sys/devices/system/cpu")
+_MEMINFO = Path("/proc/meminfo")
+_MIB = 2**20
+# Version 1 writes "no limit" as the pages that fit in 63 bits.
+_NO_LIMIT_BYTES = 2**60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSize:
+    """What this process may use. `cpus` are those it may run on; `cpu_quota` (in CPUs, on
+    average) and `memory_limit_mib` are the tightest of its cgroups, None where there is none."""
+
+    cpus: tuple[int, ...]
+    host_memory_mib: float
+    cpu_quota: float | None = None
+    memory_limit_mib: float | None = None
+
+    @property
+    def vcpus(self) -> float:
+        """A quota of 1.5 CPUs is a machine of 1.5 vCPUs."""
+        return min(float(len(self.cpus)), self.cpu_quota or math.inf)
+
+    @property
+    def memory_mib(self) -> float:
+        """The host's, or what the cgroups leave of it."""
+        return min(self.host_memory_mib, self.memory_limit_mib or math.inf)
+
+    @property
+    def physical_cores(self) -> float:
+        """Of the vCPUs: a quota leaves as much of each core as of each hardware thread."""
+        return physical_cores(self.cpus) * self.vcpus / len(self.cpus)
+
+
+def machine_size(proc: Path = PROC) -> MachineSize:
+    """This machine, as far as this process may use it."""
+    limit = memory_limit_bytes(proc)
+    quota = cpu_quota(proc)
+    return MachineSize(
+        cpus=tuple(allowed_cpus()),
+        host_memory_mib=total_memory_mib(),
+        cpu_quota=quota if math.isfinite(quota) else None,
+        memory_limit_mib=limit / _MIB if math.isfinite(limit) else None,
+    )
+
+
+def allowed_cpus() -> list[int]:
+    """The CPUs this process may run on."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def physical_cores(cpus: Iterable[int] | None = None) -> int:
+    """Distinct cores of these CPUs, else of all that are online."""
+    names = ["cpu[0-9]*"] if cpus is None else [f"cpu{cpu}" for cpu in cpus]
+    places = [place for name in names for place in _CPUS.glob(name)]
+    cores = set()
+    for place in places:
+        try:
+            package = (place / "topology" / "physical_package_id").read_text()
+            cores.add((package, (place / "topology" / "core_id").read_text()))
+        except OSError:
+            continue
+    return len(cores) or len(places) or 1
+
+
+def total_memory_mib() -> float:
+    """Physical memory of the host."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / _MIB
+
+
+def cpu_quota(proc: Path = PROC) -> float:
+    """CPUs that the cgroups of this process may use on average; inf without a limit."""
+    quotas = (_quota(group) for group in limiting_groups("cpu", proc))
+    return min((quota for quota in quotas if quota), default=math.inf)
+
+
+def memory_limit_bytes(proc: Path = PROC) -> float:
+    """What the cgroups of this process may hold in memory, page cache included; inf without a
+    limit."""
+    return min((most for most, _ in _memory_limits(proc)), default=math.inf)
+
+
+def free_memory_bytes(proc: Path = PROC, meminfo: Path = _MEMINFO) -> float:
+    """What may still be allocated: memory that is available, within the cgroups' limits."""
+    rooms = [most - used for most, used in _memory_limits(proc)]
+    available = parse_available_bytes(_read(meminfo) or "")
+    return min([total_memory_mib() * _MIB, available, *rooms])
+
+
+def parse_quota_v2(text: str) -> float:
+    """cpu.max: '150000 100000' -> 1.5 CPUs; 'max 100000' -> inf."""
+    quota, _, period = text.strip().partition(" ")
+    return math.inf if quota == "max" else int(quota) / int(period or 100_000)
+
+
+def parse_quota_v1(quota: str, period: str) -> float:
+    """cpu.cfs_quota_us and cpu.cfs_period_us: '150000', '100000' -> 1.5; '-1' -> inf."""
+    return math.inf if int(quota) <= 0 else int(quota) / int(period)
+
+
+def parse_memory_limit(text: str) -> float:
+    """memory.max or memory.limit_in_bytes in bytes; inf where they mean no limit."""
+    value = math.inf if text.strip() == "max" else float(text)
+    return math.inf if value >= _NO_LIMIT_BYTES else value
+
+
+def parse_available_bytes(meminfo: str) -> float:
+    """MemAvailable of /proc/meminfo in bytes; inf where it is missing."""
+    for line in meminfo.splitlines():
+        if line.startswith("MemAvailable:"):
+            return float(line.split()[1]) * 1024
+    return math.inf
+
+
+def _quota(group: Path) -> float | None:
+    if (text := _read(group / "cpu.max")) is not None:
+        return parse_quota_v2(text)
+    quota, period = _read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")
+    return parse_quota_v1(quota, period) if quota and period else None
+
+
+def _memory_limits(proc: Path) -> list[tuple[float, float]]:
+    """(limit, usage) in bytes of each group that has one."""
+    files = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
+    pairs = [
+        (_read(group / limit), _read(group / usage))
+        for group in limiting_groups("memory", proc)
+        for limit, usage in files
+    ]
+    return [(parse_memory_limit(most), float(used)) for most, used in pairs if most and used]
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except OSError:
+        return None

@@ -1,0 +1,134 @@
+"""Where groups of version 2 may be made: in a group whose children have controllers.
+
+A group other than the kernel's root hands controllers down only while no process lives in it
+(admin-guide/cgroup-v2.rst, "No Internal Process Constraint"). In a container, and in a scope with
+Delegate=yes, our own processes live in the one group we may use. They are moved into a leaf of it
+first, as Docker in Docker does. They stay there: other sweeps may have groups beside the leaf by
+then, and taking a controller back would lift their limits without a word.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from sweeps.machine.cgroups import UnifiedGroup
+
+LEAF = "advisor-leaf"
+# The memory controller first: it is refused while processes live in the group, where cpu and
+# cpuset alone would turn the group into a threaded one.
+_CONTROLLERS = ("memory", "io", "cpuset", "cpu")
+# Processes may come, or fork, while others are moved.
+_MOST_ROUNDS = 20
+
+
+def delegated_parent(own: UnifiedGroup | None) -> Path | None:
+    """The first directory whose children have the memory controller at least; None where there is
+    none. Controllers are switched on, and processes moved, where that is allowed."""
+    if own is None:
+        return None
+    for group in _candidates(own):
+        if _is_writable(group) and _hands_down(group, may_empty=_is_given_away(group, own)):
+            return group
+    return None
+
+
+def handed_down(parent: Path) -> frozenset[str]:
+    """The controllers that the children of a group have."""
+    return _names(parent / "cgroup.subtree_control")
+
+
+def _candidates(own: UnifiedGroup) -> Iterator[Path]:
+    """Beneath the own group; beside it, where it is a leaf of ours; beneath the mounted root."""
+    yield own.directory
+    if own.directory.name == LEAF:
+        yield own.directory.parent
+    if own.mount_point != own.directory:
+        yield own.mount_point
+
+
+def _is_writable(group: Path) -> bool:
+    files = (".", "cgroup.procs", "cgroup.subtree_control")
+    return all(os.access(group / file, os.W_OK) for file in files)
+
+
+def _is_given_away(group: Path, own: UnifiedGroup) -> bool:
+    """Whether the group and all in it are ours to organise.
+
+    The root of a cgroup namespace was made for this container; systemd marks what it gave away
+    (Delegate=yes); and an ordinary user owns a group inside one that is not his only where
+    somebody handed it over. All other groups belong to systemd, or to nobody we know.
+    """
+    if group != own.directory or not (group / "cgroup.type").exists():  # the kernel's own root
+        return False
+    if group == own.mount_point or any(_mark(group, name) for name in ("user", "trusted")):
+        return True
+    owner = group.stat().st_uid
+    return owner == os.geteuid() != 0 and group.parent.stat().st_uid != owner
+
+
+def _mark(group: Path, namespace: str) -> bool:
+    try:
+        return os.getxattr(group, f"{namespace}.delegate") == b"1"
+    except OSError:
+        return False
+
+
+def _hands_down(group: Path, *, may_empty: bool) -> bool:
+    available = _names(group / "cgroup.controllers")
+    if "memory" not in available:
+        return False
+    if "memory" not in handed_down(group) and not _switched_on(group, may_empty=may_empty):
+        return False
+    for controller in _CONTROLLERS:
+        if controller in available - handed_down(group):
+            with suppress(OSError):  # the others may do
+                _switch_on(group, controller)
+    return True
+
+
+def _switched_on(group: Path, *, may_empty: bool) -> bool:
+    """Switch the memory controller on, emptying the group as often as processes come; whatever
+    was moved goes back where that fails."""
+    leaf = group / LEAF
+    had_leaf, moved = leaf.is_dir(), False
+    for _ in range(_MOST_ROUNDS):
+        try:
+            _switch_on(group, "memory")
+        except OSError as error:
+            if error.errno != errno.EBUSY or not may_empty:
+                break
+        else:
+            return True
+        try:
+            leaf.mkdir(exist_ok=True)
+            moved = True
+            _move_all(group, leaf)
+        except OSError:  # a process that this namespace does not see, or one that may not move
+            break
+    if moved and not had_leaf:
+        with suppress(OSError):
+            _move_all(leaf, group)
+            leaf.rmdir()
+    return False
+
+
+def _move_all(source: Path, target: Path) -> None:
+    """Processes that end meanwhile are no loss."""
+    for pid in (source / "cgroup.procs").read_text().split():
+        with suppress(ProcessLookupError):
+            (target / "cgroup.procs").write_text(pid)
+
+
+def _switch_on(group: Path, controller: str) -> None:
+    (group / "cgroup.subtree_control").write_text(f"+{controller}")
+
+
+def _names(path: Path) -> frozenset[str]:
+    try:
+        return frozenset(path.read_text().split())
+    except OSError:
+        return frozenset()

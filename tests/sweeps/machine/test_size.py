@@ -1,0 +1,146 @@
+"""How large the machine is inside a container."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeps.machine.cgroups import v1_groups, v2_group
+from sweeps.machine.environment import describe_machine
+from sweeps.machine.size import (
+    MachineSize,
+    cpu_quota,
+    free_memory_bytes,
+    machine_size,
+    parse_available_bytes,
+    parse_memory_limit,
+    parse_quota_v1,
+    parse_quota_v2,
+)
+from tests.sweeps.probe.samples import MEMINFO
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("150000 100000\n", 1.5), ("max 100000\n", math.inf), ("max\n", math.inf)]
+)
+def test_a_quota_of_version_2_is_cpus(text, cpus):
+    assert parse_quota_v2(text) == cpus
+
+
+@pytest.mark.parametrize(("quota", "cpus"), [("50000\n", 0.5), ("-1\n", math.inf)])
+def test_a_quota_of_version_1_is_cpus(quota, cpus):
+    assert parse_quota_v1(quota, "100000\n") == cpus
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [("1073741824\n", 2**30), ("max\n", math.inf), ("9223372036854771712\n", math.inf)],
+)
+def test_no_memory_limit_is_written_in_two_ways(text, limit):
+    assert parse_memory_limit(text) == limit
+
+
+def _container(tmp_path: Path, **files: str) -> Path:
+    """A fake /proc/self whose process sits in the group `box` of a version 2 hierarchy."""
+    proc, root = tmp_path / "proc", tmp_path / "cgroup"
+    box = root / "box"
+    proc.mkdir()
+    box.mkdir(parents=True)
+    (proc / "cgroup").write_text("0::/box\n")
+    (proc / "mountinfo").write_text(f"30 24 0:26 / {root} rw - cgroup2 cgroup rw\n")
+    for folder in (root, box):
+        (folder / "cgroup.procs").touch()
+    for name, text in files.items():
+        (box / name.replace("_", ".")).write_text(text)
+    return proc
+
+
+def test_a_container_limits_cpus_and_memory(tmp_path):
+    proc = _container(
+        tmp_path, cpu_max="250000 100000\n", memory_max=str(2**30), memory_current=str(2**29)
+    )
+    (tmp_path / "meminfo").write_text(MEMINFO)
+    assert cpu_quota(proc) == 2.5
+    assert free_memory_bytes(proc, tmp_path / "meminfo") == 2**29
+
+
+def test_the_limit_of_a_group_above_holds_too(tmp_path):
+    proc = _container(tmp_path, cpu_max="max 100000\n")
+    (tmp_path / "cgroup" / "cpu.max").write_text("50000 100000\n")
+    assert cpu_quota(proc) == 0.5
+
+
+def test_without_cgroups_nothing_is_limited(tmp_path):
+    (tmp_path / "cgroup").write_text("")
+    (tmp_path / "mountinfo").write_text("")
+    assert cpu_quota(tmp_path) == math.inf
+    assert free_memory_bytes(tmp_path, tmp_path / "missing") > 0
+    assert parse_available_bytes(MEMINFO) == 24111956 * 1024
+
+
+def test_a_quota_is_the_machine_and_a_fraction_stays_one(tmp_path):
+    proc = _container(
+        tmp_path, cpu_max="150000 100000\n", memory_max=str(2**30), memory_current="0"
+    )
+    size = machine_size(proc)
+    assert size.vcpus == min(1.5, len(size.cpus))
+    assert size.memory_mib == 1024
+    assert size.host_memory_mib == machine_size().host_memory_mib
+
+
+def test_a_pod_with_8_of_96_cpus_has_8_vcpus_and_the_cores_of_8():
+    size = MachineSize(cpus=tuple(range(96)), cpu_quota=8.0, host_memory_mib=2.0**18)
+    assert (size.vcpus, size.memory_mib) == (8.0, 2.0**18)
+    assert size.physical_cores <= 8.0
+
+
+@given(
+    cpus=st.integers(1, 256),
+    quota=st.none() | st.floats(0.01, 512),
+    limit=st.none() | st.floats(1, 2.0**22),
+)
+def test_limits_never_make_a_machine_larger(cpus, quota, limit):
+    host = 2.0**17
+    size = MachineSize(
+        cpus=tuple(range(cpus)), cpu_quota=quota, host_memory_mib=host, memory_limit_mib=limit
+    )
+    assert size.vcpus == min([cpus, *([quota] if quota else [])])
+    assert size.memory_mib == min([host, *([limit] if limit else [])])
+
+
+def test_what_is_recorded_names_the_host_and_the_container(tmp_path, monkeypatch):
+    proc = _container(tmp_path, cpu_max="50000 100000\n", memory_max=str(2**29), memory_current="0")
+    monkeypatch.setattr("sweeps.machine.environment.machine_size", lambda: machine_size(proc))
+    facts = describe_machine()
+    assert (facts["cpu_quota"], facts["memory_limit_mib"]) == (0.5, 512)
+    assert facts["memory_mib"] > 512
+
+
+def test_own_groups_are_found_nested_or_mounted_as_if_they_were_the_root(tmp_path):
+    proc, cgroups = tmp_path / "proc", tmp_path / "cgroup"
+    (cgroups / "memory" / "mine").mkdir(parents=True)
+    (cgroups / "blkio" / "box").mkdir(parents=True)
+    (cgroups / "cpu,cpuacct").mkdir()
+    (cgroups / "unified" / "mine").mkdir(parents=True)
+    proc.mkdir()
+    (proc / "cgroup").write_text(
+        "5:blkio:/docker/1/box\n4:memory:/mine\n3:cpu,cpuacct:/gone\n0::/mine\n"
+    )
+    (proc / "mountinfo").write_text(
+        f"29 1 0:1 /docker/1 {cgroups}/blkio rw - cgroup cgroup rw,blkio\n"
+        f"30 1 0:1 / {cgroups}/memory rw - cgroup cgroup rw,memory\n"
+        f"31 1 0:2 / {cgroups}/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+        f"32 1 0:3 / {cgroups}/unified rw - cgroup2 cgroup2 rw\n"
+    )
+    both = cgroups / "cpu,cpuacct"
+    assert v1_groups(proc) == {
+        "blkio": cgroups / "blkio/box", "memory": cgroups / "memory/mine",
+        "cpu": both, "cpuacct": both,
+    }  # fmt: skip
+    unified = v2_group(proc)
+    assert (unified.directory, unified.mount_point) == (
+        cgroups / "unified/mine",
+        cgroups / "unified",
+    )
