@@ -1,0 +1,203 @@
+"""A stand-in for torch.cuda on a machine without a GPU: streams, events, memory, and a clock.
+
+torch computes on the CPU, and the order of calls is recorded on the clock of a device that takes
+`step_seconds` for the kernels between two recorded events, and `copy_seconds` for a batch. With
+`python -m tests.sweeps.cuda_standin` the worker runs in a process of its own where torch sees a
+GPU; `SETTINGS` in its environment says which. It shows order and plumbing, and measures nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
+
+SETTINGS = "CUDA_STANDIN"
+COMMAND = (sys.executable, "-P", "-m", "tests.sweeps.cuda_standin")
+
+
+@dataclass(frozen=True)
+class Call:
+    """What was called when, in the host's seconds; `number` counts a kind's calls from 0.
+
+    Of a wait, `number` is that of the record it waits for, and `busy` says whether the device
+    still had work when the call began.
+    """
+
+    what: str
+    number: int
+    at: float
+    busy: bool
+    blocking: bool = True
+
+
+@dataclass
+class StandIn:
+    """One CUDA device. Times are seconds of `clock`; `sleep` lets them pass."""
+
+    name: str = "Tesla T4"
+    memory_mib: int = 15_102
+    multiprocessors: int = 40
+    capability: tuple[int, int] = (7, 5)
+    uuid: str = "6f6d0000-0000-0000-0000-000000000000"
+    step_seconds: float = 0.01
+    copy_seconds: float = 0.001
+    clock: Callable[[], float] = time.perf_counter
+    sleep: Callable[[float], None] = time.sleep
+    calls: list[Call] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    launched: bool = False
+    ready_at: float = 0.0  # when the device has done all it was given
+
+    def note(self, what: str, number: int | None = None, *, blocking: bool = True) -> int:
+        """Add a call to the record; its number."""
+        if number is None:
+            number = self.counts[what]
+            self.counts[what] += 1
+        now = self.clock()
+        self.calls.append(Call(what, number, now, self.ready_at > now, blocking))
+        return number
+
+    def launch(self, *_: Any) -> None:
+        """A network is computed: kernels are queued."""
+        self.launched = True
+
+    def work(self, seconds: float) -> None:
+        """Queue work on the device's one stream."""
+        self.ready_at = max(self.clock(), self.ready_at) + seconds
+
+    def wait_until(self, moment: float) -> None:
+        """What a host does that waits for the device."""
+        self.sleep(max(0.0, moment - self.clock()))
+
+    def synchronize(self, _device: Any = None) -> None:
+        """Wait for the whole device, spinning."""
+        self.note("synchronize", blocking=False)
+        self.wait_until(self.ready_at)
+
+
+class _Event:
+    def __init__(
+        self, device: StandIn, *, enable_timing: bool = False, blocking: bool = False
+    ) -> None:
+        self._device, self._timed, self._blocking = device, enable_timing, blocking
+        self.at: float | None = None
+
+    def record(self, _stream: Any = None) -> None:
+        if self._device.launched:
+            self._device.work(self._device.step_seconds)
+            self._device.launched = False
+        self.number = self._device.note("record")
+        self.at = max(self._device.clock(), self._device.ready_at)
+
+    def synchronize(self) -> None:
+        assert self.at is not None
+        self._device.note("wait", self.number, blocking=self._blocking)
+        self._device.wait_until(self.at)
+
+    def query(self) -> bool:
+        return self.at is None or self.at <= self._device.clock()
+
+    def elapsed_time(self, later: _Event) -> float:
+        assert self._timed
+        assert later._timed
+        for event in (self, later):
+            assert event.at is not None
+            # CUDA refuses: cudaErrorNotReady.
+            assert event.query(), "elapsed_time of an event that has not come"
+        return (later.at - self.at) * 1000
+
+
+class _OnTheCpu(TorchFunctionMode):
+    """Makes on the CPU what is asked for on a CUDA device, and sees copies to it."""
+
+    def __init__(self, device: StandIn) -> None:
+        self._device = device
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        on_device = func is not torch.device and any(map(_is_cuda, (*args, *kwargs.values())))
+        if not on_device:
+            return func(*args, **kwargs)
+        if func is torch.Tensor.to and getattr(args[0], "_on_cuda", False):
+            return args[0]
+        answer = func(*map(_on_cpu, args), **{k: _on_cpu(v) for k, v in kwargs.items()})
+        if func is torch.Tensor.to:
+            answer = answer.view_as(answer)
+            self._device.note("copy")
+            self._device.work(self._device.copy_seconds)
+        if isinstance(answer, torch.Tensor):
+            answer._on_cuda = True
+        return answer
+
+
+def _is_cuda(value: Any) -> bool:
+    if isinstance(value, torch.device):
+        return value.type == "cuda"
+    return isinstance(value, str) and value.partition(":")[0] == "cuda"
+
+
+def _on_cpu(value: Any) -> Any:
+    return torch.device("cpu") if _is_cuda(value) else value
+
+
+@contextmanager
+def installed(device: StandIn | None = None) -> Iterator[StandIn]:
+    """torch sees this CUDA device."""
+    device = device or StandIn()
+    major, minor = device.capability
+    properties = SimpleNamespace(
+        name=device.name, total_memory=device.memory_mib * 2**20, major=major, minor=minor,
+        multi_processor_count=device.multiprocessors, uuid=device.uuid, L2_cache_size=4 * 2**20,
+    )  # fmt: skip
+    stream = SimpleNamespace(synchronize=device.synchronize)
+    fakes = {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "get_device_name": lambda _device=None: device.name,
+        "get_device_capability": lambda _device=None: device.capability,
+        "get_device_properties": lambda _device=None: properties,
+        "is_bf16_supported": lambda: True,
+        "current_stream": lambda _device=None: stream,
+        "synchronize": device.synchronize,
+        "Event": lambda **options: _Event(device, **options),
+        "empty_cache": lambda: None,
+        "reset_peak_memory_stats": lambda _device=None: None,
+        "max_memory_allocated": lambda _device=None: 900 * 2**20,
+        "max_memory_reserved": lambda _device=None: 1_200 * 2**20,
+        "mem_get_info": lambda _device=None: (10_000 * 2**20, properties.total_memory),
+    }
+    with (
+        mock.patch.multiple(torch.cuda, **fakes),
+        mock.patch.object(torch.version, "cuda", "12.8"),
+        mock.patch.object(torch.backends.cudnn, "version", return_value=91_002),
+        _OnTheCpu(device),
+        register_module_forward_pre_hook(device.launch),
+    ):
+        yield device
+
+
+def worker_environment(**settings: Any) -> dict[str, str]:
+    """What makes a worker that `COMMAND` starts see a device of these settings."""
+    return {SETTINGS: json.dumps(settings)}
+
+
+if __name__ == "__main__":
+    from sweeps.worker.__main__ import main
+
+    with installed(StandIn(**json.loads(os.environ.get(SETTINGS, "{}")))):
+        main()

@@ -1,0 +1,195 @@
+"""In which order the worker calls CUDA, recorded by a stand-in: overlap, waiting, and time."""
+
+import pytest
+import torch
+
+from advisor.domain import MemoryFormat, Precision, Task
+from advisor.errors import MeasuringError
+from sweeps.worker.step_runner import StepRunner
+from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+from sweeps.worker.torch_engine import TorchEngine
+from tests.sweeps.cuda_standin import StandIn, installed
+
+STEP, LOAD, COPY = 1.0, 0.3, 0.05
+
+
+class Clock:
+    """Time that passes only when the host sleeps, and then some: wake-ups are late."""
+
+    def __init__(self):
+        self.now = 50.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds + 0.02 * (seconds > 0)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("time.perf_counter", clock)
+    device = StandIn(clock=clock, sleep=clock.sleep, step_seconds=STEP, copy_seconds=COPY)
+    with installed(device):
+        yield device
+
+
+class Network:
+    """A `Runnable`, as far as steps need it."""
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def build(self):
+        return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten())
+
+    def forward(self, built, inputs):
+        return built(inputs)
+
+    def training_loss(self, built, inputs, targets):
+        loss = torch.nn.functional.cross_entropy(built(inputs), targets)
+        return loss * self.scale if self.scale else (0 * loss).sqrt()  # its gradient is NaN
+
+    @property
+    def info(self):
+        class Info:
+            name = "tiny"
+
+        return Info
+
+
+def runner(task=Task.INFERENCE, precision=Precision.FP32, depth=2, **network):
+    engine = TorchEngine(Network(**network), device="cuda", task=task, precision=precision)
+    return StepRunner(engine, depth=depth)
+
+
+def loaded(gpu, seconds=LOAD):
+    """Batches that a loader needs time for."""
+    while True:
+        gpu.sleep(seconds)
+        gpu.note("load")
+        yield torch.rand(2, 3, 8, 8), torch.tensor([0, 1])
+
+
+def steps(gpu, runner, count, batches=None):
+    batches = batches or loaded(gpu)
+    runner.submit(*next(batches))
+    gpu.calls.clear()
+    for _ in range(count):
+        runner.submit(*next(batches))
+    return list(gpu.calls)
+
+
+def test_the_next_batch_is_loaded_and_sent_while_the_gpu_computes(gpu):
+    calls = steps(gpu, runner(), 8)
+    sent = [call for call in calls if call.what in ("load", "copy")]
+    assert sent
+    assert all(call.busy for call in sent)
+
+
+def test_a_loader_that_is_faster_than_the_gpu_costs_nothing(gpu):
+    one = runner()
+    steps(gpu, one, 20)
+    one.drain()
+    assert one.take_seconds()[1:] == pytest.approx([STEP + COPY] * 20)
+
+
+def test_a_gpu_that_is_faster_than_the_loader_takes_its_pace(gpu):
+    one = runner()
+    steps(gpu, one, 20, loaded(gpu, 4.0))
+    one.drain()
+    assert one.take_seconds()[1:] == pytest.approx([4.02] * 20)
+
+
+def test_the_host_waits_asleep_for_the_step_two_before(gpu):
+    """Never for the device, and never spinning."""
+    calls = steps(gpu, runner(), 8)
+    assert {call.what for call in calls} == {"load", "copy", "record", "wait"}
+    records = 0
+    for call in calls:
+        if call.what == "record":
+            records = call.number
+        if call.what == "wait":
+            assert call.blocking
+            assert call.number == records - 2  # record 0 is the mark before the first step
+
+
+def test_two_steps_are_in_flight_when_the_host_goes_on(gpu):
+    open_steps = 1
+    for call in steps(gpu, runner(), 8):
+        open_steps += (call.what == "record") - (call.what == "wait")
+        if call.what == "load":
+            assert open_steps <= 2
+
+
+def test_a_trial_that_synchronises_each_step_waits_for_that_step(gpu):
+    one = runner(depth=0)
+    calls = steps(gpu, one, 5)
+    last = None
+    for call in calls:
+        last = call.number if call.what == "record" else last
+        assert call.what != "wait" or call.number == last
+        assert call.what != "load" or not call.busy
+    assert min(one.take_seconds()[1:]) >= LOAD + STEP
+
+
+def test_the_steps_of_a_window_sum_up_to_its_time_by_the_gpus_clock(gpu):
+    one, batches = runner(), loaded(gpu)
+    warm_up(one, batches, 4)
+    begun = gpu.ready_at - 2 * (STEP + COPY)  # the last step that was waited for
+    box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, most_steps=30)
+    assert sum(timed_steps(one, batches, box)) == pytest.approx(gpu.ready_at - begun, rel=1e-6)
+    assert "synchronize" not in {call.what for call in gpu.calls}
+
+
+def test_a_batch_stays_in_host_memory_until_its_step_is_done(gpu):
+    """The copy of a pinned batch reads it after `submit` returned."""
+    import weakref
+
+    one, batches = runner(), loaded(gpu)
+    inputs, targets = next(batches)
+    alive = weakref.ref(inputs)
+    one.submit(inputs, targets)
+    del inputs
+    one.submit(*next(batches))
+    assert alive() is not None
+    one.submit(*next(batches))
+    assert alive() is None
+
+
+def test_gradients_that_overflow_in_fp16_are_noticed_as_skipped_steps(gpu):
+    one, batches = runner(Task.TRAINING, Precision.AMP, scale=0), loaded(gpu)
+    with pytest.raises(MeasuringError, match="optimiser steps were skipped"):
+        warm_up(one, batches, 3)
+    assert one.engine.environment["skipped_optimizer_steps"] > 50
+
+
+def test_a_scale_that_is_too_large_at_first_settles_in_the_warm_up(gpu, monkeypatch):
+    monkeypatch.setattr("sweeps.worker.torch_engine._LEARNING_RATE", 0.0)  # else it diverges
+    one, batches = runner(Task.TRAINING, Precision.AMP, scale=1e34), loaded(gpu)
+    assert warm_up(one, batches, 3) > 3
+    box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, iterations=10)
+    assert len(timed_steps(one, batches, box)) == 10
+
+
+def test_a_loss_that_is_not_finite_names_the_way_out(gpu):
+    one, batches = runner(Task.TRAINING, scale=float("nan")), loaded(gpu)
+    box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, most_steps=3)
+    with pytest.raises(MeasuringError, match="the loss of tiny is nan") as caught:
+        timed_steps(one, batches, box)
+    assert "precision" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("task", [Task.TRAINING, Task.INFERENCE])
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.AMP, Precision.BF16])
+def test_every_task_and_precision_takes_steps_on_a_gpu_in_channels_last(gpu, task, precision):
+    engine = TorchEngine(
+        Network(), device="cuda", task=task, precision=precision,
+        memory_format=MemoryFormat.CHANNELS_LAST,
+    )  # fmt: skip
+    one = StepRunner(engine)
+    for _, batch in zip(range(3), loaded(gpu), strict=False):
+        one.submit(*batch)
+    one.drain()
+    assert len(one.take_seconds()) == 3
