@@ -17,7 +17,7 @@ from advisor.errors import AdvisorError, MeasuringError
 from models.zoo.opening import Runnable
 from sweeps.campaign.cells import BatchRange, BenchmarkBudget, Machine, next_batch, synthetic_trial
 from sweeps.campaign.records import Records
-from sweeps.machine import nvidia_smi
+from sweeps.machine.gpu_sampling import gpu_states
 from sweeps.machine.processes import busy_seconds, judge
 from sweeps.machine.size import allowed_cpus
 from sweeps.quality.timing import count_warmup_steps
@@ -215,15 +215,10 @@ def _state(machine: Machine) -> dict[str, Any]:
     """Clocks, temperature and what else uses the GPU, before a ladder."""
     if machine.accelerator != "cuda":
         return {}
-    return {"gpu_state_before": ask_nvidia_smi(nvidia_smi.STATE_FIELDS)}
-
-
-def ask_nvidia_smi(fields: dict[str, str]) -> list[nvidia_smi.Facts] | None:
-    """All GPUs' facts or present state; None where nvidia-smi does not answer."""
     try:
-        return nvidia_smi.query(fields)
+        return {"gpu_state_before": gpu_states()}
     except MeasuringError:
-        return None
+        return {"gpu_state_before": None}
 
 
 def _line(row: Measurement) -> str:

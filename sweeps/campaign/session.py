@@ -24,10 +24,9 @@ from sweeps.campaign.cells import (
     with_pipeline,
 )
 from sweeps.campaign.records import Records
-from sweeps.campaign.running import Campaign, ask_nvidia_smi, run_ladder, run_pipeline
+from sweeps.campaign.running import Campaign, run_ladder, run_pipeline
 from sweeps.datasets.making import ensure_dataset
 from sweeps.datasets.opening import profile_folder
-from sweeps.machine import nvidia_smi
 from sweeps.machine.environment import (
     describe_machine,
     describe_versions,
@@ -36,6 +35,7 @@ from sweeps.machine.size import machine_size
 from sweeps.probe.accelerator import need_cuda
 from sweeps.probe.figures import fingerprint
 from sweeps.probe.session import run_probe
+from sweeps.worker.torch_facts import torch_facts
 
 _MADE_SAMPLES = 2000
 _PLACE = Path("~/.cache/instance-sizing-advisor/datasets")
@@ -162,23 +162,12 @@ def is_one_thread(machine: Machine) -> bool:
 def describe(machine: Machine) -> dict[str, Any]:
     """The environment of every row: machine, versions, GPU, driver, clocks, and how torch is
     set to compute."""
-    facts = {
+    return {
         **describe_machine(),
         "versions": describe_versions(*_VERSIONS),
-        "gpu": machine.gpu,
-        "threads": torch.get_num_threads(),
+        "gpu": None,
+        **torch_facts(machine.accelerator),
         "timing": "perf_counter around each step, device synchronised after each",
-    }
-    if machine.accelerator != "cuda":
-        return facts
-    return facts | {
-        "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
-        "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "tf32_convolutions": torch.backends.cudnn.allow_tf32,
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
-        "gpu_memory_mib": torch.cuda.get_device_properties(0).total_memory / 2**20,
-        "gpu_facts": ask_nvidia_smi(nvidia_smi.FACT_FIELDS),
     }
 
 

@@ -1,4 +1,4 @@
-"""The part `gpu`: facts by nvidia-smi, lspci and deviceQuery, state under load, copy rates."""
+"""The part `gpu`: facts by NVML, sysfs and deviceQuery, state under load, copy rates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
-from sweeps.machine import nvidia_smi
+from sweeps.machine.gpu import Facts, gpus
+from sweeps.machine.gpu_sampling import gpu_states
 from sweeps.probe.accelerator import CUDA, has_cuda, load_torch, need_cuda
 from sweeps.probe.figures import Document, figure, skipped
 from sweeps.probe.pci import accelerators
@@ -30,11 +31,11 @@ _OPTIONAL_PROPERTIES = {
 def probe(session: Session) -> Document:
     """Facts of all GPUs, rates of torch's device 0; `MeasuringError` where there is no GPU."""
     on_bus = accelerators()
-    answer = session.attempt(lambda: {"gpus": nvidia_smi.query(nvidia_smi.FACT_FIELDS)})
+    answer = session.attempt(lambda: {"gpus": gpus()})
     if not answer.get("gpus") and not has_cuda():
         raise MeasuringError(_absence(on_bus, answer))
     result: Document = {
-        "driver": session.attempt(_driver),
+        "driver": session.attempt(partial(_driver, answer.get("gpus", []))),
         "pci": on_bus or skipped("sysfs shows no accelerator on a PCI bus"),
         "nvidia_smi": answer if "skipped" in answer else {"gpus": len(answer["gpus"])},
     }
@@ -42,7 +43,7 @@ def probe(session: Session) -> Document:
     if not has_cuda():
         return result | {"devices": existing, "rates": session.attempt(_reason_without_cuda)}
     session.allow_more_time()
-    result["before"] = session.attempt(lambda: {"gpus": nvidia_smi.query(nvidia_smi.STATE_FIELDS)})
+    result["before"] = session.attempt(lambda: {"gpus": gpu_states()})
     session.warnings += busy_gpus(result["before"].get("gpus", []))
     result["devices"] = merge_devices(existing, torch_devices())
     result["under_load"] = session.attempt(lambda: state_under_load(session.budget))
@@ -58,10 +59,8 @@ def torch_devices() -> list[dict[str, Any]]:
     ]
 
 
-def merge_devices(
-    reported: list[nvidia_smi.Facts], seen: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """nvidia-smi's GPUs, each with torch's facts where torch sees the same one (by UUID; by
+def merge_devices(reported: list[Facts], seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """NVML's GPUs, each with torch's facts where torch sees the same one (by UUID; by
     order where torch has none); then what only torch sees (a MIG slice, another vendor)."""
     merged = [dict(facts) for facts in reported]
     by_uuid = {facts["uuid"]: facts for facts in merged}
@@ -77,14 +76,14 @@ def merge_devices(
     return merged
 
 
-def busy_gpus(states: list[nvidia_smi.Facts]) -> list[str]:
+def busy_gpus(states: list[Facts]) -> list[str]:
     """A warning for each GPU that somebody uses already."""
     shares = [(number, state.get("utilization_percent")) for number, state in enumerate(states)]
     return [
         f"gpu: GPU {number} was {share:.0f} % busy before anything was measured; its figures may "
         "be too low"
         for number, share in shares
-        if isinstance(share, float) and share > _BUSY_PERCENT
+        if isinstance(share, (int, float)) and share > _BUSY_PERCENT
     ]
 
 
@@ -106,12 +105,11 @@ def _torch_facts(number: int, properties: Any) -> dict[str, Any]:
     }
 
 
-def _driver() -> Document:
-    banner = nvidia_smi.run_nvidia_smi([])
+def _driver(known: list[Facts]) -> Document:
     torch_cuda = load_torch().version.cuda if has_cuda() else None
     module = _MODULE.read_text().splitlines()[0] if _MODULE.exists() else None
     return {
-        "newest_cuda": nvidia_smi.parse_cuda_version(banner),
+        "newest_cuda": next((facts["newest_cuda"] for facts in known), None),
         "cuda_of_torch": torch_cuda,
         "kernel_module": module,
     }
@@ -125,11 +123,11 @@ def _reason_without_cuda() -> Document:
 def _absence(on_bus: list[dict[str, object]], document: Document) -> str:
     """Why there is no GPU to speak of; a card without its driver is named."""
     if not on_bus:
-        return f"no GPU: none on a PCI bus; {document.get('skipped', 'nvidia-smi lists none')}"
+        return f"no GPU: none on a PCI bus; {document.get('skipped', 'NVML lists none')}"
     cards = ", ".join(
         str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus
     )
-    return f"on the PCI bus: {cards}; but {document.get('skipped', 'nvidia-smi lists none')}"
+    return f"on the PCI bus: {cards}; but {document.get('skipped', 'NVML lists none')}"
 
 
 _SIDE = 8192
@@ -140,9 +138,9 @@ _MOST_QUEUED = 900  # beyond some 1,000 launches the host would wait for the dev
 
 
 def state_under_load(budget: ProbeBudget) -> Document:
-    """nvidia-smi's state of every GPU, asked while device 0 multiplies matrices.
+    """The state of every GPU, asked while device 0 multiplies matrices.
 
-    Raises `MeasuringError` when the work was done before nvidia-smi answered: then it would
+    Raises `MeasuringError` when the work was done before the driver answered: then it would
     be the state of an idle GPU.
     """
     torch = load_torch()
@@ -158,12 +156,12 @@ def state_under_load(budget: ProbeBudget) -> Document:
     done = torch.cuda.Event()
     done.record()
     time.sleep(min(wanted, launches * once) / 4)  # clocks take a moment to rise
-    state = nvidia_smi.query(nvidia_smi.STATE_FIELDS)
+    state = gpu_states()
     idle_already = done.query()
     CUDA.synchronize()
     CUDA.free()
     if idle_already:
-        raise MeasuringError("the GPU was idle again before nvidia-smi had answered")
+        raise MeasuringError("the GPU was idle again before the driver had answered")
     return {"gpus": state, "work": f"fp16 products of {side}x{side} matrices on device 0"}
 
 

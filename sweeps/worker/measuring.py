@@ -43,7 +43,7 @@ from sweeps.worker.stages import stage_rates
 from sweeps.worker.step_runner import StepRunner
 from sweeps.worker.timed_run import TimedRun, timed_run
 from sweeps.worker.torch_engine import TorchEngine
-from sweeps.worker.torch_facts import forget_peaks, peaks, torch_facts
+from sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
 
 _LOOKED_AT_FILES = 500
 
@@ -66,7 +66,9 @@ def measure(
         get_set()
     forget_peaks(_device(trial))
     batches = _batches(trial, opened, runner, source)
-    window = timed_run(trial, job, runner, batches, _gpu_uuid(trial))
+    window = timed_run(
+        trial, job, runner, batches, gpu_uuid() if _device(trial) == AcceleratorKind.CUDA else None
+    )
     batches.close()
     _emit_timed_run(trial, window)
     shares["cached_share_after"] = _cached_share(files)
@@ -176,14 +178,6 @@ def _source(trial: Trial) -> SampleSource:
     if latency is None or trial.on_mounted_disk:
         return source
     return LatencyInjected(source, latency)
-
-
-def _gpu_uuid(trial: Trial) -> str | None:
-    """Which GPU nvidia-smi is to be asked about; None where none is measured."""
-    if _device(trial) != AcceleratorKind.CUDA:
-        return None
-    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-    return str(getattr(properties, "uuid", "")) or "not told"
 
 
 def _prepare_cache(trial: Trial, files: list[Path]) -> float | None:

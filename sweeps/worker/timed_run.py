@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.domain import CacheState, Trial
+from sweeps.machine.gpu_sampling import GpuSampler
 from sweeps.machine.processes import busy_seconds
 from sweeps.quality.timing import count_warmup_steps, pace
 from sweeps.trial.limits.usage import Usage, read_usage
@@ -53,18 +54,20 @@ def timed_run(
     gpu_uuid: str | None = None,
 ) -> TimedRun:
     """Drain what was prepared ahead, then time steps until enough are known (`timed_steps`)."""
+    sampler = GpuSampler(gpu_uuid)
     # An idle GPU has low clocks: it works before they are read.
     taken = warm_up(runner, batches, _WARMING_STEPS) if gpu_uuid else 0
-    state = machine_state(job["cpus"], gpu_uuid)
+    state = machine_state(job["cpus"])
     # Batches made while nothing consumed them would make the first steps look fast.
     taken += warm_up(runner, batches, _prepared_ahead(trial) + QUEUE_DEPTH)
     taken += _settle(trial, runner, batches)
     before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
-    start = time.perf_counter()
-    steps = timed_steps(runner, batches, _time_box(trial, taken))
-    wall_seconds = time.perf_counter() - start
+    with sampler:
+        start = time.perf_counter()
+        steps = timed_steps(runner, batches, _time_box(trial, taken))
+        wall_seconds = time.perf_counter() - start
     after, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"]) - busy
-    machine = changes(state, machine_state(job["cpus"], gpu_uuid), len(job["cpus"]))
+    machine = changes(state, machine_state(job["cpus"]), len(job["cpus"]))
     warmup = count_warmup_steps(steps, trial.loader_period)
     return TimedRun(
         warmup_seconds=steps[:warmup],
@@ -73,7 +76,7 @@ def timed_run(
         before=before,
         after=after,
         busy_seconds=busy,
-        machine=machine | _pace(trial, steps),
+        machine=machine | sampler.environment | _pace(trial, steps),
     )
 
 

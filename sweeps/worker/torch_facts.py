@@ -9,19 +9,22 @@ from typing import Any
 import torch
 
 from advisor.domain import MIB, AcceleratorKind
+from sweeps.machine.gpu import gpu_facts
 
 # They change rates or memory, and stand in no other fact.
 _VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "NVIDIA_TF32_OVERRIDE")
 
 
 def torch_facts(device: str) -> dict[str, Any]:
-    """Threads, and of a CUDA device its name, libraries and arithmetic; a CPU asks no driver."""
+    """Threads, and of a CUDA device its name, libraries and arithmetic, and what the driver knows
+    of it (`gpu_facts`; None without NVML). A CPU asks no driver."""
     facts: dict[str, Any] = {"threads": torch.get_num_threads()}
     if device != AcceleratorKind.CUDA:
         return facts
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return facts | {
         "gpu": torch.cuda.get_device_name(),
+        "gpu_facts": gpu_facts(gpu_uuid()),
         "gpu_memory_mib": properties.total_memory / MIB,
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
@@ -30,6 +33,12 @@ def torch_facts(device: str) -> dict[str, Any]:
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }
+
+
+def gpu_uuid() -> str:
+    """The present GPU's UUID, without the driver's prefix; '' where this torch has none."""
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return str(getattr(properties, "uuid", ""))
 
 
 def forget_peaks(device: str) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.runs.doctor.finding import Finding, State
-from sweeps.machine.nvidia_smi import NOT_INSTALLED, query
+from sweeps.machine.gpu import NO_NVML, gpus
 
 _PATIENCE_SECONDS = 60.0
 _DRIVER = Path("/proc/driver/nvidia/version")
-_GPU_FIELDS = {"name": "name", "driver_version": "driver", "memory.total": "memory_mib"}
+_GPU_FACTS = ("name", "driver", "memory_mib")
 _INSTALL = "pip install torch==2.13.0, then pip install 'instance-sizing-advisor[sweep]'"
 _TORCH = """
 import json, torch
@@ -36,9 +36,9 @@ _RAY = "import json, ray; print(json.dumps({'version': ray.__version__}))"
 def check_gpu() -> Finding:
     """What the driver tells; a machine without a GPU is well, too."""
     try:
-        gpus = query(_GPU_FIELDS)
+        known = [{name: gpu[name] for name in _GPU_FACTS} for gpu in gpus()]
     except MeasuringError as error:
-        if not _DRIVER.exists() and error.code == NOT_INSTALLED:
+        if not _DRIVER.exists() and error.code == NO_NVML:
             text = "no NVIDIA GPU here; --accelerator emulated:T4 or cpu measure without one"
             return Finding(check="gpu", state=State.OK, found=text, facts={"gpus": []})
         return Finding(
@@ -46,12 +46,13 @@ def check_gpu() -> Finding:
             advice="load the driver (modprobe nvidia; dmesg tells of Xid errors), or start the "
             "container with --gpus all",
         )  # fmt: skip
-    named = ", ".join(str(gpu.get("name")) for gpu in gpus) or "nvidia-smi knows no GPU"
-    driver = next((gpu.get("driver") for gpu in gpus), None)
-    state = State.OK if gpus else State.WARNING
+    named = ", ".join(str(gpu.get("name")) for gpu in known) or "the driver knows no GPU"
+    driver = next((gpu.get("driver") for gpu in known), None)
+    state = State.OK if known else State.WARNING
     return Finding(
-        check="gpu", state=state, found=f"{named}; driver {driver}" if gpus else named,
-        advice="" if gpus else "look with lspci whether the machine has one", facts={"gpus": gpus},
+        check="gpu", state=state, found=f"{named}; driver {driver}" if known else named,
+        advice="" if known else "look with lspci whether the machine has one",
+        facts={"gpus": known},
     )  # fmt: skip
 
 

@@ -100,10 +100,10 @@ def gpus_of_this_machine() -> tuple[str, ...]:
     """Names of the NVIDIA GPUs here; empty without any."""
     if not has_cuda():
         return ()
-    from sweeps.machine.nvidia_smi import query
+    from sweeps.machine.gpu import gpus
 
     try:
-        return tuple(str(gpu["name"]) for gpu in query({"name": "name"}) if gpu.get("name"))
+        return tuple(gpu["name"] for gpu in gpus() if gpu["name"])
     except MeasuringError:
         return ()
 

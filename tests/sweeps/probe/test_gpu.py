@@ -6,6 +6,7 @@ import torch
 from advisor.errors import MeasuringError
 from sweeps.probe import accelerator, gemm, gpu, layers, operations
 from sweeps.probe.figures import is_figure, is_skipped
+from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 from tests.sweeps.probe.cuda_rehearsal import rehearsed_cuda
 from tests.sweeps.probe.samples import document
 from tests.sweeps.probe.test_session import _session
@@ -16,9 +17,8 @@ T4 = {"uuid": "GPU-6f6d", "name": "Tesla T4", "memory_mib": 15360.0, "compute_ca
 
 @pytest.fixture
 def rehearsal(monkeypatch):
-    """torch sees one T4; nvidia-smi too; nothing takes long."""
-    monkeypatch.setattr(gpu.nvidia_smi, "query", lambda _: [dict(T4)])
-    monkeypatch.setattr(gpu.nvidia_smi, "run_nvidia_smi", lambda _: "CUDA Version: 12.4")
+    """torch and NVML see one T4; nothing takes long."""
+    nvml_with(monkeypatch, GpuStandIn())
     monkeypatch.setattr(gpu, "_SMALL_SIDE", 64)
     monkeypatch.setattr(gemm, "_SIZES", (32, 64))
     monkeypatch.setitem(operations._BATCHES, "cuda", 1)
@@ -29,7 +29,7 @@ def rehearsal(monkeypatch):
     torch.set_num_threads(threads)
 
 
-def test_torch_adds_what_nvidia_smi_does_not_know():
+def test_torch_adds_what_the_driver_does_not_know():
     seen = {"torch_index": 0, "uuid": "6f6d", "compute_capability": "7.5", "memory_mib": 15102.0}
     (device,) = gpu.merge_devices([dict(T4)], [seen])
     assert device["compute_capability"] == "7.5"
@@ -45,7 +45,7 @@ def test_a_torch_without_uuids_is_matched_by_order_only_when_it_sees_all():
     assert len(apart) == 3
 
 
-def test_a_slice_that_nvidia_smi_does_not_list_stands_for_itself():
+def test_a_slice_that_the_driver_does_not_list_stands_for_itself():
     seen = {"torch_index": 0, "uuid": "MIG-1", "name": "H100 MIG 1g.10gb"}
     assert [one["name"] for one in gpu.merge_devices([dict(T4)], [seen])] == [
         "Tesla T4",
@@ -64,13 +64,12 @@ def test_a_card_without_its_driver_is_named_in_the_reason(tmp_path, monkeypatch)
     card = {"slot": "0000:00:1e.0", "name": "TU104GL [Tesla T4]", "vendor_code": "10de"}
     monkeypatch.setattr(gpu, "accelerators", lambda: [card])
     monkeypatch.setattr(gpu, "has_cuda", lambda: False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MeasuringError, match=r"TU104GL .*; but nvidia-smi is not"):
+    with pytest.raises(MeasuringError, match=r"TU104GL .*; but NVIDIA's driver does not answer"):
         gpu.probe(_session(tmp_path, 60.0))
 
 
 def test_facts_are_told_where_torch_cannot_use_the_gpu(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu.nvidia_smi, "query", lambda _: [dict(T4)])
+    nvml_with(monkeypatch, GpuStandIn())
     monkeypatch.setattr(gpu, "has_cuda", lambda: False)
     found = gpu.probe(_session(tmp_path, 60.0))
     assert found["devices"][0]["name"] == "Tesla T4"
@@ -81,7 +80,8 @@ def test_facts_are_told_where_torch_cannot_use_the_gpu(tmp_path, monkeypatch):
 def test_the_whole_gpu_part_runs_through(tmp_path, rehearsal):
     found = gpu.probe(_session(tmp_path, 60.0))
     assert found["devices"][0]["multiprocessors"] == 40
-    assert found["under_load"]["gpus"] == [T4]
+    (state,) = found["under_load"]["gpus"]
+    assert (state["uuid"], state["sm_clock_mhz"]) == ("GPU-6f6d", 1590)
     assert found["driver"]["newest_cuda"] == "12.4"
     for direction in ("host_to_device", "device_to_host"):
         assert all(is_figure(one) for one in found[direction].values())

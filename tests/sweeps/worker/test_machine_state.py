@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from advisor.errors import MeasuringError
-from sweeps.worker.machine_state import changes, gpu_state, machine_state, throttle_reasons
+from sweeps.worker.machine_state import changes, machine_state
 
 STAT = "cpu  9 9 9 9 9 9 9 900\ncpu0 1 0 1 5 0 0 0 100\ncpu1 1 0 1 5 0 0 0 300\n"
 
@@ -68,34 +67,3 @@ def test_a_machine_that_slept_says_so():
 def test_stolen_time_is_a_share_of_the_trials_cpus():
     found = changes(at(0, 0, steal_seconds=5.0), at(10, 10, steal_seconds=9.0), 2)
     assert found["steal_share"] == pytest.approx(0.2)
-
-
-GPUS = [{"uuid": "GPU-aa", "sm_clock_mhz": 1980.0}, {"uuid": "GPU-bb", "sm_clock_mhz": 1200.0}]
-
-
-def test_the_measured_gpu_is_asked_about_by_its_uuid():
-    assert gpu_state("bb", lambda _fields: GPUS) == GPUS[1]
-    assert gpu_state("cc", lambda _fields: GPUS) is None
-    assert gpu_state("MIG-cc", lambda _fields: GPUS[:1]) == GPUS[0]
-
-
-def test_without_nvidia_smi_there_is_no_state():
-    def fails(_fields):
-        raise MeasuringError("no nvidia-smi here")
-
-    assert gpu_state("aa", fails) is None
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "causes"),
-    [
-        ({}, {"held_back_bits": "0x0000000000000001"}, []),
-        ({}, {"held_back_bits": "0x0000000000000044"}, ["heat (hardware)", "power cap"]),
-        ({}, {"held_back_bits_now": "0x20", "held_back_bits": None}, ["heat (driver)"]),
-        ({"power_brake_us": 5.0}, {"power_brake_us": 9.0}, ["power brake"]),
-        ({"power_brake_us": 5.0}, {"power_brake_us": 5.0, "held_back_bits": "[N/A]"}, []),
-        ({"driver_thermal_us": None}, {"driver_thermal_us": None}, []),
-    ],
-)
-def test_what_held_a_gpu_back_is_told_by_counters_and_bits(before, after, causes):
-    assert throttle_reasons(before, after) == causes

@@ -117,16 +117,16 @@ def test_packages_that_are_not_there_are_named_with_what_installs_them(monkeypat
 
 
 def test_a_gpu_whose_driver_fails_is_a_problem_and_no_gpu_is_none(monkeypatch, tmp_path):
-    def failing(_fields):
-        raise MeasuringError("nvidia-smi failed: No devices were found")
+    def failing():
+        raise MeasuringError("NVIDIA's driver does not answer")
 
-    monkeypatch.setattr(packages, "query", failing)
+    monkeypatch.setattr(packages, "gpus", failing)
     assert packages.check_gpu().state is State.PROBLEM
 
-    def missing(_fields):
-        raise MeasuringError("nvidia-smi is not installed", code="no_nvidia_smi")
+    def missing():
+        raise MeasuringError("no driver", code="no_nvml")
 
-    monkeypatch.setattr(packages, "query", missing)
+    monkeypatch.setattr(packages, "gpus", missing)
     monkeypatch.setattr(packages, "_DRIVER", tmp_path / "none")
     assert packages.check_gpu().state is State.OK
     monkeypatch.setattr(packages, "_DRIVER", tmp_path)

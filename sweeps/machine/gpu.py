@@ -1,0 +1,203 @@
+"""What the GPUs of this machine are, by NVML, the library of NVIDIA's driver.
+
+`nvidia-ml-py` (imported as pynvml) is optional and needs no torch: a process that plans, or a
+probe, asks it too. What a driver does not report is None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from advisor.domain import MIB
+from advisor.errors import MeasuringError
+from advisor.messages import Message
+
+NO_NVML = "no_nvml"  # the code of the error where the package or the driver is not installed
+_COMMAND = "pip install 'instance-sizing-advisor[sweep]'"
+_PCI_DEVICES = Path("/sys/bus/pci/devices")
+_STATES = {0: "Disabled", 1: "Enabled"}
+_PROFILE = re.compile(r"\bMIG ((?:\d+c\.)?\d+g\.\d+gb\S*)")
+
+Facts = dict[str, Any]
+
+
+class Nvml:
+    """The library, with None for what a driver or a device does not report."""
+
+    def __init__(self) -> None:
+        """`MeasuringError` where the package or the driver is missing, or the driver fails."""
+        self.library = _loaded()
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """The answer of one of the library's functions."""
+        try:
+            return getattr(self.library, name)(*arguments)
+        except self.library.NVMLError:
+            return None
+
+    def handles(self) -> list[Any]:
+        """Of every whole GPU, in the order of their PCI addresses."""
+        count = self.ask("nvmlDeviceGetCount") or 0
+        return [self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
+
+    def slices(self, handle: Any) -> list[Any]:
+        """The MIG devices of a GPU."""
+        count = self.ask("nvmlDeviceGetMaxMigDeviceCount", handle) or 0
+        asked = (self.ask("nvmlDeviceGetMigDeviceHandleByIndex", handle, n) for n in range(count))
+        return [found for found in asked if found is not None]
+
+    def handle_of(self, uuid: str) -> Any:
+        """Of the GPU or slice with a UUID as torch (without prefix) or the driver has it; None
+        where there is none. In a container the only GPU may go by another name."""
+        for text in (uuid, f"GPU-{uuid}", f"MIG-{uuid}"):
+            handle = self.ask("nvmlDeviceGetHandleByUUID", text)
+            if handle is not None:
+                return handle
+        every = self.handles()
+        return every[0] if len(every) == 1 else None
+
+    def whole_of(self, handle: Any) -> Any:
+        """The GPU that a slice is of; a GPU is its own. Clocks, power and heat are the whole's."""
+        if not self.is_slice(handle):
+            return handle
+        return self.ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle) or handle
+
+    def is_slice(self, handle: Any) -> bool:
+        """Whether it is a MIG device."""
+        return bool(self.ask("nvmlDeviceIsMigDeviceHandle", handle))
+
+
+def _loaded() -> ModuleType:
+    try:
+        import pynvml
+    except ModuleNotFoundError as error:
+        raise MeasuringError(
+            "nvidia-ml-py is not installed",
+            hint=Message("{command} brings it", command=_COMMAND),
+            code=NO_NVML,
+        ) from error
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        missing = getattr(error, "value", None) == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
+        raise MeasuringError(
+            "NVIDIA's driver does not answer ({error})",
+            hint="install the NVIDIA driver, or start the container with its GPUs",
+            error=error, code=NO_NVML if missing else "",
+        ) from error  # fmt: skip
+    library: ModuleType = pynvml
+    return library
+
+
+def gpus() -> list[Facts]:
+    """Facts of every GPU of this machine; `MeasuringError` as `Nvml` has it."""
+    nvml = Nvml()
+    return [facts_of(nvml, handle) for handle in nvml.handles() if handle is not None]
+
+
+def gpu_facts(uuid: str) -> Facts | None:
+    """Facts of the GPU (of a slice: of the whole, and `mig` of the slice) with that UUID, as torch
+    or the driver has it; None where NVML cannot be asked."""
+    try:
+        nvml = Nvml()
+    except MeasuringError:
+        return None
+    handle = nvml.handle_of(uuid)
+    if handle is None:
+        return None
+    facts = facts_of(nvml, nvml.whole_of(handle))
+    return facts | {"mig": _slice_facts(nvml, handle)} if nvml.is_slice(handle) else facts
+
+
+def facts_of(nvml: Nvml, handle: Any) -> Facts:
+    """What a whole GPU is; memory in MiB, power in watts, clocks in MHz. `mig_slices` are what it
+    is cut into."""
+    ask, library = nvml.ask, nvml.library
+    memory = ask("nvmlDeviceGetMemoryInfo", handle)
+    capability = ask("nvmlDeviceGetCudaComputeCapability", handle)
+    watts = ask("nvmlDeviceGetPowerManagementLimit", handle)
+    slot = pci_address(getattr(ask("nvmlDeviceGetPciInfo", handle), "busId", None))
+    cuda = ask("nvmlSystemGetCudaDriverVersion_v2")
+    return {
+        "index": ask("nvmlDeviceGetIndex", handle),
+        "uuid": ask("nvmlDeviceGetUUID", handle),
+        "pci_slot": slot,
+        "numa_node": numa_node(slot),
+        "name": ask("nvmlDeviceGetName", handle),
+        "driver": ask("nvmlSystemGetDriverVersion"),
+        "newest_cuda": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
+        "compute_capability": ".".join(map(str, capability)) if capability else None,
+        "memory_mib": memory.total / MIB if memory else None,
+        "max_sm_clock_mhz": ask("nvmlDeviceGetMaxClockInfo", handle, library.NVML_CLOCK_SM),
+        "max_memory_clock_mhz": ask("nvmlDeviceGetMaxClockInfo", handle, library.NVML_CLOCK_MEM),
+        "power_limit_watts": watts / 1000 if watts else None,
+        "max_pcie_generation": ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
+        "max_pcie_width": ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
+        "mig_mode": _state(ask("nvmlDeviceGetMigMode", handle)),
+        "mig_slices": [_slice_facts(nvml, one) for one in nvml.slices(handle)],
+        "ecc_mode": _state(ask("nvmlDeviceGetEccMode", handle)),
+        "persistence_mode": _STATES.get(ask("nvmlDeviceGetPersistenceMode", handle)),
+    }
+
+
+def _slice_facts(nvml: Nvml, handle: Any) -> Facts:
+    attributes = nvml.ask("nvmlDeviceGetAttributes_v2", handle)
+    name = nvml.ask("nvmlDeviceGetName", handle)
+    return {
+        "uuid": nvml.ask("nvmlDeviceGetUUID", handle),
+        "name": name,
+        "profile": mig_profile(name or ""),
+        "memory_mib": float(attributes.memorySizeMB) if attributes else None,
+        "sm_count": attributes.multiprocessorCount if attributes else None,
+    }
+
+
+def _state(modes: Sequence[int] | None) -> str | None:
+    """Of (current, pending)."""
+    return _STATES.get(modes[0]) if modes else None
+
+
+def mig_profile(name: str) -> str:
+    """'NVIDIA A100-SXM4-40GB MIG 1g.5gb' -> '1g.5gb'; '' for a whole GPU."""
+    found = _PROFILE.search(name)
+    return found[1] if found else ""
+
+
+def pci_address(bus_id: str | None) -> str | None:
+    """NVML's '00000000:00:1E.0' as sysfs has it: '0000:00:1e.0'."""
+    return bus_id[-len("0000:00:00.0") :].lower() if bus_id else None
+
+
+def numa_node(slot: str | None, devices: Path = _PCI_DEVICES) -> int | None:
+    """The NUMA node that a PCI device hangs on; None where the machine does not say."""
+    try:
+        node = int((devices / str(slot) / "numa_node").read_text())
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
+
+
+def visible_gpus(known: Sequence[Facts], environ: Mapping[str, str]) -> list[str]:
+    """UUIDs of what `CUDA_VISIBLE_DEVICES` leaves of the machine's GPUs, slices too, in CUDA's
+    order: as the CUDA programming guide has it, the first entry that names nothing ends the list.
+
+    Numbers count GPUs in the order of their PCI addresses (CUDA_DEVICE_ORDER=PCI_BUS_ID).
+    """
+    text = environ.get("CUDA_VISIBLE_DEVICES")
+    whole = [str(facts["uuid"]) for facts in known]
+    if text is None:
+        return whole
+    slices = [str(one["uuid"]) for facts in known for one in facts["mig_slices"]]
+    chosen: list[str] = []
+    for entry in map(str.strip, text.split(",")):
+        by_number = whole[int(entry)] if entry.isdecimal() and int(entry) < len(whole) else None
+        by_name = [uuid for uuid in (*whole, *slices) if entry and uuid.startswith(entry)]
+        found = by_number or (by_name[0] if len(by_name) == 1 else None)
+        if found is None or found in chosen:
+            break
+        chosen.append(found)
+    return chosen

@@ -1,0 +1,199 @@
+"""What a GPU did while steps were timed: clocks, power, heat, what held it back, neighbours.
+
+A thread asks NVML four times a second, since an idle GPU tells nothing: its clocks rise and its
+throttle reasons go within milliseconds of the last kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from advisor.domain import MIB
+from advisor.errors import MeasuringError
+from sweeps.machine.gpu import Facts, Nvml
+
+_EVERY_SECONDS = 0.25
+# nvmlClocksEventReason* of nvml.h, by bit.
+_THROTTLE_REASONS = {
+    0x001: "gpu_idle",
+    0x002: "applications_clocks_setting",
+    0x004: "sw_power_cap",
+    0x008: "hw_slowdown",
+    0x010: "sync_boost",
+    0x020: "sw_thermal_slowdown",
+    0x040: "hw_thermal_slowdown",
+    0x080: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
+_MEASURED = (
+    "sm_clock_mhz", "memory_clock_mhz", "power_watts", "temperature_celsius", "utilization_percent",
+)  # fmt: skip
+
+Sample = Mapping[str, Any]
+
+
+class GpuSampler:
+    """Samples one GPU between `with` and its end; `environment` is what a row keeps of it.
+
+    `uuid` is torch's or the driver's; without one there is nothing to sample, and the row says
+    nothing. Make it before the first step: the GPU's use by others is read then.
+    """
+
+    def __init__(self, uuid: str | None, every_seconds: float = _EVERY_SECONDS) -> None:
+        self._device = None if uuid is None else _Device.of(uuid)
+        self._is_asked = uuid is not None
+        self._every_seconds = every_seconds
+        self._samples: list[Sample] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gpu-sampler", daemon=True)
+        self._before = self._device.sample() if self._device else {}
+
+    def __enter__(self) -> Self:
+        if self._device:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._ended.set()
+        if self._device:
+            self._thread.join()
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """See `summarised`; `gpu_sampling` is `unavailable` where NVML could not be asked, and
+        nothing is there where no GPU is measured."""
+        if not self._is_asked:
+            return {}
+        if not self._samples:
+            return {"gpu_sampling": "unavailable"}
+        busy = self._before.get("utilization_percent")
+        return summarised(self._samples) | {"gpu_utilization_before_percent": busy}
+
+    def _run(self) -> None:
+        assert self._device
+        while True:
+            self._samples.append(self._device.sample())
+            if self._ended.wait(self._every_seconds):
+                return
+
+
+class _Device:
+    """One GPU, or a slice of it, as NVML has it at this moment."""
+
+    def __init__(self, nvml: Nvml, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self._whole = nvml.whole_of(handle)
+
+    @classmethod
+    def of(cls, uuid: str) -> _Device | None:
+        """None where NVML, or that GPU, is not here."""
+        try:
+            nvml = Nvml()
+        except MeasuringError:
+            return None
+        handle = nvml.handle_of(uuid)
+        return None if handle is None else cls(nvml, handle)
+
+    def sample(self) -> Sample:
+        """Clocks, power and heat of the whole GPU; memory and processes of the slice."""
+        ask, library, whole = self._nvml.ask, self._nvml.library, self._whole
+        milliwatts = ask("nvmlDeviceGetPowerUsage", whole)
+        rates = ask("nvmlDeviceGetUtilizationRates", whole)
+        memory = ask("nvmlDeviceGetMemoryInfo", self._handle)
+        return {
+            "sm_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_SM),
+            "memory_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_MEM),
+            "power_watts": None if milliwatts is None else milliwatts / 1000,
+            "temperature_celsius": ask(
+                "nvmlDeviceGetTemperature", whole, library.NVML_TEMPERATURE_GPU
+            ),
+            "utilization_percent": rates.gpu if rates else None,
+            "throttle_bits": self._throttle_bits(),
+            "used_memory_mib": memory.used / MIB if memory else None,
+            "pcie_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", whole),
+            "pcie_width": ask("nvmlDeviceGetCurrPcieLinkWidth", whole),
+            **_of_processes(ask("nvmlDeviceGetComputeRunningProcesses", self._handle), os.getpid()),
+        }
+
+    def _throttle_bits(self) -> int | None:
+        """Drivers before 535 call them by their older name."""
+        for name in ("ClocksEventReasons", "ClocksThrottleReasons"):
+            bits = self._nvml.ask(f"nvmlDeviceGetCurrent{name}", self._whole)
+            if bits is not None:
+                return int(bits)
+        return None
+
+
+def _of_processes(processes: Iterable[Any] | None, own: int) -> dict[str, Any]:
+    """Of the processes that compute on the GPU: MiB of this one, the driver's context among them,
+    and how many others. Inside a container NVML has the host's numbers: then one is this one."""
+    if processes is None:
+        return {"own_memory_mib": None, "other_processes": None}
+    known = list(processes)
+    mine = [one for one in known if one.pid == own] or (known if len(known) == 1 else [])
+    used = mine[0].usedGpuMemory if mine else None
+    return {
+        "own_memory_mib": used / MIB if used is not None else None,
+        "other_processes": max(0, len(known) - 1),
+    }
+
+
+def gpu_states() -> list[Facts]:
+    """The present state of every GPU, with its UUID; `MeasuringError` as `Nvml` has it."""
+    nvml = Nvml()
+    return [
+        {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample()}
+        for handle in nvml.handles()
+        if handle is not None
+    ]
+
+
+def summarised(samples: Sequence[Sample]) -> dict[str, Any]:
+    """Of at least one sample, for a measurement's environment:
+
+    - `gpu_samples`: how many (`count`), and `min`, `mean` and `max` of each clock (MHz), the power
+      (W), the temperature (Celsius) and the utilisation (%);
+    - `gpu_throttle_reasons`: NVML's name of each reason that was active, with its share of samples;
+    - `gpu_other_processes`: how many others computed on the GPU, at most;
+    - `gpu_used_memory_mib`, `gpu_process_memory_mib`: the peaks in all, and of this process with
+      the driver's context.
+
+    What was never reported is left out.
+    """
+    figures = {name: _values(samples, name) for name in _MEASURED}
+    peaks = {
+        "gpu_other_processes": _values(samples, "other_processes"),
+        "gpu_used_memory_mib": _values(samples, "used_memory_mib"),
+        "gpu_process_memory_mib": _values(samples, "own_memory_mib"),
+    }
+    ranges = {name: _range(values) for name, values in figures.items() if values}
+    return {
+        "gpu_samples": {"count": len(samples)} | ranges,
+        "gpu_throttle_reasons": throttle_shares(_values(samples, "throttle_bits")),
+        **{name: max(values) for name, values in peaks.items() if values},
+    }
+
+
+def throttle_shares(bits: Sequence[int]) -> dict[str, float]:
+    """NVML's name of each reason that was active, with its share of the samples."""
+    counts = {
+        name: sum(1 for value in bits if value & bit) for bit, name in _THROTTLE_REASONS.items()
+    }
+    return {name: count / len(bits) for name, count in counts.items() if count}
+
+
+def _range(values: Sequence[float]) -> dict[str, float]:
+    return {"min": min(values), "mean": statistics.fmean(values), "max": max(values)}
+
+
+def _values(samples: Sequence[Sample], name: str) -> list[Any]:
+    return [value for sample in samples if (value := sample.get(name)) is not None]
