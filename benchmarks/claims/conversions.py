@@ -14,15 +14,11 @@ from benchmarks.claims.scale import SCALE, CloudDisk
 from benchmarks.claims.trials import AMPLE_MIB
 from sweeps.machine.mounts import block_device
 from sweeps.machine.processes import busy_seconds, judge
-from sweeps.machine.size import allowed_cpus
 from sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
-from sweeps.trial.limits.choosing import (
-    choose_cpus,
-    choose_limiter,
-    read_cores,
-)
+from sweeps.trial.limits.choosing import choose_limiter
 from sweeps.trial.limits.types import ResourceLimits, request_for
 from sweeps.trial.limits.usage import read_usage
+from sweeps.trial.placement.taking import placed
 
 _COMMAND = (sys.executable, "-P", "-m", "benchmarks.claims.conversion_worker")
 _TIMEOUT_SECONDS = 300.0
@@ -62,7 +58,13 @@ def _attempt(job: ConversionJob, source: Path, target: Path) -> dict[str, Any]:
         vcpus=job.vcpus, physical_cores=job.vcpus, memory_mib=AMPLE_MIB,
         disk=job.disk.rate(SCALE),
     )  # fmt: skip
-    cpus = choose_cpus(job.vcpus, read_cores(allowed_cpus()))
+    with placed(job.vcpus) as placement:
+        return _converted(job, source, target, resources, placement.cpus)
+
+
+def _converted(
+    job: ConversionJob, source: Path, target: Path, resources: Resources, cpus: tuple[int, ...]
+) -> dict[str, Any]:
     request = request_for(resources, cpus, block_device(source))
     document = {"source": str(source), "target": str(target), "processes": job.processes}
     with choose_limiter(request).hold(request) as hold, started_worker(_COMMAND) as worker:

@@ -20,6 +20,7 @@ from typing import Any
 
 from advisor.domain import REPLAYED_FROM, Measurement, Trial
 from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from sweeps.trial.placement.taking import anywhere
 from sweeps.trial.trial_process import measure_trial, run_attempt
 
 _AS_MEASURED = "as_measured"
@@ -29,7 +30,7 @@ def replayed(file: Path, seconds: float) -> partial[Measurement]:
     """A `process.Measure` that answers each trial from a file of `advisor measurements export`
     after so many seconds; it can be sent to other processes."""
     command = (sys.executable, "-P", "-m", "sweeps.executors.replaying", str(file), str(seconds))
-    return partial(measure_trial, attempt=partial(run_attempt, command=command))
+    return partial(measure_trial, attempt=partial(run_attempt, command=command, place=anywhere))
 
 
 def unmarked(measurement: Measurement) -> Measurement:

@@ -86,10 +86,15 @@ def _text(path: Path) -> str | None:
 
 def block_device(path: Path, sys_dev: Path = Path("/sys/dev/block")) -> str | None:
     """MAJOR:MINOR of the whole disk that stores `path`; None for overlays, tmpfs, networks."""
-    number = path.stat().st_dev
-    entry = sys_dev / f"{os.major(number)}:{os.minor(number)}"
+    entry = sys_dev / device_number(path)
     if not entry.exists():
         return None
     # Throttles sit on whole disks: a partition's parent directory is its disk.
     disk = entry.resolve().parent if (entry / "partition").exists() else entry
     return (disk / "dev").read_text().strip()
+
+
+def device_number(path: Path) -> str:
+    """MAJOR:MINOR of the file system that stores `path`."""
+    number = path.stat().st_dev
+    return f"{os.major(number)}:{os.minor(number)}"

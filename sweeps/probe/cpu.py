@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sweeps.machine.caches import distinct_caches
 from sweeps.machine.environment import describe_machine
 from sweeps.machine.size import allowed_cpus, free_memory_bytes
 from sweeps.probe.figures import Document, skipped
 from sweeps.probe.session import Session
-from sweeps.probe.topology import distinct_caches, read_numa_nodes
+from sweeps.probe.topology import read_numa_nodes
 from sweeps.trial.limits.choosing import read_cores
 
 _FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
@@ -22,7 +23,7 @@ def probe(_session: Session) -> Document:
     return {
         "model": machine["cpu_model"],
         "architecture": machine["architecture"],
-        "sockets": len({core[0] for core in cores.values() if isinstance(core, tuple)}) or 1,
+        "sockets": len({package for package, _ in cores.values()}),
         "physical_cores": machine["physical_cores"],
         "logical_cpus": machine["cpus"],
         "threads_per_core": machine["cpus"] / machine["physical_cores"],

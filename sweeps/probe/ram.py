@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
+from sweeps.machine.caches import last_level_cache_mib
 from sweeps.machine.size import allowed_cpus, free_memory_bytes
 from sweeps.probe.figures import Document, figure
 from sweeps.probe.session import Session
 from sweeps.probe.timing import time_calls
-from sweeps.probe.topology import last_level_cache_mib
 
 _LEAST_BYTES = 128 * 2**20
 _CACHE_MULTIPLE = 4

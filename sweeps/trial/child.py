@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from sweeps.events import EVENT_KEY, forward_all
@@ -102,15 +103,23 @@ class Worker:
 
 
 @contextmanager
-def started_worker(command: Sequence[str] = WORKER_COMMAND) -> Iterator[Worker]:
-    """Start a worker in a session of its own; it and its children are gone on leaving."""
+def started_worker(
+    command: Sequence[str] = WORKER_COMMAND, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Worker]:
+    """Start a worker in a session of its own, with more variables in its environment; it and its
+    children are gone on leaving."""
     with tempfile.TemporaryFile() as errors, _scratch_folder() as scratch:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=worker_environment() | {"TMPDIR": scratch, OWNER_VARIABLE: str(own_tag())},
+            env={
+                **worker_environment(),
+                **environment,
+                "TMPDIR": scratch,
+                OWNER_VARIABLE: str(own_tag()),
+            },
             start_new_session=True,
         )
         try:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import MOUNTED, LimitedBy, Measurement, Status, Trial
+from advisor.domain import MOUNTED, CacheState, LimitedBy, Measurement, Status, Trial
 from sweeps.events import INFO, WARNING, emit
 from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
-from sweeps.machine.mounts import block_device
-from sweeps.machine.size import allowed_cpus
+from sweeps.machine.caches import carved_from
+from sweeps.machine.mounts import block_device, device_number
 from sweeps.trial.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
 from sweeps.trial.faults import Ending, recognised_ending
 from sweeps.trial.formatting import ending_facts
-from sweeps.trial.limits.choosing import (
-    choose_cpus,
-    choose_limiter,
-    read_cores,
-)
+from sweeps.trial.limits.choosing import choose_limiter
 from sweeps.trial.limits.types import Limiter, LimitRequest, ResourceLimits, request_for
+from sweeps.trial.placement.decision import Placement
+from sweeps.trial.placement.node import VISIBLE_GPUS
+from sweeps.trial.placement.taking import placed
 
 TIMEOUT_SECONDS = 900.0
 # Ten thousand steps of a slow trial take hours.
@@ -84,18 +84,33 @@ def run_attempt(
     limiter: Limiter | None = None,
     command: Sequence[str] = WORKER_COMMAND,
     timeout_seconds: float | None = None,
+    place: Callable[..., AbstractContextManager[Placement]] = placed,
+    side_by_side: bool = False,
 ) -> Measurement:
-    """Measure once in a fresh worker under the trial's limits."""
+    """Measure once in a fresh worker under the trial's limits, on CPUs and a GPU of its own.
+
+    `side_by_side`: others may run on this machine meanwhile. They share a disk only while each
+    has its data set in memory: who empties the page cache, or reads a disk, has it alone.
+    """
     started_at = datetime.now(UTC).isoformat()
     timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
-    measurement = None
+    measurement, shares_disk = None, side_by_side and _stays_in_memory(trial)
     try:
-        request = _request(trial)
-        limiter = limiter or choose_limiter(request)
-        with limiter.hold(request) as hold, started_worker(command) as worker:
-            emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
-            measurement = _converse(trial, request, hold, worker, timeout_seconds)
-            measurement = _with_memory_verdict(measurement, hold)
+        with place(
+            trial.resources.vcpus,
+            on_gpu=trial.accelerator.is_gpu,
+            disk=device_number(Path(trial.dataset_path)) if trial.dataset_path else "",
+            shares_disk=shares_disk,
+            trial_id=trial.trial_id,
+        ) as placement:
+            request = _request(trial, placement.cpus)
+            limiter = limiter or choose_limiter(request)
+            environment = _visible_gpu(trial, placement)
+            with limiter.hold(request) as hold, started_worker(command, environment) as worker:
+                emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
+                job = _job(trial, request, hold, shares_disk)
+                measurement = _converse(trial, job, request, hold, worker, timeout_seconds)
+                measurement = _with_memory_verdict(_with_place(measurement, placement), hold)
     except Exception as error:  # a fault of our own, too, must not end the other trials
         measurement = _after_fault(trial, measurement, error)
     return measurement if measurement.started_at else replace(measurement, started_at=started_at)
@@ -111,8 +126,20 @@ def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -
     return _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
 
 
-def _request(trial: Trial) -> LimitRequest:
-    cpus = choose_cpus(trial.resources.vcpus, read_cores(allowed_cpus()))
+def _stays_in_memory(trial: Trial) -> bool:
+    """Whether nothing is read from the disk while it is timed."""
+    return trial.cache is CacheState.WARM and not trial.overflows_memory
+
+
+def _visible_gpu(trial: Trial, placement: Placement) -> dict[str, str]:
+    """What CUDA is to see: the trial's own GPU. None where it computes on none: a context would
+    take some 1 GiB of a trial's memory limit."""
+    if placement.gpu:
+        return {VISIBLE_GPUS: placement.gpu.uuid}
+    return {} if trial.accelerator.is_gpu else {VISIBLE_GPUS: ""}
+
+
+def _request(trial: Trial, cpus: tuple[int, ...]) -> LimitRequest:
     request = request_for(trial.resources, cpus, block_device(Path(trial.dataset_path)))
     if trial.on_mounted_disk:
         # The volume itself is the limit.
@@ -120,8 +147,22 @@ def _request(trial: Trial) -> LimitRequest:
     return request
 
 
+def _job(
+    trial: Trial, request: LimitRequest, hold: ResourceLimits, shares_disk: bool
+) -> dict[str, Any]:
+    """What a worker is sent (`sweeps.worker.__main__`)."""
+    return {
+        "trial": trial_to_dict(trial),
+        "usage_source": dict(hold.usage_source()),
+        "cpus": list(request.cpus),
+        "shares_disk": shares_disk,
+        "wait_for_go": True,
+    }
+
+
 def _converse(
     trial: Trial,
+    job: dict[str, Any],
     request: LimitRequest,
     hold: ResourceLimits,
     worker: Worker,
@@ -130,12 +171,6 @@ def _converse(
     """Job out, `ready` in, limits on, `go` out, measurement in. What holds the limits is looked
     at last: somebody may have taken them away meanwhile."""
     deadline = time.monotonic() + timeout_seconds
-    job = {
-        "trial": trial_to_dict(trial),
-        "usage_source": dict(hold.usage_source()),
-        "cpus": list(request.cpus),
-        "wait_for_go": True,
-    }
     try:
         hold.add(worker.pid)
         worker.send(job)
@@ -158,12 +193,24 @@ def _converse(
         return _failure(trial, Status.FAILED, hold.limited_by, worker.last_output())
     facts = {
         **measurement.environment,
-        "cpus_used": list(request.cpus),
         "limits_held": dict(hold.held),
         "disk": request.device,
         "disk_source": _disk_source(trial, request),
     }
     return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
+
+
+def _with_place(measurement: Measurement, placement: Placement) -> Measurement:
+    """Where it ran, and of how large a machine its CPUs were carved."""
+    facts = {
+        **measurement.environment,
+        "cpus_used": list(placement.cpus),
+        "numa_node": placement.numa_node,
+        "carved_from": carved_from(placement.cpus),
+    }
+    if placement.gpu:
+        facts |= {"gpu_uuid": placement.gpu.uuid, "gpu_is_near": placement.gpu_is_near}
+    return replace(measurement, environment=facts)
 
 
 def _emit_limits(trial: Trial, request: LimitRequest, hold: ResourceLimits) -> None:

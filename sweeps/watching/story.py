@@ -21,6 +21,7 @@ _PHRASES = {
     "measured_meanwhile": "measured by another driver meanwhile",
     "began": "begun",
     "attempt_began": "attempt begun",
+    "waits_for_placement": "waits for cores, a GPU or a disk that other trials have",
     "worker_started": "worker process started",
     "loaded": "network and data set loaded",
     "cache_prepared": "page cache prepared",

@@ -60,7 +60,7 @@ def measure(
     source = None if opened.makes_batches or is_synthetic(trial.plan) else _source(trial)
     files = list(source.files) if source else []
     emit("loaded", trial_id=trial.trial_id, files=len(files))
-    shares = {"cached_share_before": _prepare_cache(trial, files)}
+    shares = {"cached_share_before": _prepare_cache(trial, files, bool(job.get("shares_disk")))}
     emit("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
         get_set()
@@ -180,10 +180,12 @@ def _source(trial: Trial) -> SampleSource:
     return LatencyInjected(source, latency)
 
 
-def _prepare_cache(trial: Trial, files: list[Path]) -> float | None:
-    """Empty the cache, so that no page is charged to somebody else; then, for a warm trial,
-    read the data set once in random order, as an epoch before this one would have."""
-    evict(files)
+def _prepare_cache(trial: Trial, files: list[Path], shared: bool) -> float | None:
+    """Empty the cache, so that no page is charged to somebody else (unless somebody else reads
+    these files now); then, for a warm trial, read the data set once in random order, as an epoch
+    before this one would have."""
+    if not shared:
+        evict(files)
     if trial.cache is CacheState.WARM:
         order = random.Random(0).sample(files, len(files))
         fill(order, limit_bytes=trial.resources.memory_mib * 2**20)

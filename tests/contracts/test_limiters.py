@@ -17,7 +17,6 @@ from sweeps.trial.limits.cgroup_v1 import CgroupV1
 from sweeps.trial.limits.cgroup_v2 import CgroupV2
 from sweeps.trial.limits.choosing import (
     asks_for_whole_machine,
-    choose_cpus,
 )
 from sweeps.trial.limits.delegation import delegated_parent
 from sweeps.trial.limits.types import LimitRequest
@@ -245,14 +244,6 @@ class TestCgroupV2(KernelContract):
     @pytest.fixture
     def groups_left(self, parent):
         return lambda: set(parent.glob(f"advisor-{os.getpid()}-*"))
-
-
-@pytest.mark.parametrize(
-    ("vcpus", "chosen"), [(0.5, (3,)), (1.0, (3,)), (2.0, (3, 7)), (3.0, (2, 3, 7)), (1.5, (3, 7))]
-)
-def test_hardware_threads_of_one_core_go_together_last_core_first(vcpus, chosen):
-    cores = {cpu: cpu % 4 for cpu in range(8)}
-    assert choose_cpus(vcpus, cores) == chosen
 
 
 def test_only_all_of_the_machine_is_the_whole_machine():

@@ -1,8 +1,9 @@
 """Trials as Ray tasks, on a Ray of its own or on a given cluster.
 
-Ray places trials: one at a time on each `advisor_trial` and each GPU (`placing`). It limits
-nothing: each task starts a worker process under `sweeps.trial.limits`. What a node takes down with
-it is measured again on another one, and the measurement says how often, and why.
+Ray places trials: one on each `advisor_trial` and each GPU (`placing`). It limits nothing: each
+task starts a worker process on CPUs of its own (`sweeps.trial.placement`), under limits. What a
+node takes down with it is measured again on another one, and the measurement says how often, and
+why.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sweeps.events import WARNING, emit, forward_all
 from sweeps.executors.process import Measure
 from sweeps.executors.ray.connection import connected
 from sweeps.executors.ray.placing import (
+    TRIAL_RESOURCE,
     FreeCapacity,
     Needs,
     Node,
@@ -33,7 +35,8 @@ from sweeps.executors.ray.placing import (
 from sweeps.executors.ray.task import EVENTS, NODE, measuring_task
 from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
 from sweeps.trial.orphans.removing import clean_up
-from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, measure_trial, timeout_of
+from sweeps.trial.placement.node import read_node
+from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, timeout_of
 
 LOST_RUNS = 2  # how often what a node took down is measured again
 NODE_PATIENCE_SECONDS = 600.0  # a spot node that was evicted is replaced in minutes
@@ -57,17 +60,22 @@ class _Flight:
 
 
 class RayExecutor:
-    """As many trials at a time as the nodes take, each on a node that has what it needs."""
+    """As many trials at a time as the nodes take, each on a node that has what it needs.
+
+    Without an address that is this machine, with `slots` trials at a time: one a GPU, and one
+    where there is none.
+    """
 
     def __init__(
         self,
         address: str | None = None,
         *,
-        measure: Measure = measure_trial,
+        measure: Measure | None = None,
+        slots: int | None = None,
         node_patience_seconds: float = NODE_PATIENCE_SECONDS,
         timeout_of: Callable[[Trial], float] = timeout_of,
     ) -> None:
-        self._ray = connected(address)
+        self._ray = connected(address, slots or max(1, len(read_node().gpus)))
         self._own = not address
         self._needs = needs_of_own_machine if self._own else needs_of
         # Locally it is done here; on a cluster each task cleans its node.
@@ -144,7 +152,8 @@ class RayExecutor:
     def _submit(self, flight: _Flight) -> None:
         flight.submitted_at = datetime.now(UTC).isoformat()
         task = self._task.options(**task_options(flight.needs))
-        self._running[task.remote(trial_to_dict(flight.trial))] = flight
+        side_by_side = any(node.get(TRIAL_RESOURCE, 0) > 1 for node in self._nodes())
+        self._running[task.remote(trial_to_dict(flight.trial), side_by_side)] = flight
 
     def _recall(self) -> None:
         """Take back what Ray has not begun and has no node for any more: it would wait for ever."""

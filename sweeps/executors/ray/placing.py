@@ -40,7 +40,7 @@ def needs_of(trial: Trial) -> Needs:
 
 
 def needs_of_own_machine(_trial: Trial) -> Needs:
-    """Here the plan was checked against the machine already; one trial at a time."""
+    """Here the plan was checked against the machine already."""
     return ((TRIAL_RESOURCE, 1.0),)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +17,40 @@ from sweeps.executors.process import Measure
 from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
 from sweeps.machine.size import machine_size
 from sweeps.trial.orphans.removing import clean_up
+from sweeps.trial.trial_process import measure_trial, run_attempt
 
 Document = dict[str, Any]
 NODE, EVENTS = "node", "events"  # what comes beside a measurement
 
 
 def measuring_task(
-    measure: Measure, *, on_cluster: bool
-) -> Callable[[Document], Iterator[Document]]:
-    """A function of a trial that yields, as soon as it begins, its node, and then the measurement,
-    each with the events until then.
+    measure: Measure | None, *, on_cluster: bool
+) -> Callable[[Document, bool], Iterator[Document]]:
+    """A function of a trial (and of whether others run beside it) that yields, as soon as it
+    begins, its node, and then the measurement, each with the events until then. Without a
+    `measure` it measures the trial on CPUs and a GPU of its own.
 
     A node of a cluster is prepared first: what a killed trial left there is removed, and data that
     sweeps make themselves are made.
     """
 
-    def run(document: Document) -> Iterator[Document]:
+    def run(document: Document, side_by_side: bool) -> Iterator[Document]:
         trial = trial_from_dict(document)
         with collected() as events:
             emit("placed", trial_id=trial.trial_id)
         yield {NODE: this_node(), EVENTS: events}
         with collected() as events:
             refused = _prepared(trial) if on_cluster else ""
-            measured = _failure(trial, refused) if refused else measure(trial)
+            one_run = measure or _measured_on_node(side_by_side)
+            measured = _failure(trial, refused) if refused else one_run(trial)
         yield {**measurement_to_dict(measured), EVENTS: events}
 
     return run
+
+
+def _measured_on_node(side_by_side: bool) -> Measure:
+    attempt = partial(run_attempt, side_by_side=side_by_side)
+    return partial(measure_trial, attempt=attempt)
 
 
 def _prepared(trial: Trial) -> str:

@@ -1,10 +1,11 @@
-"""Which limiter, which CPUs, which block device: decisions on what this machine offers."""
+"""Which limiter and which CPUs this machine offers."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
@@ -16,6 +17,7 @@ from sweeps.trial.limits.types import Limiter, LimitRequest
 from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
 
 _ALL_MEMORY_SHARE = 0.9
+_CPUS = Path("/sys/devices/system/cpu")
 
 
 def choose_limiter(request: LimitRequest) -> Limiter:
@@ -46,29 +48,16 @@ def asks_for_whole_machine(request: LimitRequest) -> bool:
     )
 
 
-def choose_cpus(vcpus: float, cores: Mapping[int, object]) -> tuple[int, ...]:
-    """CPUs for a trial, hardware threads of one core together, as clouds sell them.
-
-    `cores` names the physical core of each CPU. The last cores come first: interrupts and
-    other people's work tend to sit on the first ones.
-    """
-    wanted = max(1, -int(-vcpus // 1))
-    members: dict[object, list[int]] = {}
-    for cpu, core in cores.items():
-        members.setdefault(core, []).append(cpu)
-    by_core = sorted(members.values(), key=min, reverse=True)
-    chosen = [cpu for threads in by_core for cpu in sorted(threads)][:wanted]
-    return tuple(sorted(chosen))
-
-
-def read_cores(cpus: list[int]) -> dict[int, object]:
-    """CPU number to physical core, from sysfs; each CPU its own core where that is silent."""
-    cores: dict[int, object] = {}
+def read_cores(cpus: Iterable[int], root: Path = _CPUS) -> dict[int, tuple[str, int]]:
+    """CPU number to physical core (its package and first thread), from sysfs; each CPU its own
+    core where that is silent. (`core_id` may come twice in a package of several dies.)"""
+    cores: dict[int, tuple[str, int]] = {}
     for cpu in cpus:
-        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+        topology = root / f"cpu{cpu}" / "topology"
         try:
             package = (topology / "physical_package_id").read_text().strip()
-            cores[cpu] = (package, (topology / "core_id").read_text().strip())
-        except OSError:
-            cores[cpu] = cpu
+            siblings = (topology / "thread_siblings_list").read_text()
+            cores[cpu] = (package, int(re.split("[,-]", siblings)[0]))
+        except (OSError, ValueError):
+            cores[cpu] = ("", cpu)
     return cores

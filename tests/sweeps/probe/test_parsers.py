@@ -11,36 +11,6 @@ from sweeps.probe import pci, topology
 from tests.sweeps.probe.samples import LSPCI, MOUNTINFO, NODE_MEMINFO
 
 
-def test_cpu_lists_are_spans_and_single_numbers():
-    assert topology.parse_cpu_list("0-2,8\n") == (0, 1, 2, 8)
-    assert topology.parse_cpu_list("\n") == ()
-
-
-@given(st.sets(st.integers(0, 500), max_size=40))
-def test_every_list_of_single_cpus_comes_back(cpus):
-    text = ",".join(map(str, sorted(cpus)))
-    assert topology.parse_cpu_list(text) == tuple(sorted(cpus))
-
-
-@pytest.mark.parametrize("text", ["a", "1-", "1,,x"])
-def test_nonsense_is_no_cpu_list(text):
-    if text == "1-":
-        assert topology.parse_cpu_list(text) == (1,)
-    else:
-        with pytest.raises(ValueError, match="invalid literal"):
-            topology.parse_cpu_list(text)
-
-
-@pytest.mark.parametrize(("text", "kib"), [("32K\n", 32), ("16M", 16384), ("1G", 1048576)])
-def test_sizes_of_caches_have_a_unit(text, kib):
-    assert topology.parse_size_kib(text) == kib
-
-
-def test_a_size_without_its_unit_is_refused():
-    with pytest.raises(ValueError, match="size of a cache"):
-        topology.parse_size_kib("32")
-
-
 def test_the_memory_of_a_numa_node_is_its_total():
     assert topology.parse_node_memory_mib(NODE_MEMINFO) == 198109248 / 1024
 
@@ -59,29 +29,6 @@ def test_every_core_gets_a_thread_before_any_gets_two(cores):
 )
 def test_decoding_is_tried_with_one_thread_the_cores_and_all_threads(cores, threads, counts):
     assert topology.thread_counts(cores, threads) == counts
-
-
-def _cache(root: Path, cpu: int, index: int, **files: str) -> None:
-    place = root / f"cpu{cpu}" / "cache" / f"index{index}"
-    place.mkdir(parents=True)
-    for name, text in files.items():
-        (place / name).write_text(text + "\n")
-
-
-def test_shared_caches_are_counted_once(tmp_path):
-    for cpu in range(4):
-        l1 = {"level": "1", "type": "Data", "size": "32K", "shared_cpu_list": f"{cpu}"}
-        l3 = {"level": "3", "type": "Unified", "size": "16M"}
-        _cache(tmp_path, cpu, 0, **l1)
-        _cache(tmp_path, cpu, 3, **l3, shared_cpu_list="0-1" if cpu < 2 else "2-3")
-    counts = {cache.level: n for cache, n in topology.distinct_caches(range(4), tmp_path).items()}
-    assert counts == {1: 4, 3: 2}
-    assert topology.last_level_cache_mib(range(4), tmp_path) == 32.0
-
-
-def test_a_machine_that_describes_no_caches_has_none(tmp_path):
-    assert topology.distinct_caches([0], tmp_path) == {}
-    assert topology.last_level_cache_mib([0], tmp_path) == 0.0
 
 
 def test_lspci_names_may_hold_brackets_and_messages_are_passed_over():

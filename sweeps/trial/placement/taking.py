@@ -1,0 +1,159 @@
+"""Cores, GPU and disk of a trial taken on this machine, among all processes that measure here.
+
+One file each, held by `flock`: the kernel gives it back with the process that held it, however
+that ends. `ADVISOR_SWEEP_LOCK` names another folder, for hosts that stand for several machines;
+containers of one host see each other where they share /run/lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from advisor.errors import MeasuringError
+from sweeps.events import emit
+from sweeps.machine.size import allowed_cpus
+from sweeps.trial.ownership import scratch_parent
+from sweeps.trial.placement.decision import Placement, placement_of, wanted_cpus
+from sweeps.trial.placement.node import GpuDevice, Node, read_node
+
+PATIENCE_SECONDS = 600.0
+# Looking locks every free core for a moment; on a large machine that takes some milliseconds.
+_LOOK_EVERY_SECONDS = 0.25
+_RUNTIME = Path("/run/lock")
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+@contextmanager
+def placed(
+    vcpus: float,
+    *,
+    on_gpu: bool = False,
+    disk: str = "",
+    shares_disk: bool = False,
+    trial_id: str = "",
+    node: Node | None = None,
+    folder: Path | None = None,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> Iterator[Placement]:
+    """CPUs, and a GPU where `on_gpu` and the driver shows any, that nobody else has meanwhile.
+
+    The disk (MAJOR:MINOR) is taken whole, or together with others that share it, too. Waits while
+    others have what is needed; those who wait take turns, so that small trials do not pass a
+    large one for ever. `MeasuringError` where the machine has too little, or where others left too
+    little for `patience_seconds`.
+    """
+    node, folder = node or read_node(), folder or lock_folder()
+    gpus = node.gpus if on_gpu and node.gpus else None
+    if placement_of(vcpus, node.cores, gpus) is None:
+        cpus = sum(len(core.cpus) for core in node.cores)
+        raise MeasuringError(
+            "{vcpus:g} vCPUs asked for, but this machine has {cpus}", vcpus=vcpus, cpus=cpus
+        )
+    waiting = _Waiting(vcpus, trial_id, time.monotonic() + patience_seconds)
+    with ExitStack() as held:
+        with ExitStack() as turn:
+            waiting.for_any(lambda: _try(turn, folder / "turn"))
+            if disk:
+                waiting.for_any(lambda: _try(held, folder / f"disk-{disk}", shares_disk))
+            chosen = waiting.for_any(lambda: _take(held, folder, vcpus, node, gpus))
+        yield chosen
+
+
+@contextmanager
+def anywhere(vcpus: float, **_: object) -> Iterator[Placement]:
+    """CPUs that others may have as well: for what stands in for a worker and measures nothing."""
+    yield Placement(tuple(allowed_cpus()[-wanted_cpus(vcpus) :]))
+
+
+def lock_folder() -> Path:
+    """One for the whole machine, whoever asks; made if need be, and open to all users."""
+    parent = _RUNTIME if os.access(_RUNTIME, os.W_OK) else scratch_parent()
+    folder = parent / f"advisor-placement-{os.environ.get('ADVISOR_SWEEP_LOCK', 'sweep')}"
+    with suppress(FileExistsError):
+        folder.mkdir()
+        folder.chmod(0o1777)
+    return folder
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Until `deadline`, a time.monotonic() moment; that it waits is reported once."""
+
+    vcpus: float
+    trial_id: str
+    deadline: float
+    reported: bool = False
+
+    def for_any(self, look: Callable[[], T | None]) -> T:
+        """What `look` finds, as soon as it finds anything."""
+        while not (found := look()):
+            if time.monotonic() > self.deadline:
+                raise MeasuringError(
+                    "other trials on this machine left too few free cores, GPUs or disks for "
+                    "{vcpus:g} vCPUs for too long",
+                    hint="run one sweep at a time, or ask for less",
+                    vcpus=self.vcpus,
+                )
+            if not self.reported:
+                emit("waits_for_placement", trial_id=self.trial_id, vcpus=self.vcpus)
+            self.reported = True
+            time.sleep(_LOOK_EVERY_SECONDS)
+        return found
+
+
+def _take(
+    held: ExitStack, folder: Path, vcpus: float, node: Node, gpus: tuple[GpuDevice, ...] | None
+) -> Placement | None:
+    """Lock all that is free, decide, and keep what was chosen. Only who has the turn looks."""
+    with ExitStack() as rest:
+        cores = _locked(rest, {core: f"core-{core.number}" for core in node.cores}, folder)
+        devices = _locked(rest, {gpu: f"gpu-{gpu.uuid}" for gpu in gpus or ()}, folder)
+        chosen = placement_of(vcpus, cores, None if gpus is None else list(devices))
+        if chosen is None:
+            return None
+        for core in chosen.cores:
+            held.enter_context(cores[core].pop_all())
+        if chosen.gpu:
+            held.enter_context(devices[chosen.gpu].pop_all())
+        return chosen
+
+
+def _locked(rest: ExitStack, names: dict[K, str], folder: Path) -> dict[K, ExitStack]:
+    """The keys whose files nobody else has, each with what gives it back."""
+    free = {}
+    for key, name in names.items():
+        # An old name of a MIG slice has slashes.
+        if _try(one := rest.enter_context(ExitStack()), folder / name.replace("/", "-")):
+            free[key] = one
+    return free
+
+
+def _try(held: ExitStack, path: Path, shared: bool = False) -> bool:
+    """Lock the file until `held` is left; False where somebody else has it."""
+    file = _opened(path)
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return False
+    held.callback(os.close, file)
+    return True
+
+
+def _opened(path: Path) -> int:
+    """Reading is enough for a lock, so that every user may take part."""
+    while True:
+        with suppress(FileNotFoundError):
+            return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        with suppress(FileExistsError):
+            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+            os.fchmod(file, 0o644)
+            os.close(file)

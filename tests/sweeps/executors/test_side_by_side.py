@@ -1,0 +1,76 @@
+"""Trials that run at the same time on one machine, for real: each has cores of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from advisor.domain import Status, Task
+from sweeps.datasets.opening import profile_folder
+from sweeps.datasets.photographs import write_samples
+from sweeps.machine.size import allowed_cpus
+from sweeps.trial.placement.taking import placed
+from tests.sweeps.builders import resources, trial
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.machine,
+    # Ray and torch leave sockets and files to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+ROOT = Path(__file__).parents[3]
+_HOLDER = """
+import sys
+from sweeps.trial.trial_process import run_attempt
+from tests.sweeps.builders import resources, trial
+
+script = "import sys, time; print('{}', file=sys.stderr); time.sleep(600)"
+run_attempt(
+    trial(dataset_path=sys.argv[1], resources=resources(vcpus=float(sys.argv[2]))),
+    command=(sys.executable, "-c", f"open({sys.argv[3]!r}, 'w'); {script}"),
+)
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.skipif(len(allowed_cpus()) < 2, reason="two trials at once need two CPUs")
+def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(tmp_path):
+    from sweeps.executors.ray.executor import RayExecutor
+
+    write_samples(tmp_path, range(16), seed=0)
+    trials = [
+        trial(
+            dataset_path=str(tmp_path), dataset=profile_folder(tmp_path), batch_size=4,
+            task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.02,
+            resources=resources(memory_mib=1024.0 + number),
+        )
+        for number in range(4)
+    ]  # fmt: skip
+    with closing(RayExecutor(slots=2)) as executor:
+        rows = list(executor.execute(trials))
+    assert {row.status for row in rows} <= {Status.OK, Status.CONTAMINATED}
+    used = [set(row.environment["cpus_used"]) for row in rows]
+    assert all(len(cpus) == 1 for cpus in used)
+    assert not used[0] & used[1]  # the first two began together
+
+
+def test_a_measuring_process_that_is_killed_leaves_its_cores_to_the_next(tmp_path):
+    everything, begun = float(len(allowed_cpus())), tmp_path / "begun"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(tmp_path), str(everything), str(begun)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    while not begun.exists():
+        time.sleep(0.05)
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with placed(everything, patience_seconds=60.0) as placement:
+        assert len(placement.cpus) == everything

@@ -1,0 +1,125 @@
+"""Which cores and which GPU a trial gets of what is free, on machines of every shape."""
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeps.trial.placement.decision import placement_of, wanted_cpus
+from sweeps.trial.placement.node import Core, GpuDevice
+
+
+def machine(sockets=2, cores=4, threads=2, offline=()):
+    """Cores of a machine as Linux numbers them: first all first threads, then all second ones."""
+    total = sockets * cores
+    made = []
+    for number in range(total):
+        cpus = (number + thread * total for thread in range(threads))
+        left = tuple(cpu for cpu in cpus if cpu not in offline)
+        if left:
+            made.append(Core(number, left, number // cores))
+    return made
+
+
+@st.composite
+def nodes(draw):
+    sockets, cores = draw(st.integers(1, 2)), draw(st.integers(1, 12))
+    threads = draw(st.integers(1, 2))
+    offline = draw(st.sets(st.integers(0, sockets * cores * threads - 1), max_size=6))
+    made = machine(sockets, cores, threads, offline)
+    free = draw(st.lists(st.sampled_from(made), unique=True)) if made else []
+    near = st.one_of(st.none(), st.integers(0, sockets - 1))
+    gpus = [GpuDevice(f"GPU-{n}", draw(near)) for n in range(draw(st.integers(0, 8)))]
+    return free, gpus
+
+
+VCPUS = st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0])
+
+
+@given(nodes(), VCPUS)
+def test_a_trial_gets_what_it_asks_for_of_free_whole_cores_or_nothing(node, vcpus):
+    free, _ = node
+    chosen = placement_of(vcpus, free)
+    if chosen is None:
+        assert sum(len(core.cpus) for core in free) < wanted_cpus(vcpus)
+        return
+    assert len(chosen.cpus) == len(set(chosen.cpus)) == wanted_cpus(vcpus)
+    assert set(chosen.cores) <= set(free)
+    unused = {core: set(core.cpus) - set(chosen.cpus) for core in chosen.cores}
+    assert set(chosen.cpus) <= {cpu for core in chosen.cores for cpu in core.cpus}
+    assert all(unused[core] < set(core.cpus) for core in chosen.cores)
+    assert sum(map(bool, unused.values())) <= 1
+
+
+@given(nodes(), VCPUS)
+def test_the_gpu_and_the_cpus_share_a_numa_node_wherever_one_has_room_for_both(node, vcpus):
+    free, gpus = node
+    chosen, room = placement_of(vcpus, free, gpus), defaultdict(int)
+    for core in free:
+        room[core.numa_node] += len(core.cpus)
+    if chosen is None:
+        assert not gpus or sum(room.values()) < wanted_cpus(vcpus)
+        return
+    assert chosen.gpu in gpus
+    if any(room[gpu.numa_node] >= wanted_cpus(vcpus) for gpu in gpus if gpu.numa_node is not None):
+        assert chosen.gpu_is_near
+        assert chosen.numa_node == chosen.gpu.numa_node
+
+
+@given(nodes(), VCPUS)
+def test_no_trial_is_spread_over_sockets_that_one_socket_holds(node, vcpus):
+    free, _ = node
+    room = defaultdict(int)
+    for core in free:
+        room[core.numa_node] += len(core.cpus)
+    chosen = placement_of(vcpus, free)
+    if max(room.values(), default=0) >= wanted_cpus(vcpus):
+        assert chosen.numa_node is not None
+
+
+@given(nodes(), st.lists(VCPUS, max_size=12))
+def test_trials_placed_one_after_the_other_share_no_core_and_no_gpu(node, asked):
+    free, gpus = node
+    cpus, used = [], []
+    for vcpus in asked:
+        chosen = placement_of(vcpus, free, gpus)
+        if chosen:
+            free = [core for core in free if core not in chosen.cores]
+            gpus = [gpu for gpu in gpus if gpu != chosen.gpu]
+            cpus += [cpu for core in chosen.cores for cpu in core.cpus]
+            used.append(chosen.gpu)
+    assert len(set(cpus)) == len(cpus)
+    assert len(set(used)) == len(used)
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "cpus"),
+    [(0.5, (3,)), (1.0, (3,)), (2.0, (3, 7)), (3.0, (2, 3, 7)), (1.5, (3, 7))],
+)
+def test_hardware_threads_of_one_core_go_together_last_core_first(vcpus, cpus):
+    assert placement_of(vcpus, machine(sockets=1)).cpus == tuple(sorted(cpus))
+
+
+def test_eight_gpus_on_two_sockets_take_eight_trials_each_beside_its_gpu():
+    free = machine(sockets=2, cores=24)
+    gpus = [GpuDevice(f"GPU-{n}", n // 4) for n in range(8)]
+    for _ in range(8):
+        chosen = placement_of(12.0, free, gpus)
+        assert chosen.gpu_is_near
+        free = [core for core in free if core not in chosen.cores]
+        gpus.remove(chosen.gpu)
+    assert free == []
+
+
+def test_a_gpu_whose_socket_is_full_is_better_than_none_and_the_row_can_say_so():
+    far = placement_of(4.0, machine(sockets=2)[:4], [GpuDevice("GPU-0", 1)])
+    assert far.gpu_is_near is False
+    assert placement_of(1.0, [Core(0, (0,))], [GpuDevice("GPU-0", 1)]).gpu_is_near is None
+
+
+def test_a_small_trial_leaves_the_empty_socket_to_a_large_one():
+    free = machine(sockets=2)[2:]
+    small = placement_of(2.0, free)
+    assert small.numa_node == 0
+    assert placement_of(8.0, [core for core in free if core not in small.cores]).numa_node == 1

@@ -1,0 +1,152 @@
+"""Cores, GPUs and disks that several processes of one machine take at the same time."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import MeasuringError
+from sweeps.trial.placement.node import Core, GpuDevice, Node
+from sweeps.trial.placement.taking import lock_folder, placed
+
+NODE = Node(tuple(Core(n, (n, n + 4), n // 2) for n in range(4)), (GpuDevice("GPU-a", 0),))
+
+# Takes two vCPUs again and again, and writes when it had which CPUs.
+_TAKER = """
+import json, sys, time
+from pathlib import Path
+from sweeps.trial.placement.taking import placed
+from tests.sweeps.trial.placement.test_taking import NODE
+
+for _ in range(int(sys.argv[2])):
+    with placed(2.0, node=NODE, folder=Path(sys.argv[1])) as placement:
+        began = time.monotonic()
+        print(json.dumps([began, placement.cpus]), flush=True)
+        time.sleep(float(sys.argv[3]))
+        print(json.dumps([time.monotonic(), []]), flush=True)
+"""
+
+
+def taker(folder, times, seconds):
+    return subprocess.Popen(
+        [sys.executable, "-c", _TAKER, str(folder), str(times), str(seconds)],
+        stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[4],
+    )  # fmt: skip
+
+
+def take(folder, vcpus, **options):
+    return placed(vcpus, node=NODE, folder=folder, **{"patience_seconds": 0.0, **options})
+
+
+def is_refused(folder, vcpus, **options):
+    try:
+        with take(folder, vcpus, **options):
+            return False
+    except MeasuringError:
+        return True
+
+
+def test_trials_at_the_same_time_have_cores_of_their_own(tmp_path):
+    with ExitStack() as held:
+        chosen = [held.enter_context(take(tmp_path, 2.0)).cpus for _ in range(4)]
+    assert sorted(cpu for cpus in chosen for cpu in cpus) == list(range(8))
+
+
+def test_a_trial_that_ended_leaves_its_cores_to_the_next(tmp_path):
+    with take(tmp_path, 8.0) as one:
+        pass
+    with take(tmp_path, 8.0) as other:
+        assert other.cpus == one.cpus == tuple(range(8))
+
+
+def test_more_than_the_machine_has_is_refused_at_once(tmp_path):
+    with pytest.raises(MeasuringError, match="9 vCPUs asked for, but this machine has 8"):
+        take(tmp_path, 9.0, patience_seconds=600.0).__enter__()
+
+
+def test_what_others_keep_for_too_long_is_refused_and_nothing_is_left_taken(tmp_path):
+    with take(tmp_path, 4.0) as one:
+        with pytest.raises(MeasuringError, match="too few free cores"):
+            take(tmp_path, 6.0).__enter__()
+        with take(tmp_path, 4.0) as other:
+            assert not set(one.cpus) & set(other.cpus)
+
+
+def test_two_trials_on_one_gpu_come_one_after_the_other(tmp_path):
+    with take(tmp_path, 1.0, on_gpu=True) as one:
+        assert one.gpu == NODE.gpus[0]
+        assert is_refused(tmp_path, 1.0, on_gpu=True)
+        with take(tmp_path, 1.0) as other:
+            assert other.gpu is None
+
+
+def test_a_disk_is_shared_by_those_who_share_it_only(tmp_path):
+    with take(tmp_path, 1.0, disk="8:0", shares_disk=True):
+        with take(tmp_path, 1.0, disk="8:0", shares_disk=True):
+            pass
+        with take(tmp_path, 1.0, disk="8:16"):
+            pass
+        assert is_refused(tmp_path, 1.0, disk="8:0")
+
+
+def test_small_trials_do_not_pass_a_large_one_that_waits(tmp_path):
+    order = []
+
+    def run(vcpus):
+        with take(tmp_path, vcpus, patience_seconds=60.0):
+            order.append(vcpus)
+
+    with take(tmp_path, 2.0):
+        large = threading.Thread(target=run, args=(8.0,))
+        large.start()
+        while not is_refused(tmp_path, 1.0):  # until the large one has the turn
+            time.sleep(0.01)
+    large.join(60)
+    assert order == [8.0]
+
+
+@pytest.mark.slow
+def test_processes_that_race_never_have_the_same_core_at_the_same_time(tmp_path):
+    racing = [taker(tmp_path, 10, 0.02) for _ in range(6)]
+    spans = []
+    for process in racing:
+        lines = [json.loads(line) for line in process.communicate(timeout=120)[0].splitlines()]
+        assert process.returncode == 0
+        assert len(lines) == 20
+        pairs = zip(lines[::2], lines[1::2], strict=True)
+        spans += [(began, ended, set(cpus)) for (began, cpus), (ended, _) in pairs]
+    for index, (began, ended, cpus) in enumerate(spans):
+        for other_began, other_ended, other_cpus in spans[index + 1 :]:
+            if began < other_ended and other_began < ended:
+                assert not cpus & other_cpus
+
+
+def test_a_process_that_is_killed_gives_its_cores_back(tmp_path):
+    holders = [taker(tmp_path, 1, 600) for _ in range(4)]
+    for holder in holders:
+        holder.stdout.readline()
+    assert is_refused(tmp_path, 1.0)
+    holders[0].kill()
+    holders[0].wait()
+    with take(tmp_path, 2.0, patience_seconds=60.0) as placement:
+        assert len(placement.cpus) == 2
+    for holder in holders[1:]:
+        holder.kill()
+    for holder in holders:
+        holder.wait()
+        holder.stdout.close()
+
+
+def test_every_process_of_the_machine_looks_into_one_folder(monkeypatch):
+    monkeypatch.setenv("ADVISOR_SWEEP_LOCK", "tests-of-the-folder")
+    folder = lock_folder()
+    try:
+        assert lock_folder() == folder
+        assert folder.stat().st_mode & 0o1777 == 0o1777
+    finally:
+        folder.rmdir()
