@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from advisor.domain import Measurement, Precision, Status
-from advisor.domain.steps import typical_step_seconds
+from advisor.domain.steps import mean_step_seconds
 from advisor.errors import DataError
 from advisor.runs.fitting import measurements_from, reference_cpu
 from benchmarks.bundled_model import BUNDLED_MEASUREMENTS, ROOT
@@ -69,7 +69,7 @@ def cpu_rows(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
     """Steps that ended well, of networks whose operations are known, in fp32."""
     names = set(bundled_networks().names)
     return [
-        _row(one, typical_step_seconds(one.step_seconds))
+        _row(one, mean_step_seconds(one.step_seconds))
         for one in measurements
         if one.status is Status.OK
         and one.trial.workload.precision is Precision.FP32

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import astuple
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from advisor.runs.stored.questions import MeasurementExport, MeasurementPage
 from advisor.units import format_rate
 
 if TYPE_CHECKING:
-    from sweeps.quality.checking import Checked
+    from sweeps.quality.issues import QualityIssue
 
 
 @click.group()
@@ -106,39 +107,32 @@ def _imported_text(document: dict[str, Any]) -> str:
 @measurements.command()
 @output_option
 def check(output: str) -> None:
-    """Name weak measurements (wide interval, few steps, drift, outliers, not limited ..), and
-    what to do about each."""
-    from sweeps.quality.checking import check as checked_row
+    """Name weak measurements (wide interval, few steps, drift, stalls, throttling, not limited,
+    old ..), and what to do about each."""
+    from advisor.runs.stored.documents import check_document
+    from sweeps.quality.issues import quality_issues
 
+    now = datetime.now(UTC)
     with stored_measurements() as rows:
-        checked = [checked_row(row) for row in rows]
-        click.echo(_check_json(checked) if output == "json" else _check_text(checked))
+        checked = [(row, quality_issues(row, now)) for row in rows]
+        if output == "json":
+            click.echo(json.dumps(check_document(checked), indent=1))
+        else:
+            click.echo(_check_text(checked))
 
 
-def _check_json(checked: Sequence[Checked]) -> str:
-    from sweeps.quality.checking import as_document
-
-    document = {
-        "schema": "advisor.measurements-check/1",
-        "measurements": len(checked),
-        "weak": sum(bool(row.issues) for row in checked),
-        "checked": list(map(as_document, checked)),
-    }
-    return json.dumps(document, indent=1)
-
-
-def _check_text(checked: Sequence[Checked]) -> str:
+def _check_text(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -> str:
     if not checked:
         return "Nothing measured."
-    weak = [row for row in checked if row.issues]
     cells = [
-        (row.measurement.trial.trial_id[:8], trial_name(row.measurement.trial), issue.kind,
-         issue.detail, issue.advice)
-        for row in weak
-        for issue in row.issues
+        (row.trial.trial_id[:8], trial_name(row.trial), issue.code.replace("_", " "),
+         str(issue.detail), str(issue.advice))
+        for row, issues in checked
+        for issue in issues
     ]  # fmt: skip
     lines = table(("trial", "what", "weak", "how", "what to do"), cells) if cells else []
-    last = f"{len(weak)} of {len(checked)} measurements are weak."
+    weak = sum(bool(issues) for _, issues in checked)
+    last = f"{weak} of {len(checked)} measurements are weak."
     return "\n".join([*lines, "", last] if lines else [last])
 
 

@@ -171,20 +171,21 @@ class Measurement:
 
     @property
     def throughput_samples_per_second(self) -> float | None:
-        """Samples over the typical step (the median one of the repeats); None where no step
-        was measured, or not rightly.
+        """Samples over elapsed time of the counted steps: of the mean step of each run, and of
+        their mean. None where no step was measured, or not rightly.
         """
         # Answering a question needs no statistics of steps, and starts without them.
-        import statistics
+        from advisor.domain.steps import mean_step_seconds
 
-        from advisor.domain.steps import typical_step_seconds
-
-        runs = [self.step_seconds, *(repeat["step_seconds"] for repeat in self.repeats)]
-        if not all(run and all(0 < s < math.inf for s in run) for run in runs):
+        if not all(run and all(0 < s < math.inf for s in run) for run in self.run_steps):
             return None
-        period = self.trial.loader_period
-        seconds = [typical_step_seconds(run, period) for run in runs]
-        return self.trial.samples_per_step / statistics.median(seconds)
+        seconds = mean_step_seconds([mean_step_seconds(run) for run in self.run_steps])
+        return self.trial.samples_per_step / seconds
+
+    @property
+    def run_steps(self) -> tuple[Sequence[float], ...]:
+        """The counted steps of every good run, in seconds: its own, and those of its repeats."""
+        return (self.step_seconds, *(repeat["step_seconds"] for repeat in self.repeats))
 
 
 # Reasons of types that run the workload and still do not answer.

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from advisor.domain import Measurement, Status
-from advisor.runs.verification.verdict import Rate, rate_of
 from sweeps.planning.repeating import is_stale
-from sweeps.quality.checking import REPEATS_DIFFER
+from sweeps.quality.rates import RateInterval, rate_interval
 from sweeps.trial.formatting import trial_name
 
 # Facts of a machine that explain another rate; `versions` has those of packages.
@@ -21,22 +19,23 @@ _TELLING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """One trial measured on two days: rates in samples per second with their 95 % intervals.
+    """One trial measured on two days, the earlier time at `started_at`: rates in samples per
+    second with their 95 % intervals.
 
-    `beyond` says whether the intervals lie apart, by more than repeats of a trial differ anyway.
+    `beyond` says whether each lies outside of where the other expects its next run.
     """
 
     trial_id: str
     trial: str
-    before: Rate
-    now: Rate
-    is_stale: str
+    before: RateInterval
+    now: RateInterval
+    started_at: str
     beyond: bool
 
     @property
     def change(self) -> float:
         """0.1 for a tenth more than last time."""
-        return self.now.typical / self.before.typical - 1
+        return self.now.rate / self.before.rate - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,39 +77,18 @@ def is_fresh(row: Measurement, since_seconds: float) -> bool:
     return not is_stale(row.started_at, datetime.fromtimestamp(since_seconds, UTC))
 
 
-def interval_of(row: Measurement) -> Rate | None:
-    """Rate and 95 % interval of a trial: from the lowest bound of its runs to the highest."""
-    typical = row.throughput_samples_per_second
-    runs = [rate_of(rate) for rate in _runs(row)]
-    rates = [rate for rate in runs if rate is not None]
-    if typical is None or not rates or len(rates) < len(runs):
-        return None
-    return Rate(min(rate.lower for rate in rates), typical, max(rate.upper for rate in rates))
-
-
-def _runs(row: Measurement) -> list[Measurement]:
-    """Each run of a row as a measurement of its own."""
-    first = replace(row, repeats=())
-    steps: list[Mapping[str, Any]] = list(row.repeats)
-    return [
-        first,
-        *(replace(first, step_seconds=tuple(repeat["step_seconds"])) for repeat in steps),
-    ]
-
-
 def _shift(before: Measurement, now: Measurement) -> Shift | None:
-    old, new = interval_of(before), interval_of(now)
+    old, new = rate_interval(before), rate_interval(now)
     if old is None or new is None:
         return None
-    apart = new.lower > old.upper or new.upper < old.lower
-    large = abs(math.log(new.typical / old.typical)) > math.log1p(REPEATS_DIFFER)
+    apart = not (old.lower <= new.rate <= old.upper or new.lower <= old.rate <= new.upper)
     return Shift(
         trial_id=now.trial.trial_id,
         trial=trial_name(now.trial),
         before=old,
         now=new,
-        is_stale=before.started_at,
-        beyond=apart and large,
+        started_at=before.started_at,
+        beyond=apart,
     )
 
 

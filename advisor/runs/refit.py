@@ -227,9 +227,9 @@ def _shift_document(shift: Shift) -> dict[str, Any]:
         "change_percent": round(100 * shift.change, 2),
         "before": {
             "lower": shift.before.lower,
-            "rate": shift.before.typical,
+            "rate": shift.before.rate,
             "upper": shift.before.upper,
-            "started_at": shift.is_stale,
+            "started_at": shift.started_at,
         },
-        "now": {"lower": shift.now.lower, "rate": shift.now.typical, "upper": shift.now.upper},
+        "now": {"lower": shift.now.lower, "rate": shift.now.rate, "upper": shift.now.upper},
     }

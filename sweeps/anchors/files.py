@@ -15,7 +15,7 @@ from typing import Any
 
 from advisor.domain import STEP_SIGMA, Observation, Precision, Status, Task, Workload
 from advisor.domain.machines import is_positive
-from advisor.domain.steps import typical_step_seconds
+from advisor.domain.steps import mean_step_seconds
 from advisor.errors import UsageError
 from advisor.records import replace
 from sweeps.anchors.observing import read_measurements
@@ -183,7 +183,7 @@ def _step_seconds(run: Mapping[str, Any], is_script: bool) -> float:
     """A script's steps run ahead of its GPU: only its rate over all of them is exact."""
     if is_script:
         return float(run["batch_size"] / run["samples_per_second"])
-    return typical_step_seconds(run["step_seconds"])
+    return mean_step_seconds(run["step_seconds"])
 
 
 def _fault(run: Mapping[str, Any], is_script: bool) -> str:

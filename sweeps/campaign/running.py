@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from advisor.domain import LimitedBy, Measurement, Stage, Status, Trial
-from advisor.domain.steps import typical_step_seconds
+from advisor.domain.steps import mean_step_seconds
 from advisor.errors import AdvisorError, MeasuringError
 from models.zoo.opening import Runnable
 from sweeps.campaign.cells import BatchRange, BenchmarkBudget, Machine, next_batch, synthetic_trial
@@ -204,7 +204,7 @@ def _is_usable(device: str) -> bool:
 
 
 def _rate(trial: Trial, steps: Sequence[float]) -> float:
-    return trial.workload.batch_size / typical_step_seconds(steps)
+    return trial.workload.batch_size / mean_step_seconds(steps)
 
 
 def _own_seconds() -> float:

@@ -11,7 +11,8 @@ from typing import Any
 from advisor.domain import CacheState, Trial
 from sweeps.machine.gpu_sampling import GpuSampler
 from sweeps.machine.processes import busy_seconds
-from sweeps.quality.timing import count_warmup_steps, pace
+from sweeps.quality.rates import sustained_rate
+from sweeps.quality.timing import count_warmup_steps
 from sweeps.trial.limits.usage import Usage, read_usage
 from sweeps.worker.machine_state import changes, machine_state
 from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
@@ -76,7 +77,7 @@ def timed_run(
         before=before,
         after=after,
         busy_seconds=busy,
-        machine=machine | sampler.environment | _pace(trial, steps),
+        machine=machine | sampler.environment | _sustained(trial, steps),
     )
 
 
@@ -96,9 +97,9 @@ def _settle(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> int:
     return count
 
 
-def _pace(trial: Trial, steps: list[float]) -> dict[str, Any]:
-    result = pace(steps, trial.samples_per_step, trial.loader_period)
-    return {"pace": result} if result else {}
+def _sustained(trial: Trial, steps: list[float]) -> dict[str, Any]:
+    rates = sustained_rate(steps, trial.samples_per_step)
+    return {"pace": rates} if rates else {}
 
 
 def _time_box(trial: Trial, taken: int) -> TimeBox:

@@ -9,13 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.quality.statistics import measured_enough, steady_part
+from sweeps.quality.rates import StoppingRule
 from sweeps.worker.step_runner import StepRunner
 
-# Looking costs about a millisecond: seldom enough to be no part of the measurement.
-_LOOK_AFTER_MORE_STEPS = 1.1
-_LOOK_EVERY_SECONDS = 0.25
-_MOST_LOOKED_AT = 1024
 REL_ERROR = 0.02
 # So many whole steps in a row, and a gradient scaler has found its scale.
 _SETTLED_AFTER = 8
@@ -24,8 +20,8 @@ _MOST_SKIPPED = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeBox:
-    """How long steps are timed: until `seconds` of steady state and `min_steps` are over and the
-    interval of the rate is within `rel_error`; no step begins after `max_seconds`.
+    """How long steps are timed: until `seconds` of steady state and `min_steps` are over and their
+    mean is known to `rel_error` (`StoppingRule`); no step begins after `max_seconds`.
 
     `iterations` takes exactly so many, however long they last; there are never more than
     `most_steps`. `period` is the number of loader processes.
@@ -65,7 +61,7 @@ def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> lis
     Raises `MeasuringError` where the steps were none of a training: its loss is not finite, or
     optimiser steps were skipped.
     """
-    skipped, look = runner.engine.skipped_steps, _Look(box)
+    skipped, rule = runner.engine.skipped_steps, _stopping_rule(box)
     most = min(box.most_steps, box.iterations or math.inf)
     longest = math.inf if box.iterations else box.max_seconds
     runner.take_seconds()
@@ -77,7 +73,7 @@ def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> lis
         elapsed = time.perf_counter() - start
         if len(steps) >= most or elapsed >= longest:
             break
-        if not box.iterations and look.says_enough(steps, elapsed):
+        if not box.iterations and rule.is_met(steps, elapsed):
             break
     runner.drain()
     steps += runner.take_seconds()
@@ -88,32 +84,14 @@ def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> lis
     return steps if most == math.inf else steps[: int(most)]
 
 
-class _Look:
-    """Looks at the steps from time to time, and says whether they are enough."""
-
-    def __init__(self, box: TimeBox) -> None:
-        self._box = box
-        self._next_steps: float = box.min_steps
-        self._next_seconds = box.seconds
-
-    def says_enough(self, steps: list[float], elapsed: float) -> bool:
-        box = self._box
-        if elapsed < self._next_seconds or len(steps) < self._next_steps:
-            return False
-        self._next_seconds = elapsed + _LOOK_EVERY_SECONDS
-        self._next_steps = len(steps) * _LOOK_AFTER_MORE_STEPS
-        return _steady_seconds(steps, box.period) >= box.seconds and measured_enough(
-            steps, rel_error=box.rel_error, min_steps=box.min_steps, period=box.period
-        )
-
-
-def _steady_seconds(steps: list[float], period: int) -> float:
-    """Seconds after warm-up; of many steps whole rounds are looked at together, which is fast."""
-    rounds = len(steps) // (_MOST_LOOKED_AT * period)
-    if not rounds:
-        return sum(steady_part(steps, period))
-    size = rounds * period
-    return sum(steady_part([sum(steps[i : i + size]) for i in range(0, len(steps), size)]))
+def _stopping_rule(box: TimeBox) -> StoppingRule:
+    return StoppingRule(
+        rel_error=box.rel_error,
+        min_steps=box.min_steps,
+        first_seconds=box.seconds,
+        last_seconds=box.max_seconds,
+        period=box.period,
+    )
 
 
 def _skipping(skipped: int, steps: int) -> MeasuringError:

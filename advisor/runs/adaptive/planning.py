@@ -41,8 +41,6 @@ from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED
 
 BATCH = 4
 _MOST_RUNS = 3
-# From half the width of a 95 % interval to a standard deviation.
-_DEVIATIONS = 1.96
 
 
 class Item(NamedTuple):
@@ -148,7 +146,7 @@ class AdaptiveSweep:
         stored = measured[self.trials[row].trial_id]
         cut = replace(stored, repeats=stored.repeats[: runs - 1])
         rate = cut.throughput_samples_per_second if cut.status is Status.OK else None
-        return (rate, _noise(cut) / (1 + len(cut.repeats))) if rate else (0.0, 0.0)
+        return (rate, _noise(cut)) if rate else (0.0, 0.0)
 
     def _left(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> Iterator[int]:
         """Cells never measured that no smaller demand was killed for."""
@@ -250,13 +248,13 @@ def _tries(measurement: Measurement) -> int:
 
 
 def _noise(measurement: Measurement) -> float:
-    """Variance of the log rate of one run: of its own steps, and no less than what repeats on a
-    quiet machine differ by."""
-    from sweeps.quality.statistics import step_interval
+    """Variance of the log of a rate: within its runs, and what runs of a trial differ by."""
+    from sweeps.quality.rates import rate_interval
 
-    own = step_interval(measurement.step_seconds, measurement.trial.loader_period)
-    deviation = own.relative_error / _DEVIATIONS if own else 0.0
-    return max(USUAL_NOISE, deviation) ** 2
+    interval = rate_interval(measurement)
+    if interval is None:
+        return USUAL_NOISE**2 / (1 + len(measurement.repeats))
+    return interval.standard_error**2
 
 
 def _needs_as_much(trial: Trial, killed: Trial) -> bool:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import statistics
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Measurement
+from advisor.domain.steps import stall_indices, stall_share
+from advisor.messages import Message
 from sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
 from sweeps.formats.importing import ReadLines
-from sweeps.quality.checking import spread_document
+from sweeps.quality.issues import QualityIssue
+from sweeps.quality.rates import CONFIDENCE, RateInterval, mean_error, rate_interval, run_intervals
 from sweeps.store import Appended, Damaged, Stored
 
 LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
+CHECK = "advisor.measurements-check/1"
+_PERCENTILES = (5, 25, 50, 75, 95)
 
 
 def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
     """`advisor.measurements/1`: a flat row a measurement, numbers unrounded; `spread` on demand,
-    since a bootstrap of a run takes milliseconds."""
+    since statistics of all steps take time."""
     return {
         "schema": LIST,
         "measurements": [_listed(row, spread) for row in stored.measurements],
@@ -64,3 +71,99 @@ def _damaged_line(row: Damaged) -> str:
 
 def _listed(row: Measurement, spread: bool) -> Mapping[str, Any]:
     return {**summary_row(row), "spread": spread_document(row)} if spread else summary_row(row)
+
+
+def check_document(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -> dict[str, Any]:
+    """`advisor.measurements-check/1`: every measurement with its issues, numbers unrounded."""
+    return {
+        "schema": CHECK,
+        "measurements": len(checked),
+        "weak": sum(bool(issues) for _, issues in checked),
+        "checked": [_checked(row, issues) for row, issues in checked],
+    }
+
+
+def _checked(row: Measurement, issues: Sequence[QualityIssue]) -> dict[str, Any]:
+    error = mean_error(row.step_seconds, row.trial.loader_period)
+    interval = rate_interval(row)
+    return {
+        "trial_id": row.trial.trial_id,
+        "network": row.trial.workload.network,
+        "task": row.trial.workload.task.value,
+        "status": row.status.value,
+        "throughput_samples_per_second": row.throughput_samples_per_second,
+        **_bounds(interval),
+        "steps": len(row.step_seconds),
+        "runs": 1 + len(row.repeats),
+        "relative_error": error.half_width if error else None,
+        **_stalls(row),
+        "weak": [
+            {"code": issue.code, "kind": issue.code.replace("_", " "),
+             "numbers": _numbers(issue.detail), "detail": str(issue.detail),
+             "advice": str(issue.advice)}
+            for issue in issues
+        ],
+    }  # fmt: skip
+
+
+def _numbers(detail: Message) -> dict[str, Any]:
+    """The parameters of a message, those that are messages as text."""
+    return {
+        name: value if isinstance(value, (int, float, str)) else str(Message("{it}", it=value))
+        for name, value in detail.parameters.items()
+    }
+
+
+def spread_document(row: Measurement) -> dict[str, Any] | None:
+    """Samples per second of each run and, with 95 %, those of the next one by that run and by all
+    (null: too few steps); median and percentiles of single steps, stalls included. None where no
+    step was measured."""
+    runs = [run for run in row.run_steps if run]
+    if not runs:
+        return None
+    steps = [seconds for run in runs for seconds in run]
+    return {
+        "confidence": CONFIDENCE,
+        **_bounds(rate_interval(row)),
+        "runs": [
+            {"steps": len(run),
+             "throughput_samples_per_second": len(run) * row.trial.samples_per_step / sum(run),
+             **_bounds(interval),
+             "relative_error": interval.relative_error if interval else None}
+            for run, interval in zip(runs, run_intervals(row), strict=True)
+        ],
+        "median_samples_per_second": _rate(row, statistics.median(steps)),
+        "step_rates": _percentiles(row, steps),
+        **_stalls(row),
+    }  # fmt: skip
+
+
+def _bounds(interval: RateInterval | None) -> dict[str, float | None]:
+    """Where the rate of the next run lies."""
+    return {
+        "lower": interval.lower if interval else None,
+        "upper": interval.upper if interval else None,
+    }
+
+
+def _stalls(row: Measurement) -> dict[str, float]:
+    """Of the first run: the part of its steps that are stalls, and of its time lost in them."""
+    steps, period = row.step_seconds, row.trial.loader_period
+    if not steps:
+        return {"outlier_share": 0.0, "stall_share": 0.0}
+    return {
+        "outlier_share": len(stall_indices(steps, period)) / len(steps),
+        "stall_share": stall_share(steps, period),
+    }
+
+
+def _percentiles(row: Measurement, steps: Sequence[float]) -> dict[str, float]:
+    import numpy as np
+
+    # Of the times, since a step may be too short for its rate to be a number.
+    found = np.percentile(steps, [100 - name for name in _PERCENTILES]).tolist()
+    return {f"p{n}": _rate(row, value) for n, value in zip(_PERCENTILES, found, strict=True)}
+
+
+def _rate(row: Measurement, step_seconds: float) -> float:
+    return min(row.trial.samples_per_step / step_seconds, sys.float_info.max)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from advisor.domain import (
@@ -23,24 +22,15 @@ from advisor.errors import MeasuringError
 from advisor.runs.verification.machine import VerifiedMachine
 from advisor.units import format_mib, format_rate, format_target, format_usd
 from sweeps.planning.disks import UNLIMITED
-from sweeps.quality.checking import FEW_STEPS, check
-from sweeps.quality.statistics import step_interval
+from sweeps.quality.issues import quality_issues
+from sweeps.quality.rates import RateInterval, rate_interval
 
-# Told with the verdict already, or about statistics that the verdict looks at itself.
-_SAID_ALREADY = frozenset({"not limited", "few steps", "wide interval", "contaminated"})
+# Part of the verdict itself.
+_IN_VERDICT = frozenset({"not_limited", "few_steps", "wide_interval", "contaminated"})
 
 TOO_FEW = (
     "too few steps were measured; give it more --samples or --minutes, or a smaller --batch-size"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """The typical rate of a run and its 95 % interval, samples per second."""
-
-    lower: float
-    typical: float
-    upper: float
 
 
 class Answers(NamedTuple):
@@ -64,7 +54,7 @@ def judged(
     """
     if measurement.status in (Status.FAILED, Status.TIMED_OUT):
         raise MeasuringError("the trial failed: {reason}", reason=measurement.reason)
-    rate = rate_of(measurement)
+    rate = rate_interval(measurement)
     pessimistic = _reads_more(request, measurement.trial)
     verdict, reason = verdict_of(request, measurement, rate, pessimistic)
     settles = machine.is_here and machine.emulated_gpu is None
@@ -84,22 +74,8 @@ def judged(
     )
 
 
-def rate_of(measurement: Measurement) -> Rate | None:
-    """The bootstrap's interval; of too few steps for that, the slowest and the fastest one: six
-    steps lie on both sides of the median with 97 % (1 - 2 / 2^6). None of fewer."""
-    trial, steps = measurement.trial, measurement.step_seconds
-    typical = measurement.throughput_samples_per_second
-    if typical is None or len(steps) < FEW_STEPS:
-        return None
-    interval = step_interval(steps, trial.loader_period)
-    slow, fast = (interval.upper, interval.lower) if interval else (max(steps), min(steps))
-    # The bootstrap's tail is not held above 0 where steps differ by much.
-    fastest = max(fast, min(steps))
-    return Rate(trial.samples_per_step / slow, typical, trial.samples_per_step / fastest)
-
-
 def verdict_of(
-    request: Request, measurement: Measurement, rate: Rate | None, pessimistic: bool
+    request: Request, measurement: Measurement, rate: RateInterval | None, pessimistic: bool
 ) -> tuple[Verdict, str]:
     """The verdict and the one fact that decided it.
 
@@ -111,11 +87,11 @@ def verdict_of(
         return Verdict.MISSED, f"it does not fit: {measurement.reason}"
     if rate is None:
         return Verdict.UNDECIDED, TOO_FEW
-    wanted, typical = format_target(target), format_rate(rate.typical)
+    wanted, reached = format_target(target), format_rate(rate.rate)
     if rate.lower >= target:
         if measurement.limited_by is LimitedBy.NONE:
             return Verdict.UNDECIDED, "its limits could not be held here; run it as root"
-        return Verdict.PASS, f"it reaches {typical}/s, {wanted} are asked for"
+        return Verdict.PASS, f"it reaches {reached}/s, {wanted} are asked for"
     if rate.upper >= target:
         low, high = format_rate(rate.lower), format_rate(rate.upper)
         return Verdict.UNDECIDED, (
@@ -126,10 +102,10 @@ def verdict_of(
         return Verdict.UNDECIDED, f"it was too slow, but {measurement.reason}"
     if pessimistic:
         return Verdict.UNDECIDED, (
-            f"it reaches {typical}/s reading all from the disk, and the page cache will hold a "
+            f"it reaches {reached}/s reading all from the disk, and the page cache will hold a "
             "part; name the real data with --data"
         )
-    return Verdict.MISSED, f"it reaches {typical}/s, not {wanted}"
+    return Verdict.MISSED, f"it reaches {reached}/s, not {wanted}"
 
 
 def _reads_more(request: Request, trial: Trial) -> bool:
@@ -167,8 +143,8 @@ def _caveats(
             f"{data.samples:,} {data.name} of {data.bytes_per_sample / 1000:.0f} kB stood for "
             f"{request.dataset.name}"
         )
-    weak = [issue for issue in check(measurement).issues if issue.kind not in _SAID_ALREADY]
-    return (*caveats, *(f"{issue.kind}: {issue.detail}" for issue in weak))
+    weak = [issue for issue in quality_issues(measurement) if issue.code not in _IN_VERDICT]
+    return (*caveats, *(f"{issue.code.replace('_', ' ')}: {issue.detail}" for issue in weak))
 
 
 def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Verdict) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from advisor.domain import Task
-from advisor.domain.steps import typical_step_seconds
+from advisor.domain.steps import mean_step_seconds
 from advisor.errors import MeasuringError
 from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps
 from sweeps.machine.environment import describe_machine, describe_versions
@@ -67,7 +67,7 @@ def goes_on(runs: Sequence[Run], seconds_left: float, least_steps: int) -> bool:
     earlier = best_run(runs[:-1])
     if earlier and last["samples_per_second"] < _SLOWER * earlier["samples_per_second"]:
         return False
-    return 2 * typical_step_seconds(last["step_seconds"]) * (least_steps + 1) <= seconds_left
+    return 2 * mean_step_seconds(last["step_seconds"]) * (least_steps + 1) <= seconds_left
 
 
 # Fewer say little of how the loop goes on.

@@ -36,7 +36,8 @@ class RecordedSteps:
     @property
     def warmup(self) -> int:
         """How many rows do not count: the first one allocates and chooses algorithms."""
-        return max(1, count_warmup_steps([seconds for _, seconds, _ in self.rows], self.period))
+        seconds = [seconds for _, seconds, _ in self.rows]
+        return max(1, count_warmup_steps(seconds, self.period, cold=True))
 
 
 def read_steps(path: Path) -> RecordedSteps:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Status, Task
-from advisor.domain.steps import typical_step_seconds
+from advisor.domain.steps import mean_step_seconds
 from advisor.errors import UsageError
 from models.zoo.opening import Runnable
 from sweeps.anchors.measure.document import LOADER, Run
@@ -54,7 +54,7 @@ class Session:
             "input": source,
             "batch_size": batch_size,
             "status": Status.OK.value,
-            "samples_per_second": samples / typical_step_seconds(steps[warmup:]),
+            "samples_per_second": samples / mean_step_seconds(steps[warmup:]),
             "step_seconds": list(steps[warmup:]),
             "warmup_step_seconds": list(steps[:warmup]),
             "gpu_peak_allocated_mib": memory.get("gpu_peak_allocated_mib"),
@@ -88,7 +88,7 @@ def measure_with_loader(
     if "host" not in session.stage_rates[task.value]:
         with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
             alone = steps_on(StepRunner(HostEngine(), depth=0), batches, box, drained)
-        rate = batch_size / typical_step_seconds(alone[count_warmup_steps(alone, workers) :])
+        rate = batch_size / mean_step_seconds(alone[count_warmup_steps(alone, workers) :])
         session.stage_rates[task.value]["host"] = rate
 
 

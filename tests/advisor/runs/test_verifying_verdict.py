@@ -22,7 +22,8 @@ from advisor.engine import Preparations, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import MeasuringError
 from advisor.runs.verification.machine import VerifiedMachine
-from advisor.runs.verification.verdict import Answers, judged, rate_of, verdict_of
+from advisor.runs.verification.verdict import Answers, judged, verdict_of
+from sweeps.quality.rates import rate_interval
 from tests.advisor.engine.plain_model import PlainModel
 from tests.sweeps.builders import measurement, trial
 
@@ -47,7 +48,7 @@ def ask(target, task=Task.INFERENCE):
 
 
 def verdict(target, one, pessimistic=False):
-    return verdict_of(ask(target), one, rate_of(one), pessimistic)[0]
+    return verdict_of(ask(target), one, rate_interval(one), pessimistic)[0]
 
 
 @given(st.floats(0.01, 10.0), st.floats(0.1, 10_000.0), st.floats(1.0, 100.0))
@@ -60,18 +61,27 @@ def test_a_higher_target_is_never_easier(seconds, target, factor):
 
 def test_a_target_inside_of_the_interval_is_undecided():
     jumpy = measurement(step_seconds=tuple(0.1 + 0.05 * (i % 7) for i in range(30)))
-    rate = rate_of(jumpy)
-    assert rate.lower < rate.typical < rate.upper
-    assert verdict(rate.typical, jumpy) is Verdict.UNDECIDED
+    rate = rate_interval(jumpy)
+    assert rate.lower < rate.rate < rate.upper
+    assert verdict(rate.rate, jumpy) is Verdict.UNDECIDED
 
 
-def test_few_steps_decide_only_what_all_of_them_show():
+def test_few_steps_decide_little():
     few = measurement(step_seconds=(0.1, 0.2, 0.1, 0.2, 0.1, 0.2))
     assert verdict(30, few) is Verdict.PASS
     assert verdict(60, few) is Verdict.UNDECIDED
-    assert verdict(90, few) is Verdict.MISSED
+    assert verdict(120, few) is Verdict.MISSED
     assert verdict(1, measurement(step_seconds=(0.1, 0.1))) is Verdict.UNDECIDED
     assert verdict(1, measurement(step_seconds=())) is Verdict.UNDECIDED
+
+
+def test_a_target_that_another_run_may_miss_is_not_passed():
+    """Sixty equal steps: the run is known to the last digit, the next one to some per cent."""
+    assert verdict(79, run()) is Verdict.UNDECIDED
+    assert verdict(70, run()) is Verdict.PASS
+    thrice = run(repeats=({"step_seconds": [0.1] * 60},) * 2)
+    assert verdict(76.5, run()) is Verdict.UNDECIDED
+    assert verdict(76.5, thrice) is Verdict.PASS
 
 
 @pytest.mark.parametrize(

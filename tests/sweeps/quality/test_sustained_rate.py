@@ -2,38 +2,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.quality.timing import pace
+from sweeps.quality.rates import sustained_rate
 
 
-def test_a_trial_of_up_to_a_minute_has_no_pace():
-    assert pace([1.0] * 60, 8) == {}
-    assert pace([], 8) == {}
+def test_a_trial_of_up_to_a_minute_has_no_sustained_rate():
+    assert sustained_rate([1.0] * 60, 8) == {}
+    assert sustained_rate([], 8) == {}
 
 
 def test_spent_credits_show_as_a_slower_end():
     """Ninety seconds of burst, then a third of the speed."""
-    found = pace([0.5] * 180 + [1.5] * 100, 30)
+    found = sustained_rate([0.5] * 180 + [1.5] * 100, 30)
     assert found["first_minute_samples_per_second"] == pytest.approx(60)
     assert found["sustained_samples_per_second"] == pytest.approx(20)
     assert found["sustained_over_seconds"] == pytest.approx(60, abs=1.5)
 
 
-def test_a_slow_start_and_stalls_are_no_change_of_pace():
-    steps = [9.0] + [0.5] * 300
-    steps[200] = 7.0
-    found = pace(steps, 1)
-    assert found["sustained_samples_per_second"] == found["first_minute_samples_per_second"]
+def test_a_stall_is_part_of_the_rate_of_its_minute():
+    steps = [0.5] * 240
+    steps[200] = 6.5
+    found = sustained_rate(steps, 1)
+    assert found["first_minute_samples_per_second"] == pytest.approx(2)
+    assert found["sustained_samples_per_second"] == pytest.approx(2 * 0.9, rel=0.02)
 
 
 def test_what_follows_the_first_minute_may_be_shorter_but_not_a_few_steps():
-    assert pace([1.0] * 62, 1) == {}
-    assert pace([1.0] * 70, 1)["sustained_over_seconds"] == pytest.approx(10)
-    assert pace([15.0] * 20, 1) == {}
+    assert sustained_rate([1.0] * 62, 1) == {}
+    assert sustained_rate([1.0] * 70, 1)["sustained_over_seconds"] == pytest.approx(10)
+    assert sustained_rate([15.0] * 20, 1) == {}
 
 
 @given(st.lists(st.floats(0.05, 20.0), max_size=300))
 def test_both_rates_are_those_of_some_step(steps):
-    found = pace(steps, 1)
+    found = sustained_rate(steps, 1)
     if found:
         for name in ("first_minute_samples_per_second", "sustained_samples_per_second"):
             assert 1 / max(steps) * 0.999 <= found[name] <= 1 / min(steps) * 1.001

@@ -1,0 +1,226 @@
+"""What is weak in a measurement, and what to do about it; pure.
+
+One record for all of it: limits and ends, too few or unsteady steps, stalls, runs that differ, what
+the machine did meanwhile (neighbours, throttling, stolen time, clocks), age. What the machine did
+stands in the environment, from `sweeps.worker.machine_state`, the sampler of the GPU and
+`sustained_rate`; a row without raises no issue there.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from advisor.domain import LimitedBy, Measurement, Status
+from advisor.domain.steps import mean_step_seconds, stall_share
+from advisor.messages import Message
+from sweeps.planning.repeating import is_stale
+from sweeps.quality.rates import mean_error
+from sweeps.quality.timing import is_steady
+
+FEW_STEPS = 6
+REPEATS_DIFFER = 0.06
+_WIDE = 0.05
+_BARELY = 1.25
+_STALLED = 0.05
+_SLOWED = 0.05
+_STOLEN = 0.02
+_CLOCK_FELL = 0.10
+# PyTorch has a release every two to three months, drivers as often.
+_OLD = timedelta(days=180)
+# A power cap is how a GPU of that size works; heat and brakes are this machine's. The second form
+# is that of rows from before codes.
+_HARMLESS = ("power_cap", "power cap")
+_AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityIssue:
+    """What is weak: `code` for programs, `detail` with its numbers as parameters, `advice`."""
+
+    code: str
+    detail: Message
+    advice: Message
+
+
+def _issue(code: str, detail: str, advice: str, **numbers: Any) -> QualityIssue:
+    return QualityIssue(code=code, detail=Message(detail, **numbers), advice=Message(advice))
+
+
+def quality_issues(
+    measurement: Measurement, now: datetime | None = None
+) -> tuple[QualityIssue, ...]:
+    """Everything that is weak in one measurement; with `now`, its age too. Each code once."""
+    found = [*_of_ending(measurement)]
+    if measurement.status is Status.OK:
+        found += [*_of_steps(measurement), *_of_machine(measurement.environment)]
+    if now is not None and measurement.started_at:
+        found += _of_age(measurement, now)
+    return tuple({issue.code: issue for issue in reversed(found)}.values())[::-1]
+
+
+def _of_ending(measurement: Measurement) -> Iterator[QualityIssue]:
+    status = measurement.status
+    if status not in (Status.OK, Status.OUT_OF_MEMORY):
+        reason = measurement.reason or status.value.replace("_", " ")
+        yield _issue(status.value, "{reason}", _AGAIN, reason=reason)
+    if measurement.limited_by is LimitedBy.NONE and status is not Status.FAILED:
+        yield _issue(
+            "not_limited",
+            "a limit was asked for and not held; it is never fitted",
+            "run as root, or with delegated cgroups (advisor doctor), data on a block device",
+        )
+
+
+def _of_steps(measurement: Measurement) -> Iterator[QualityIssue]:
+    steps, period = measurement.step_seconds, measurement.trial.loader_period
+    error = mean_error(steps, period)
+    if len(steps) < FEW_STEPS or error is None:
+        yield _issue(
+            "few_steps",
+            "{steps} steady steps, too few for an interval of the rate",
+            "ask for smaller --batch-sizes, or for more with --iterations",
+            steps=len(steps),
+        )
+    wanted = float(measurement.trial.plan.get("rel_error", _WIDE))
+    if error is not None and error.half_width > _BARELY * wanted:
+        yield _issue(
+            "wide_interval",
+            "known to {known_percent:.1f} %, asked for {wanted_percent:.3g} %",
+            "measure it longer: --iterations 1000, or --repeats 3",
+            known_percent=100 * error.half_width, wanted_percent=100 * wanted,
+        )  # fmt: skip
+    if len(steps) >= FEW_STEPS and not is_steady(steps, period):
+        yield _issue(
+            "drift",
+            "the level of the step times still changed at the end",
+            "measure it longer: --iterations 1000; look for other load on the machine",
+        )
+    if (slower := _slower_at_the_end(steps)) > _SLOWED:
+        yield _issue(
+            "throttled_or_burst",
+            "steps at the end took {slower_percent:.0f} % longer than at the start",
+            "let the machine cool, or burst credits run out first; then --iterations 1000",
+            slower_percent=100 * slower,
+        )
+    if steps and (share := stall_share(steps, period)) > _STALLED:
+        yield _issue(
+            "stalls",
+            "stalls took {stall_percent:.0f} % of the time (they count in the rate)",
+            "look for other load, or a disk that stalls; then measure again",
+            stall_percent=100 * share,
+        )
+    yield from _of_repeats(measurement)
+
+
+def _slower_at_the_end(steps: Sequence[float]) -> float:
+    """How much longer the usual step of the last third took than that of the first; 0 for few."""
+    third = len(steps) // 3
+    if third < FEW_STEPS:
+        return 0.0
+    return statistics.median(steps[-third:]) / statistics.median(steps[:third]) - 1
+
+
+def _of_repeats(measurement: Measurement) -> Iterator[QualityIssue]:
+    seconds = [mean_step_seconds(run) for run in measurement.run_steps if run]
+    if len(seconds) > 1 and (spread := max(seconds) / min(seconds) - 1) > REPEATS_DIFFER:
+        yield _issue(
+            "repeats_differ",
+            "its {runs} runs differ by {spread_percent:.0f} %",
+            "measure again on a quiet machine, with --repeats 3 or more",
+            runs=len(seconds), spread_percent=100 * spread,
+        )  # fmt: skip
+
+
+def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
+    yield from _of_pace(environment)
+    share = environment.get("steal_share") or 0.0
+    if share > _STOLEN:
+        yield _issue(
+            "stolen_cpu_time",
+            "the hypervisor took {stolen_percent:.0f} % of the CPU time (neighbours, or CPU "
+            "credits spent)",
+            "measure on an instance that is not burstable, or with unlimited credits",
+            stolen_percent=100 * share,
+        )
+    if causes := _throttle_reasons(environment):
+        yield _issue(
+            "throttled",
+            "clocks were held back by {causes}",
+            "look after cooling and power; then measure again",
+            causes=causes,
+        )
+    yield from _of_clocks(environment)
+
+
+def _of_pace(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
+    """Slower at the end than in the first minute; faster counts too: neither is the rate."""
+    pace = environment.get("pace")
+    if not pace:
+        return
+    first, last = pace["first_minute_samples_per_second"], pace["sustained_samples_per_second"]
+    change = last / first - 1
+    if abs(change) > _SLOWED:
+        yield _issue(
+            "throttled_or_burst" if change < 0 else "slow_first_minute",
+            "{last:.4g} samples/s at the end, {first:.4g} in the first minute "
+            "({change_percent:+.0f} %){clocks}",
+            "the end is what lasts: measure it again now, or longer with --iterations",
+            last=last, first=first, change_percent=100 * change,
+            clocks=_fallen_clock(environment),
+        )  # fmt: skip
+
+
+def _fallen_clock(environment: Mapping[str, Any]) -> Message:
+    """'; CPU clock 3000 to 2100 MHz', where it fell by more than a tenth."""
+    before, after = environment.get("cpu_mhz") or (0, 0)
+    if after >= (1 - _CLOCK_FELL) * before:
+        return Message("")
+    return Message("; CPU clock {before:.0f} to {after:.0f} MHz", before=before, after=after)
+
+
+def _throttle_reasons(environment: Mapping[str, Any]) -> list[Message]:
+    codes = [
+        *(environment.get("gpu_throttle_reasons") or ()),
+        *(environment.get("gpu_held_back_by") or ()),  # of rows from before the sampler
+    ]
+    unusual = dict.fromkeys(code for code in codes if code not in _HARMLESS)
+    reasons = [Message("{cause}", cause=code.replace("_", " ")) for code in unusual]
+    throttles = environment.get("cpu_thermal_throttles") or 0
+    if throttles:
+        reasons.append(Message("{throttles:.0f} thermal throttles of the CPU", throttles=throttles))
+    return reasons
+
+
+def _of_clocks(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
+    suspended, jump = (
+        environment.get(name) for name in ("suspended_seconds", "wall_clock_jump_seconds")
+    )
+    if suspended:
+        yield _issue(
+            "suspended",
+            "the machine slept for {seconds:.1f} s while it was measured",
+            "measure again, on a machine that stays awake",
+            seconds=suspended,
+        )
+    elif jump:
+        yield _issue(
+            "clock_jumped",
+            "the wall clock was set by {seconds:+.1f} s meanwhile; steps are timed by another "
+            "clock and stay right, only started_at may be wrong",
+            "nothing to do for the rate; let the clock be slewed (chrony), not stepped",
+            seconds=jump,
+        )
+
+
+def _of_age(measurement: Measurement, now: datetime) -> Iterator[QualityIssue]:
+    if is_stale(measurement.started_at, now.astimezone(UTC) - _OLD):
+        yield _issue(
+            "stale",
+            "it was measured on {day}, with software of that time",
+            "measure it again: advisor sweep run ... --fresh-since DATE",
+            day=measurement.started_at[:10],
+        )

@@ -1,0 +1,202 @@
+"""How well a rate is known: its error within a run, and what another run of the trial will give.
+
+Within a run: overlapping batch means (Meketon and Schmeiser 1984, Winter Simulation Conference),
+which is the variance that the moving-block bootstrap of the mean converges to (Kuensch 1989,
+Annals of Statistics 17:1217-1241), without its draws. Between runs: a run is one value, as Kalibera
+and Jones (2013, ISMM) and pyperf have it, and few runs borrow their spread from what repeats of
+other trials showed (Smyth 2004, SAGMB 3:3).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from advisor.domain import Measurement
+from advisor.domain.steps import mean_step_seconds
+from sweeps.quality.timing import count_warmup_steps, is_steady, steps_together
+
+CONFIDENCE = 0.95
+# Log standard deviation of a trial's rate from run to run on a quiet machine, beside the error
+# within its runs, and how many degrees of freedom that knowledge is worth:
+# `python -m benchmarks.rates coverage --json`, `between_runs`.
+BETWEEN_RUNS_SIGMA = 0.018
+BETWEEN_RUNS_DEGREES = 8
+# Enough for a spread, and each far longer than what a step takes after the ones before it.
+_BLOCKS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateInterval:
+    """A rate in samples per second, and where the rate of the trial's next run lies with 95 %.
+
+    `standard_error` is that of the logarithm of `rate`, spread between runs included;
+    `relative_error` is half the width of the 95 % interval of what the runs themselves averaged,
+    as a share: what more steps would make smaller.
+    """
+
+    lower: float
+    rate: float
+    upper: float
+    standard_error: float
+    relative_error: float
+
+
+def rate_interval(measurement: Measurement) -> RateInterval | None:
+    """Of all good runs of a measurement; None where one of them has too few steps for an error.
+
+    The runs' variance is the pooled one of the prior (`BETWEEN_RUNS_SIGMA`, and the error within a
+    run) and of the runs, a scaled inverse chi-square; the next run differs from the mean of n by
+    sqrt(1 + 1/n) of its root, and Student's t has both degrees of freedom.
+    """
+    rate, period = measurement.throughput_samples_per_second, measurement.trial.loader_period
+    if rate is None:
+        return None
+    errors = [mean_error(run, period) for run in measurement.run_steps]
+    known = [error for error in errors if error is not None]
+    if len(known) < len(errors):
+        return None
+    logs = [math.log(mean_step_seconds(run)) for run in measurement.run_steps]
+    count, middle = len(logs), statistics.fmean(logs)
+    within = statistics.fmean(error.relative**2 for error in known)
+    degrees = BETWEEN_RUNS_DEGREES + count - 1
+    prior = BETWEEN_RUNS_DEGREES * (BETWEEN_RUNS_SIGMA**2 + within)
+    variance = (prior + sum((log - middle) ** 2 for log in logs)) / degrees
+    reach = students_quantile(degrees) * math.sqrt(variance * (1 + 1 / count))
+    freedom = sum(error.degrees for error in known)
+    return RateInterval(
+        lower=rate * math.exp(-reach),
+        rate=rate,
+        upper=rate * math.exp(reach),
+        standard_error=math.sqrt(variance / count),
+        relative_error=students_quantile(freedom) * math.sqrt(within / count),
+    )
+
+
+def run_intervals(measurement: Measurement) -> list[RateInterval | None]:
+    """What each run that has steps says by itself."""
+    runs = [run for run in measurement.run_steps if run]
+    return [
+        rate_interval(replace(measurement, step_seconds=tuple(run), repeats=())) for run in runs
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class MeanError:
+    """Standard error of a run's mean step as a share of it, and its degrees of freedom."""
+
+    relative: float
+    degrees: int
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % interval, as a share."""
+        return students_quantile(self.degrees) * self.relative
+
+
+def mean_error(step_seconds: Sequence[float], period: int = 1) -> MeanError | None:
+    """Of the mean of steps that may depend on those before; None of fewer than five blocks.
+
+    A block is a fifth of the run or a little less, in whole rounds of the loader where steps come
+    in bunches.
+    """
+    import numpy as np
+
+    count = len(step_seconds)
+    if not count:
+        return None
+    unit = steps_together(step_seconds, period)
+    length = unit * max(1, count // (_BLOCKS * unit))
+    blocks = count // length
+    if blocks < _BLOCKS:
+        return None
+    sums = np.concatenate([[0.0], np.cumsum(step_seconds)])
+    means, mean = (sums[length:] - sums[:-length]) / length, sums[-1] / count
+    weight = length / ((count - length + 1) * (count - length))
+    variance = weight * float(np.square(means - mean).sum())
+    return MeanError(math.sqrt(variance) / float(mean), blocks - 1)
+
+
+def students_quantile(degrees: int) -> float:
+    """Student's t that 2.5 % lie above: Cornish and Fisher's expansion (Abramowitz and Stegun
+    26.7.5), within 0.3 % from four degrees of freedom on."""
+    z, n = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2), degrees
+    return (
+        z
+        + (z**3 + z) / (4 * n)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+    )
+
+
+# An interval that is looked at whenever it may have become narrow enough covers too rarely. Looked
+# at five times at most, at times that grow alike, it covers as often as it says
+# (tests/sweeps/quality/test_rates.py).
+_CHECKS = 5
+# Of more steps, so many whole rounds are looked at together: a check takes about a millisecond.
+_MOST_ROUNDS = 1024
+
+
+class StoppingRule:
+    """Whether a run has measured enough, asked after each step.
+
+    It has when the steady steps are at least `min_steps` and last `first_seconds`, do not drift,
+    and have a mean known to `rel_error`. That is checked five times, first after `first_seconds`,
+    and never again after `last_seconds`.
+    """
+
+    def __init__(
+        self, *, rel_error: float, min_steps: int, first_seconds: float, last_seconds: float,
+        period: int = 1,
+    ) -> None:  # fmt: skip
+        self._rel_error, self._min_steps, self._period = rel_error, min_steps, period
+        self._least_seconds = first_seconds
+        ratio = max(1.0, last_seconds / first_seconds) if first_seconds > 0 else 1.0
+        self._times = [first_seconds * ratio ** (n / _CHECKS) for n in range(_CHECKS)]
+
+    def is_met(self, step_seconds: Sequence[float], elapsed_seconds: float) -> bool:
+        """At this moment; `step_seconds` are all steps so far, warm-up too."""
+        if not self._times or elapsed_seconds < self._times[0]:
+            return False
+        if len(step_seconds) < self._min_steps:
+            return False
+        self._times = [time for time in self._times if time > elapsed_seconds]
+        size = len(step_seconds) // (_MOST_ROUNDS * self._period) * self._period
+        period = 1 if size else self._period
+        size = size or 1
+        whole = range(0, len(step_seconds) - size + 1, size)
+        together = [sum(step_seconds[first : first + size]) for first in whole]
+        steady = together[count_warmup_steps(together, period) :]
+        if len(steady) * size < self._min_steps or sum(steady) < self._least_seconds:
+            return False
+        error = mean_error(steady, period) if is_steady(steady, period) else None
+        return error is not None and error.half_width <= self._rel_error
+
+
+MINUTE_SECONDS = 60.0
+_FEWEST_STEPS = 6
+
+
+def sustained_rate(step_seconds: Sequence[float], samples_per_step: int) -> dict[str, float]:
+    """Samples per second of the cold first minute and of the last one (of what follows the first
+    where that is shorter), and the seconds in which the last was seen.
+
+    `step_seconds` are all steps in order, warm-up too: a burst at the start looks like one.
+    Empty unless each part has at least six steps.
+    """
+    ends = list(itertools.accumulate(step_seconds))
+    if not ends or ends[-1] <= MINUTE_SECONDS:
+        return {}
+    split = sum(end <= MINUTE_SECONDS for end in ends)
+    begin = max(split, sum(end <= ends[-1] - MINUTE_SECONDS for end in ends))
+    first, last = step_seconds[:split], step_seconds[begin:]
+    if min(len(first), len(last)) < _FEWEST_STEPS:
+        return {}
+    return {
+        "first_minute_samples_per_second": samples_per_step / mean_step_seconds(first),
+        "sustained_samples_per_second": samples_per_step / mean_step_seconds(last),
+        "sustained_over_seconds": sum(last),
+    }

@@ -1,0 +1,98 @@
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from advisor.domain import LimitedBy, Status
+from sweeps.formats.serialization import run_facts
+from sweeps.quality.issues import quality_issues
+from tests.sweeps.builders import TIME_BOX, measurement, trial
+
+DRAW = random.Random(0)
+GOOD = tuple(0.1 * (1 + DRAW.gauss(0, 0.01)) for _ in range(60))
+
+
+def paced(first, last):
+    return {"first_minute_samples_per_second": first, "sustained_samples_per_second": last}
+
+
+def codes(**changes):
+    values = {"step_seconds": GOOD, "trial": trial(plan={**TIME_BOX, "rel_error": 0.02}), **changes}
+    return {one.code for one in quality_issues(measurement(**values))}
+
+
+def test_a_good_measurement_has_no_weakness():
+    assert codes() == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"step_seconds": GOOD[:3]}, "few_steps"),
+        ({"step_seconds": tuple(0.02 + 0.5 * DRAW.random() for _ in range(60))}, "wide_interval"),
+        ({"step_seconds": tuple(0.1 * 1.02**i for i in range(60))}, "drift"),
+        ({"step_seconds": (*GOOD, *(1.2 * s for s in GOOD))}, "throttled_or_burst"),
+        (
+            {"step_seconds": tuple(2.5 * s if i % 13 == 5 else s for i, s in enumerate(GOOD))},
+            "stalls",
+        ),
+        ({"status": Status.CONTAMINATED, "reason": "others used 0.5 cores"}, "contaminated"),
+        ({"status": Status.TIMED_OUT}, "timed_out"),
+        ({"limited_by": LimitedBy.NONE}, "not_limited"),
+        ({"environment": {"pace": paced(100.0, 60.0)}}, "throttled_or_burst"),
+        ({"environment": {"pace": paced(60.0, 100.0)}}, "slow_first_minute"),
+        ({"environment": {"steal_share": 0.3}}, "stolen_cpu_time"),
+        ({"environment": {"gpu_held_back_by": ["heat (driver)"]}}, "throttled"),
+        ({"environment": {"gpu_throttle_reasons": ["thermal", "power_cap"]}}, "throttled"),
+        ({"environment": {"cpu_thermal_throttles": 7}}, "throttled"),
+        ({"environment": {"wall_clock_jump_seconds": -3600.0}}, "clock_jumped"),
+        ({"environment": {"suspended_seconds": 300.0}}, "suspended"),
+    ],
+)
+def test_each_weakness_is_told_with_a_way_out(changes, code):
+    assert code in codes(**changes)
+    weak = quality_issues(measurement(**{"step_seconds": GOOD, **changes}))
+    assert all(str(one.detail) and str(one.advice) for one in weak)
+
+
+def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
+    """A GPU at its power limit works as it was bought."""
+    environment = {
+        "pace": paced(100.0, 97.0),
+        "steal_share": 0.001,
+        "gpu_throttle_reasons": ["power_cap"],
+        "gpu_held_back_by": ["power cap"],
+        "cpu_mhz": [3000.0, 2900.0],
+    }
+    assert codes(environment=environment) == set()
+
+
+def test_a_fallen_clock_is_told_beside_the_pace():
+    environment = {"pace": paced(100.0, 60.0), "cpu_mhz": [3000.0, 2000.0]}
+    (weak,) = quality_issues(measurement(step_seconds=GOOD, environment=environment))
+    assert "CPU clock 3000 to 2000 MHz" in str(weak.detail)
+    assert weak.detail.parameters["change_percent"] == pytest.approx(-40)
+
+
+def test_repeats_that_differ_are_weak_and_those_that_agree_are_not():
+    def repeated(factor):
+        other = measurement(step_seconds=tuple(factor * s for s in GOOD))
+        return codes(repeats=(run_facts(other),))
+
+    assert repeated(1.02) == set()
+    assert repeated(1.2) == {"repeats_differ"}
+
+
+def test_out_of_memory_is_a_result_not_a_weakness():
+    assert codes(status=Status.OUT_OF_MEMORY, step_seconds=()) == set()
+
+
+def test_what_was_measured_half_a_year_ago_is_stale_and_what_has_no_date_is_not():
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+
+    def at(started_at):
+        row = measurement(step_seconds=GOOD, started_at=started_at)
+        return [one.code for one in quality_issues(row, now)]
+
+    assert at("2026-04-01T10:00:00+00:00") == ["stale"]
+    assert at("2026-09-01T10:00:00+00:00") == at("") == []
