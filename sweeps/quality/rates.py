@@ -169,8 +169,9 @@ class StoppingRule:
         size = size or 1
         whole = range(0, len(step_seconds) - size + 1, size)
         together = [sum(step_seconds[first : first + size]) for first in whole]
-        steady = together[count_warmup_steps(together, period) :]
-        if len(steady) * size < self._min_steps or sum(steady) < self._least_seconds:
+        warmup = count_warmup_steps(together, period)
+        steady, steady_seconds = together[warmup:], elapsed_seconds - sum(together[:warmup])
+        if len(steady) * size < self._min_steps or steady_seconds < self._least_seconds:
             return False
         error = mean_error(steady, period) if is_steady(steady, period) else None
         return error is not None and error.half_width <= self._rel_error
