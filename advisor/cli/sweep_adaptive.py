@@ -24,7 +24,7 @@ from advisor.runs.questions import PlannedSweep, SweepRun
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.units import format_counted, format_usd
 from sweeps.planning.plan import USUAL_TRIAL_SECONDS
-from sweeps.planning.repeating import is_stale
+from sweeps.quality.age import is_stale
 
 if TYPE_CHECKING:
     from advisor.runs.adaptive.planning import AdaptiveSweep, SweepStatus

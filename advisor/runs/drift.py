@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from advisor.domain import Measurement, Status
-from sweeps.planning.repeating import is_stale
+from sweeps.quality.age import is_stale
 from sweeps.quality.rates import RateInterval, rate_interval
 from sweeps.trial.formatting import trial_name
 

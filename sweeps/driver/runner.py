@@ -16,7 +16,8 @@ from advisor.units import format_counted
 from sweeps.driver.claims import TrialClaims, leasing
 from sweeps.events import subscribe
 from sweeps.executors.process import Executor
-from sweeps.planning.repeating import in_order, is_stale, rounds, wanted_runs
+from sweeps.planning.repeating import in_order, rounds, wanted_runs
+from sweeps.quality.age import is_stale
 from sweeps.store.rows import in_parts
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from advisor.domain import Measurement, Status, Trial
 from sweeps.formats.serialization import run_facts
@@ -59,15 +58,3 @@ def in_order(all_rounds: Sequence[Sequence[Trial]]) -> Iterator[Trial]:
     """The trials of all rounds, one after the other."""
     for round_ in all_rounds:
         yield from round_
-
-
-def is_stale(started_at: str, since: datetime | None) -> bool:
-    """Whether a measurement that began then (ISO 8601) is older than `since`; one that does not
-    say when it began is older than anything, and nothing is where no `since` is asked for."""
-    if since is None:
-        return False
-    try:
-        begun = datetime.fromisoformat(started_at)
-    except ValueError:
-        return True
-    return (begun if begun.tzinfo else begun.replace(tzinfo=UTC)) < since

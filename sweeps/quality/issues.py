@@ -17,7 +17,7 @@ from typing import Any
 from advisor.domain import LimitedBy, Measurement, Status
 from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.messages import Message
-from sweeps.planning.repeating import is_stale
+from sweeps.quality.age import is_stale
 from sweeps.quality.rates import mean_error
 from sweeps.quality.timing import is_steady
 

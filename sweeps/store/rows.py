@@ -16,7 +16,7 @@ from sweeps.formats.serialization import (
     measurement_from_dict,
     measurement_to_dict,
 )
-from sweeps.planning.repeating import is_stale
+from sweeps.quality.age import is_stale
 from sweeps.store.contract import Damaged, Stored
 
 Row = Mapping[str, Any]

@@ -14,7 +14,7 @@ from advisor.runs.cloud.plan import CloudPlan
 from advisor.units import format_counted
 from infra.aws.findings import refuse_missing
 from infra.aws.watching import Why
-from sweeps.planning.repeating import is_stale
+from sweeps.quality.age import is_stale
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.domain import Status
 from sweeps.driver.runner import RETRIED, current_rows, run_sweep
-from sweeps.planning.repeating import is_stale
+from sweeps.quality.age import is_stale
 from sweeps.store import SqlStore
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
