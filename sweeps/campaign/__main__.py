@@ -11,10 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+from advisor.domain import ON_ANY_GPU, ON_CPU
 from advisor.errors import AdvisorError
 from sweeps.campaign.cells import BRIEF, FULL, QUICK
+from sweeps.campaign.session import run_campaign
 
-_ACCELERATORS = {"gpu": "cuda", "cpu": "cpu"}
+_ACCELERATORS = {"gpu": ON_ANY_GPU, "cpu": ON_CPU}
 _MOST_MINUTES = 24 * 60
 
 
@@ -34,10 +36,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     begun = time.monotonic()
-    _need_torch()
-    # Only now: these need torch.
-    from sweeps.campaign.session import run_campaign
-
     finished = run_campaign(
         _ACCELERATORS[options.device],
         networks=options.networks,
@@ -52,17 +50,13 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _need_torch() -> None:
-    from sweeps.probe.accelerator import load_torch
-
-    load_torch()
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sweeps.campaign", description=__doc__)
     parser.add_argument("device", choices=sorted(_ACCELERATORS), help="what computes the steps")
     parser.add_argument("--out", type=Path, help="a JSONL file that is gone on with")
-    parser.add_argument("--networks", type=_names, help="of the zoo; default: all of them")
+    parser.add_argument(
+        "--networks", type=_names, help="of the zoo, or file.py:build; default: all"
+    )
     parser.add_argument("--minutes", type=_minutes, default=9.0, help="nothing begins later (9)")
     parser.add_argument("--data", type=Path, help="JPEG files for the real input pipeline")
     brief = "batches of 1, 8 and 32 in fp32 and no real input: a CPU's rates"

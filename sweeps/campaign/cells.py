@@ -11,75 +11,118 @@ from advisor.domain import (
     DatasetProfile,
     DiskRate,
     Measurement,
+    MemoryFormat,
     Precision,
     Resources,
+    Stack,
     Status,
     Task,
     Trial,
     Workload,
 )
-from models.zoo.networks import NETWORKS, Kind, NetworkInfo
-from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, SYNTHETIC, loader_workers
+from models.zoo.networks import Kind, NetworkInfo
+from sweeps.worker.pipeline.policy import CPU_CLOCK, PREFETCH_FACTOR, SYNTHETIC, loader_workers
 
 _COMPUTED = (Task.INFERENCE, Task.TRAINING)
 _VCPUS = (1, 2, 4, 8, 16)
 # A larger batch than one that takes so long adds nothing.
 LONGEST_STEP_SECONDS = 4.0
-_LARGEST_BATCH = 2**16
+_FAULTS = (Status.FAILED, Status.TIMED_OUT)
 _BYTES_PER_VALUE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """What every cell has in common. `gpu` is the device's name, None for a CPU campaign; it is
-    part of each trial, so that rows of different machines stay apart."""
+    part of each trial, so that rows of different machines stay apart.
 
-    accelerator: str
+    `by_cpu_time`: steps are timed in the process's CPU seconds, which neighbours cannot take.
+    Only one thread's CPU seconds are the seconds of a step.
+    """
+
+    accelerator: Accelerator
     resources: Resources
     gpu: str | None
+    by_cpu_time: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How a network is run."""
+
+    precision: Precision
+    memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS
+    stack: Stack = Stack.EAGER
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is PyTorch as it comes, but for the precision."""
+        return self.memory_format is MemoryFormat.CONTIGUOUS and self.stack is Stack.EAGER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaders:
+    """Loader processes a vCPU, and batches that each prepares ahead."""
+
+    share: float = 1.0
+    prefetch_factor: int = PREFETCH_FACTOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkBudget:
-    """Time boxes and the grid's size. `largest_batch` ends a ladder that memory does not end;
-    `batches`, where there are any, are its only steps. Without `pipeline_tasks` no real input."""
+    """Time boxes and the grid's size. Settings other than the usual one take `other_batches`.
+
+    The usual setting in fp32 at `anchor_batch` is measured for `anchor_seconds`: what a GPU
+    sustains. Without `pipeline_tasks` there is no real input.
+    """
 
     seconds: float
     min_steps: int
     max_seconds: float
-    largest_batch: int
-    precisions: tuple[Precision, ...]
-    pipeline_tasks: tuple[Task, ...]
-    pipeline_batch: int
-    pipeline_seconds: float
-    batches: tuple[int, ...] = ()
+    batches: tuple[int, ...]
+    settings: tuple[Setting, ...]
+    other_batches: tuple[int, ...] = ()
+    anchor_batch: int | None = None
+    anchor_seconds: float = 60.0
+    pipeline_tasks: tuple[Task, ...] = ()
+    pipeline_batch: int = 64
+    pipeline_seconds: float = 10.0
+    loaders: tuple[Loaders, ...] = (Loaders(),)
 
 
+_USUAL = tuple(Setting(precision=precision) for precision in MEASURABLE_PRECISIONS)
+_LAST = tuple(
+    Setting(precision=precision, memory_format=MemoryFormat.CHANNELS_LAST)
+    for precision in (Precision.AMP, Precision.BF16)
+)
+_COMPILED = tuple(
+    Setting(precision=precision, stack=Stack.COMPILE) for precision in MEASURABLE_PRECISIONS
+)
 FULL = BenchmarkBudget(
-    seconds=0.8, min_steps=8, max_seconds=6.0, largest_batch=_LARGEST_BATCH,
-    precisions=MEASURABLE_PRECISIONS, pipeline_tasks=_COMPUTED, pipeline_batch=64,
-    pipeline_seconds=6.0,
+    seconds=10.0, min_steps=8, max_seconds=20.0, batches=(1, 8, 32, 128, 512),
+    settings=_USUAL + _LAST + _COMPILED, other_batches=(32, 128), anchor_batch=32,
+    pipeline_tasks=_COMPUTED, loaders=(Loaders(), Loaders(share=0.5, prefetch_factor=4)),
 )  # fmt: skip
 QUICK = BenchmarkBudget(
-    seconds=0.2, min_steps=3, max_seconds=1.0, largest_batch=2,
-    precisions=(Precision.FP32, Precision.BF16), pipeline_tasks=(Task.INFERENCE,),
-    pipeline_batch=8, pipeline_seconds=1.0,
+    seconds=0.2, min_steps=3, max_seconds=1.0, batches=(1, 2),
+    settings=(Setting(precision=Precision.FP32), Setting(precision=Precision.BF16)),
+    pipeline_tasks=(Task.INFERENCE,), pipeline_batch=8, pipeline_seconds=1.0,
 )  # fmt: skip
 # What shows how fast a CPU computes: a few batch sizes in fp32, nothing read from a disk.
 BRIEF = BenchmarkBudget(
-    seconds=0.6, min_steps=3, max_seconds=5.0, largest_batch=32,
-    precisions=(Precision.FP32,), pipeline_tasks=(), pipeline_batch=8, pipeline_seconds=1.0,
-    batches=(1, 8, 32),
+    seconds=0.6, min_steps=3, max_seconds=5.0, batches=(1, 8, 32),
+    settings=(Setting(precision=Precision.FP32),),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchRange:
-    """One network, task and precision, measured at rising batch sizes."""
+class Ladder:
+    """One network, task and setting, measured at rising batch sizes."""
 
     info: NetworkInfo
     task: Task
-    precision: Precision
+    setting: Setting
+    batches: tuple[int, ...]
     fingerprint: str = ""
 
 
@@ -88,67 +131,88 @@ def in_order(infos: Iterable[NetworkInfo]) -> list[NetworkInfo]:
     return sorted(infos, key=lambda info: info.kind is not Kind.IMAGE)
 
 
-def default_networks() -> list[NetworkInfo]:
-    """All networks of the zoo, in the order of measuring."""
-    return in_order(NETWORKS.values())
+def ladders(
+    infos: Sequence[NetworkInfo], budget: BenchmarkBudget, fingerprints: Mapping[str, str]
+) -> Iterator[Ladder]:
+    """fp32 of all networks comes before any other setting: time may end at any cell.
 
-
-def batch_ranges(infos: Sequence[NetworkInfo], budget: BenchmarkBudget) -> Iterator[BatchRange]:
-    """fp32 of all networks comes before any other precision: time may end at any cell."""
-    for precision in budget.precisions:
-        for info in infos:
-            for task in _COMPUTED:
-                yield BatchRange(info=info, task=task, precision=precision)
-
-
-def batch_sizes(batch_range: BatchRange, budget: BenchmarkBudget) -> list[int]:
-    """Powers of two, from the smallest batch that the task takes."""
-    least = batch_range.info.min_training_batch if batch_range.task is Task.TRAINING else 1
-    sizes = budget.batches or [1 << power for power in range(budget.largest_batch.bit_length())]
-    return [size for size in sizes if size >= least]
-
-
-def next_batch(
-    batch_range: BatchRange, machine: Machine, budget: BenchmarkBudget,
-    done: Mapping[str, Measurement],
-) -> int | None:  # fmt: skip
-    """The first batch size without a result; None once the ladder is done.
-
-    It ends below a batch that failed or found no memory, and above one whose step takes longer
-    than four seconds: the larger ones would only do so too.
+    `fingerprints` are those of own networks, by name.
     """
-    for size in batch_sizes(batch_range, budget):
-        row = done.get(synthetic_trial(batch_range, size, machine, budget).trial_id)
+    for setting in budget.settings:
+        for info in infos:
+            if setting.memory_format is MemoryFormat.CHANNELS_LAST and not info.takes_images:
+                continue
+            batches = budget.batches if setting.is_usual else budget.other_batches
+            for task in _COMPUTED:
+                # Batch normalisation of single values needs more rows in training.
+                least = info.min_training_batch if task is Task.TRAINING else 1
+                yield Ladder(
+                    info=info, task=task, setting=setting,
+                    batches=tuple(size for size in batches if size >= least),
+                    fingerprint=fingerprints.get(info.name, ""),
+                )  # fmt: skip
+
+
+def next_cell(
+    ladder: Ladder, machine: Machine, budget: BenchmarkBudget, done: Mapping[str, Measurement]
+) -> Trial | None:
+    """The first cell without a result; None once the ladder is done.
+
+    It ends above a batch that found no memory or whose step takes longer than four seconds, and
+    after two faults in a row: a single one (an abort, a hung kernel) costs one cell.
+    """
+    faults = 0
+    for size in ladder.batches:
+        trial = synthetic_trial(ladder, size, machine, budget)
+        row = done.get(trial.trial_id)
         if row is None:
-            return size
-        if _ends(row):
+            return trial
+        faults = faults + 1 if row.status in _FAULTS else 0
+        if faults == 2 or _is_last(row):
             return None
     return None
 
 
+def _is_last(row: Measurement) -> bool:
+    if row.status is Status.OUT_OF_MEMORY:
+        return True
+    return bool(row.step_seconds) and min(row.step_seconds) > LONGEST_STEP_SECONDS
+
+
 def synthetic_trial(
-    batch_range: BatchRange, batch_size: int, machine: Machine, budget: BenchmarkBudget
+    ladder: Ladder, batch_size: int, machine: Machine, budget: BenchmarkBudget
 ) -> Trial:
     """The network alone, on a batch made on the device."""
+    setting = ladder.setting
+    is_anchor = (
+        batch_size == budget.anchor_batch
+        and setting.is_usual
+        and setting.precision is Precision.FP32
+    )
+    more = budget.anchor_seconds - budget.seconds if is_anchor else 0.0
     plan = {
         "input": SYNTHETIC,
         "gpu": machine.gpu,
-        "measure_seconds": budget.seconds,
+        "measure_seconds": budget.seconds + more,
         "min_steps": budget.min_steps,
-        "max_seconds": budget.max_seconds,
+        "max_seconds": budget.max_seconds + more,
     }
-    if batch_range.fingerprint:
-        plan["network_fingerprint"] = batch_range.fingerprint
+    if machine.by_cpu_time:
+        plan["clock"] = CPU_CLOCK
+    if ladder.fingerprint:
+        plan["network_fingerprint"] = ladder.fingerprint
     return Trial(
         workload=Workload(
-            network=batch_range.info.name,
-            task=batch_range.task,
+            network=ladder.info.name,
+            task=ladder.task,
             batch_size=batch_size,
-            precision=batch_range.precision,
-            dataset=_synthetic_profile(batch_range.info),
+            precision=setting.precision,
+            stack=setting.stack,
+            memory_format=setting.memory_format,
+            dataset=_synthetic_profile(ladder.info),
         ),
         resources=machine.resources,
-        accelerator=Accelerator.parse(machine.accelerator),
+        accelerator=machine.accelerator,
         plan=plan,
     )
 
@@ -166,22 +230,25 @@ def pipeline_trials(
     dataset_path: str,
 ) -> list[Trial]:
     """The real input pipeline: 1, 2, 4, 8 and 16 vCPUs as far as the machine has them, for each
-    classifier of photographs. Memory and disk stay those of the machine."""
-    trials = []
-    whole = machine.resources
+    classifier of photographs and each setting of the loaders. Memory and disk stay those of the
+    machine."""
+    trials: dict[str, Trial] = {}
     for info in with_pipeline(infos):
-        for vcpus in (count for count in _VCPUS if count <= whole.vcpus):
+        for vcpus in (count for count in _VCPUS if count <= machine.resources.vcpus):
             for task in budget.pipeline_tasks:
                 workload = Workload(
                     network=info.name, task=task, batch_size=budget.pipeline_batch, dataset=dataset
                 )
-                trials.append(_pipeline_trial(workload, vcpus, machine, budget, dataset_path))
-    return trials
+                for loaders in budget.loaders:
+                    trial = _pipeline_trial(workload, vcpus, machine, budget, loaders, dataset_path)
+                    trials.setdefault(trial.trial_id, trial)
+    return list(trials.values())
 
 
 def _pipeline_trial(
-    workload: Workload, vcpus: int, machine: Machine, budget: BenchmarkBudget, dataset_path: str
-) -> Trial:
+    workload: Workload, vcpus: int, machine: Machine, budget: BenchmarkBudget, loaders: Loaders,
+    dataset_path: str,
+) -> Trial:  # fmt: skip
     whole = machine.resources
     threads_per_core = max(1, round(whole.vcpus / whole.physical_cores))
     return Trial(
@@ -193,15 +260,15 @@ def _pipeline_trial(
             disk=whole.disk,
             cpu=whole.cpu,
         ),
-        accelerator=Accelerator.parse(machine.accelerator),
+        accelerator=machine.accelerator,
         dataset_path=dataset_path,
         plan={
             "gpu": machine.gpu,
             "measure_seconds": budget.pipeline_seconds,
             "min_steps": budget.min_steps,
             "max_seconds": 4 * budget.pipeline_seconds,
-            "loader_workers": loader_workers(vcpus),
-            "prefetch_factor": PREFETCH_FACTOR,
+            "loader_workers": loader_workers(loaders.share * vcpus),
+            "prefetch_factor": loaders.prefetch_factor,
         },
     )
 
@@ -233,9 +300,3 @@ def _synthetic_profile(info: NetworkInfo) -> DatasetProfile:
         width=width,
         height=height,
     )
-
-
-def _ends(row: Measurement) -> bool:
-    if row.status in (Status.OUT_OF_MEMORY, Status.FAILED, Status.TIMED_OUT):
-        return True
-    return bool(row.step_seconds) and min(row.step_seconds) > LONGEST_STEP_SECONDS

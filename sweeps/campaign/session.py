@@ -1,52 +1,66 @@
-"""One run of a campaign: opens what it needs, and measures what the file has not. Needs torch."""
+"""One run of a campaign: each cell that the file has not, in a process of its own.
+
+This process loads no torch: it takes nothing of the GPU's memory, and no fault of CUDA ends it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from advisor.domain import DatasetProfile
+from advisor.domain import (
+    Accelerator,
+    DatasetProfile,
+    Measurement,
+    Stack,
+    Status,
+    Trial,
+)
 from advisor.errors import AdvisorError, MeasuringError, UsageError
+from models.zoo.networks import NETWORKS
 from models.zoo.opening import Runnable, open_network
 from sweeps.campaign.cells import (
     BRIEF,
     BenchmarkBudget,
+    Ladder,
     Machine,
-    batch_ranges,
-    default_networks,
     host_resources,
     in_order,
+    ladders,
+    next_cell,
     pipeline_trials,
     with_pipeline,
 )
+from sweeps.campaign.device import gpu_name, short_fingerprint
 from sweeps.campaign.records import Records
-from sweeps.campaign.running import Campaign, run_ladder, run_pipeline
 from sweeps.datasets.making import ensure_dataset
 from sweeps.datasets.opening import profile_folder
-from sweeps.machine.environment import (
-    describe_machine,
-    describe_versions,
-)
 from sweeps.machine.size import machine_size
-from sweeps.probe.accelerator import need_cuda
-from sweeps.probe.figures import fingerprint
-from sweeps.probe.session import run_probe
-from sweeps.worker.torch_facts import torch_facts
+from sweeps.trial.trial_process import run_attempt
+from sweeps.worker.pipeline.policy import is_synthetic
 
+_OWN_NETWORKS = Path(__file__).with_name("networks")
+_MORE_NETWORKS = (
+    "vision.py:resnet18", "vision.py:vit_b_16", "vision.py:convnext_tiny", "language.py:pythia_1b",
+)  # fmt: skip
 _MADE_SAMPLES = 2000
 _PLACE = Path("~/.cache/instance-sizing-advisor/datasets")
 # Below this, probing would eat the run.
 _LEAST_SECONDS_FOR_A_PROBE = 240.0
 # Photographs may have to be made first.
 _LEAST_SECONDS_FOR_REAL_INPUT = 30.0
+# Loading torch, building the network, the first steps, the stages; compiling on top.
+_STARTING_SECONDS = 20.0
+_COMPILING_SECONDS = 90.0
 
 
 def run_campaign(
-    accelerator: str,
+    accelerator: Accelerator,
     *,
     networks: Sequence[str] | None,
     budget: BenchmarkBudget,
@@ -58,50 +72,80 @@ def run_campaign(
     """Measure the missing cells until `ends_at` (time.monotonic()); whether all are done.
 
     Raises `UsageError` for an unknown network or folder, `MeasuringError` where the accelerator
-    is missing or stops computing, `DataError` for a file that cannot be used.
+    is missing, `DataError` for a file that cannot be used.
     """
-    result = _networks(networks)
+    chosen = _networks(networks, accelerator)
     if data is not None:
         profile_folder(data)  # a wrong folder is refused before minutes are spent
-    machine = this_machine(accelerator)
-    records = Records(out)
-    environment = describe(machine)
+    machine = this_machine(accelerator, budget)
     campaign = Campaign(
-        machine=machine, budget=budget, records=records, environment=environment, report=report,
-        ends_at=ends_at, by_cpu_time=is_one_thread(machine) and budget is BRIEF,
-    )  # fmt: skip
-    if campaign.by_cpu_time:
-        environment["timing"] = ONE_THREAD_TIMING
-    report(f"campaign: {machine.gpu or environment['cpu_model']}; {len(records.done)} cells are "
-         f"in {out} already")  # fmt: skip
-    if accelerator == "cuda" and campaign.seconds_left > _LEAST_SECONDS_FOR_A_PROBE:
-        environment["fingerprint"] = short_fingerprint(report)
-    finished = _all_ladders(campaign, result) and _real_input(campaign, result, data)
-    for line in dict.fromkeys(campaign.skipped):
-        report(f"campaign: not measured: {line}")
+        machine=machine, budget=budget, records=Records(out), report=report, ends_at=ends_at
+    )
+    where = machine.gpu or (machine.resources.cpu and machine.resources.cpu.model)
+    report(f"campaign: {where}; {len(campaign.records.done)} cells are in {out} already")
+    if accelerator.is_gpu and campaign.seconds_left > _LEAST_SECONDS_FOR_A_PROBE:
+        campaign.environment["fingerprint"] = in_a_process(short_fingerprint)
+    finished = _all_ladders(campaign, chosen) and _real_input(campaign, chosen, data)
     report(f"campaign: {campaign.measured} cells measured in this run")
     return finished
 
 
-def _networks(names: Sequence[str] | None) -> list[Runnable]:
-    if names is None:
-        return [open_network(info.name) for info in default_networks()]
-    opened = {network.info.name: network for network in map(open_network, names)}
-    return [opened[info.name] for info in in_order(entry.info for entry in opened.values())]
+@dataclass(slots=True, kw_only=True)
+class Campaign:
+    """What all cells are measured with. `ends_at` is a time.monotonic() moment; a cell that takes
+    `patience_seconds` longer than usual hangs."""
+
+    machine: Machine
+    budget: BenchmarkBudget
+    records: Records
+    report: Callable[[str], None]
+    ends_at: float
+    patience_seconds: float = 180.0
+    environment: dict[str, Any] = field(default_factory=dict)
+    measured: int = 0
+
+    @property
+    def seconds_left(self) -> float:
+        """Until nothing new is begun."""
+        return self.ends_at - time.monotonic()
+
+    def measure(self, trial: Trial) -> bool:
+        """Measure one cell in a process of its own, which is ended where it hangs; False where the
+        time does not suffice, and nothing is known of the cell."""
+        usual = trial.plan["max_seconds"] + _STARTING_SECONDS
+        if trial.workload.stack is Stack.COMPILE:
+            usual += _COMPILING_SECONDS
+        if self.seconds_left < usual:
+            return False
+        deadline = usual + self.patience_seconds
+        row = run_attempt(trial, timeout_seconds=min(deadline, self.seconds_left))
+        # Only a cell that had its deadline, or a whole run, is known to hang.
+        if row.status is Status.TIMED_OUT and self.seconds_left <= 0 and self.measured:
+            return False
+        row = replace(row, environment={**self.environment, **row.environment})
+        self.records.append(row)
+        self.measured += 1
+        self.report(_line(row))
+        return True
 
 
-def _all_ladders(campaign: Campaign, networks: Sequence[Runnable]) -> bool:
-    by_name = {network.info.name: network for network in networks}
-    for batch_range in batch_ranges([network.info for network in networks], campaign.budget):
-        network = by_name[batch_range.info.name]
-        marked = replace(batch_range, fingerprint=network.fingerprint)
-        if not run_ladder(campaign, marked, network):
+def measure_ladder(campaign: Campaign, ladder: Ladder) -> bool:
+    """Measure the ladder's cells that are missing; False when the time was used up."""
+    while trial := next_cell(ladder, campaign.machine, campaign.budget, campaign.records.done):
+        if not campaign.measure(trial):
             return False
     return True
 
 
+def _all_ladders(campaign: Campaign, networks: Sequence[Runnable]) -> bool:
+    infos = [network.info for network in networks]
+    fingerprints = {network.info.name: network.fingerprint for network in networks}
+    return all(
+        measure_ladder(campaign, ladder) for ladder in ladders(infos, campaign.budget, fingerprints)
+    )
+
+
 def _real_input(campaign: Campaign, networks: Sequence[Runnable], data: Path | None) -> bool:
-    # The worker builds networks of the zoo by name.
     infos = with_pipeline(network.info for network in networks if not network.fingerprint)
     if not (infos and campaign.budget.pipeline_tasks):
         return True
@@ -112,10 +156,24 @@ def _real_input(campaign: Campaign, networks: Sequence[Runnable], data: Path | N
     except UsageError:
         raise
     except (AdvisorError, ImportError) as error:
-        campaign.skipped.append(f"the real input pipeline: {error}")
+        campaign.report(f"campaign: not measured: the real input pipeline: {error}")
         return True
     trials = pipeline_trials(infos, campaign.machine, campaign.budget, profile, str(folder))
-    return run_pipeline(campaign, trials)
+    return _all_measured(campaign, trials)
+
+
+def _all_measured(campaign: Campaign, trials: Iterable[Trial]) -> bool:
+    return all(
+        trial.trial_id in campaign.records.done or campaign.measure(trial) for trial in trials
+    )
+
+
+def _networks(names: Sequence[str] | None, accelerator: Accelerator) -> list[Runnable]:
+    if names is None:
+        more = [f"{_OWN_NETWORKS}/{name}" for name in _MORE_NETWORKS] if accelerator.is_gpu else []
+        names = [*NETWORKS, *more]
+    opened = {network.info.name: network for network in map(open_network, names)}
+    return [opened[info.name] for info in in_order(entry.info for entry in opened.values())]
 
 
 def _dataset(data: Path | None, report: Callable[[str], None]) -> tuple[Path, DatasetProfile]:
@@ -132,47 +190,35 @@ def _place() -> Path:
         raise MeasuringError("there is no home folder", hint="name images with --data") from error
 
 
-_VERSIONS = ("torch", "torchvision", "numpy", "Pillow", "timm")
-_PROBED = ("gpu", "gemm")
-ONE_THREAD_TIMING = "process_time around each step: CPU seconds of the only thread"
-
-
-def this_machine(accelerator: str) -> Machine:
+def this_machine(accelerator: Accelerator, budget: BenchmarkBudget) -> Machine:
     """The whole of this machine; `MeasuringError` where CUDA is asked for and not usable."""
-    if accelerator == "cuda":
-        need_cuda()
+    # Whole MiB: a reboot must not make other trials of the same ones.
     size = machine_size()
+    resources = host_resources(size.vcpus, size.physical_cores, round(size.memory_mib))
+    one_thread = accelerator.is_cpu and resources.vcpus == 1
     return Machine(
         accelerator=accelerator,
-        # Whole MiB: a reboot must not make other trials of the same ones.
-        resources=host_resources(size.vcpus, size.physical_cores, round(size.memory_mib)),
-        gpu=torch.cuda.get_device_name(0) if accelerator == "cuda" else None,
+        resources=resources,
+        gpu=in_a_process(gpu_name) if accelerator.is_gpu else None,
+        by_cpu_time=one_thread and budget is BRIEF,
     )
 
 
-def is_one_thread(machine: Machine) -> bool:
-    """Whether steps run on one CPU in one thread, so that its CPU seconds are theirs."""
-    return (
-        machine.accelerator == "cpu"
-        and machine.resources.vcpus == 1
-        and torch.get_num_threads() == 1
-    )
+def in_a_process(function: Callable[[], Any]) -> Any:
+    """What it returns in a process of its own, gone on leaving; its errors are raised here."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(function).result()
 
 
-def describe(machine: Machine) -> dict[str, Any]:
-    """The environment of every row: machine, versions, GPU, driver, clocks, and how torch is
-    set to compute."""
-    return {
-        **describe_machine(),
-        "versions": describe_versions(*_VERSIONS),
-        "gpu": None,
-        **torch_facts(machine.accelerator),
-        "timing": "perf_counter around each step, device synchronised after each",
-    }
-
-
-def short_fingerprint(report: Callable[[str], None]) -> dict[str, Any]:
-    """Copy rates and matrix products of the GPU, in about ten seconds."""
-    from pathlib import Path
-
-    return fingerprint(run_probe(_PROBED, quick=True, disk=Path(), report=report))
+def _line(row: Measurement) -> str:
+    workload, rate = row.trial.workload, row.throughput_samples_per_second
+    name = f"{workload.network} {workload.task} {workload.precision} batch {workload.batch_size}"
+    if not is_synthetic(row.trial.plan):
+        workers = row.trial.plan["loader_workers"]
+        name += f", {row.trial.resources.vcpus:g} vCPUs, real input by {workers}"
+    answer = "-" if rate is None else f"{rate:.4g} rows/s"
+    memory = row.environment.get("gpu_peak_reserved_mib")
+    used = f", {memory:,.0f} MiB" if memory else ""
+    ending = "" if row.status is Status.OK else f" {row.status.value.replace('_', ' ')}"
+    return f"{name}: {answer}{used}{ending} {row.reason[:100]}".rstrip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 from advisor.domain import Stack, Task, Trial
 from advisor.errors import MeasuringError
 from models.zoo.opening import Runnable
-from sweeps.worker.pipeline.policy import compute_threads
+from sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads
 from sweeps.worker.step_runner import QUEUE_DEPTH, EmulatedGpu, Engine, HostEngine, StepRunner
 from sweeps.worker.torch_engine import TorchEngine
 
@@ -53,6 +54,7 @@ def _engine(trial: Trial, opened: Runnable) -> Engine:
         precision=workload.precision,
         memory_format=workload.memory_format,
         stack=workload.stack,
+        clock=time.process_time if trial.plan.get("clock") == CPU_CLOCK else time.perf_counter,
     )
 
 

@@ -38,7 +38,7 @@ from sweeps.quality.timing import is_steady
 from sweeps.worker.engines import runner_of
 from sweeps.worker.inputs import DeviceBatch, open_batches
 from sweeps.worker.page_cache import cached_share, evict, fill
-from sweeps.worker.pipeline.policy import compute_threads, is_synthetic
+from sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads, is_synthetic
 from sweeps.worker.stages import stage_rates
 from sweeps.worker.step_runner import StepRunner
 from sweeps.worker.timed_run import TimedRun, timed_run
@@ -88,9 +88,10 @@ def _measurement(
 ) -> Measurement:
     """What the timed run gave; the stages come later."""
     contention = _contention(trial, window, len(job["cpus"]))
+    interfered = contention.interfered and trial.plan.get("clock") != CPU_CLOCK
     return Measurement(
         trial=trial,
-        status=Status.CONTAMINATED if contention.interfered else Status.OK,
+        status=Status.CONTAMINATED if interfered else Status.OK,
         limited_by=LimitedBy.HOST,
         step_seconds=tuple(window.step_seconds),
         warmup_step_seconds=tuple(window.warmup_seconds),

@@ -1,6 +1,7 @@
 """A campaign: which cells, when a ladder ends, and that nothing measured is ever lost."""
 
 import json
+import statistics
 import time
 from dataclasses import replace
 
@@ -9,32 +10,50 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import Precision, Status, Task
+from advisor.domain import (
+    MEASURABLE_PRECISIONS,
+    ON_CPU,
+    MemoryFormat,
+    Precision,
+    Stack,
+    Status,
+    Task,
+)
 from advisor.errors import DataError
-from models.zoo.networks import Kind, network_info
+from models.zoo.networks import NETWORKS, Kind, network_info
 from models.zoo.opening import open_network
 from sweeps.campaign import __main__ as command
-from sweeps.campaign import running
 from sweeps.campaign.cells import (
+    BRIEF,
     FULL,
     QUICK,
-    BatchRange,
+    Ladder,
     Machine,
-    batch_ranges,
-    batch_sizes,
-    default_networks,
+    Setting,
     host_resources,
-    next_batch,
+    in_order,
+    ladders,
+    next_cell,
     pipeline_trials,
     synthetic_trial,
 )
 from sweeps.campaign.records import Records
-from sweeps.campaign.running import Campaign, run_ladder
+from sweeps.campaign.session import Campaign, measure_ladder, this_machine
 from sweeps.formats.importing import read_file
 from tests.sweeps.builders import PROFILE, measurement
 
-MACHINE = Machine(accelerator="cpu", resources=host_resources(4, 2, 16_000), gpu=None)
-LADDER = BatchRange(info=network_info("cifar10_cnn"), task=Task.INFERENCE, precision=Precision.FP32)
+MACHINE = Machine(accelerator=ON_CPU, resources=host_resources(4, 2, 16_000), gpu=None)
+INFOS = in_order(NETWORKS.values())
+FP32 = Setting(precision=Precision.FP32)
+
+
+def ladder_of(info, budget=FULL, task=Task.INFERENCE, fingerprint=""):
+    return Ladder(
+        info=info, task=task, setting=FP32, batches=budget.batches, fingerprint=fingerprint
+    )
+
+
+LADDER = ladder_of(network_info("cifar10_cnn"))
 
 
 def cell(batch_size, **changes):
@@ -45,46 +64,95 @@ def done(*rows):
     return {row.trial.trial_id: row for row in rows}
 
 
+def next_size(*rows):
+    trial = next_cell(LADDER, MACHINE, FULL, done(*rows))
+    return trial and trial.workload.batch_size
+
+
+FAULT = {"status": Status.FAILED, "step_seconds": (), "reason": "CUDA error: device-side assert"}
+
+
 def test_a_ladder_climbs_from_what_is_done():
-    assert next_batch(LADDER, MACHINE, FULL, {}) == 1
-    assert next_batch(LADDER, MACHINE, FULL, done(cell(1), cell(2))) == 4
+    assert next_size() == 1
+    assert next_size(cell(1), cell(8)) == 32
 
 
 @pytest.mark.parametrize(
     "last",
     [
         {"status": Status.OUT_OF_MEMORY, "step_seconds": (), "reason": "CUDA out of memory"},
-        {"status": Status.FAILED, "step_seconds": (), "reason": "no kernel"},
         {"step_seconds": (4.5, 5.0)},
     ],
 )
-def test_a_ladder_ends_without_memory_on_a_fault_and_when_steps_get_long(last):
-    assert next_batch(LADDER, MACHINE, FULL, done(cell(1), cell(2, **last))) is None
+def test_a_ladder_ends_without_memory_and_when_steps_get_long(last):
+    assert next_size(cell(1), cell(8, **last)) is None
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.TIMED_OUT])
+def test_a_fault_costs_one_cell_and_two_in_a_row_the_rest_of_the_ladder(status):
+    fault = FAULT | {"status": status}
+    assert next_size(cell(1), cell(8, **fault)) == 32
+    assert next_size(cell(1), cell(8, **fault), cell(32)) == 128
+    assert next_size(cell(1), cell(8, **fault), cell(32, **fault)) is None
 
 
 def test_training_begins_with_the_smallest_batch_that_can_be_trained_on():
-    info = network_info("deeplabv3_resnet50")
-    training = BatchRange(info=info, task=Task.TRAINING, precision=Precision.FP32)
-    assert batch_sizes(training, FULL)[0] == 2
-    assert batch_sizes(replace(training, task=Task.INFERENCE), FULL)[0] == 1
+    infos = [network_info("deeplabv3_resnet50")]
+    first = {ladder.task: ladder.batches[0] for ladder in ladders(infos, BRIEF, {})}
+    assert first[Task.INFERENCE] == 1
+    assert first[Task.TRAINING] == 8
 
 
-def test_classifiers_of_images_come_first_and_fp32_before_any_other_precision():
-    kinds = [info.kind for info in default_networks()]
+def test_classifiers_of_images_come_first_and_fp32_before_any_other_setting():
+    kinds = [info.kind for info in INFOS]
     assert kinds == sorted(kinds, key=lambda kind: kind is not Kind.IMAGE)
-    precisions = [batch_range.precision for batch_range in batch_ranges(default_networks(), FULL)]
-    assert precisions == sorted(precisions, key=list(Precision).index)
+    settings = [ladder.setting for ladder in ladders(INFOS, FULL, {})]
+    assert settings == sorted(settings, key=FULL.settings.index)
+    assert settings[0] == FP32
+
+
+def test_settings_beside_the_usual_one_are_measured_too():
+    found = {ladder.setting for ladder in ladders(INFOS, FULL, {})}
+    assert {setting.precision for setting in found} == set(MEASURABLE_PRECISIONS)
+    assert Setting(precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST) in found
+    assert Setting(precision=Precision.BF16, stack=Stack.COMPILE) in found
+    words = [network_info("bert_base")]
+    formats = {ladder.setting.memory_format for ladder in ladders(words, FULL, {})}
+    assert formats == {MemoryFormat.CONTIGUOUS}
 
 
 def test_every_cell_is_another_trial_and_another_gpu_too():
     cells = [
-        synthetic_trial(batch_range, size, MACHINE, FULL).trial_id
-        for batch_range in batch_ranges(default_networks(), FULL)
-        for size in (1, 2)
+        synthetic_trial(ladder, size, MACHINE, FULL).trial_id
+        for ladder in ladders(INFOS, FULL, {})
+        for size in ladder.batches
     ]
     assert len(set(cells)) == len(cells)
     other = replace(MACHINE, gpu="Tesla T4")
     assert synthetic_trial(LADDER, 1, other, FULL).trial_id not in cells
+
+
+def test_a_cell_is_measured_for_ten_seconds_and_an_anchor_cell_for_a_minute():
+    seconds = {
+        size: synthetic_trial(LADDER, size, MACHINE, FULL).plan["measure_seconds"]
+        for size in LADDER.batches
+    }
+    assert seconds == {1: 10.0, 8: 10.0, 32: 60.0, 128: 10.0, 512: 10.0}
+
+
+def test_steps_of_one_thread_are_in_its_cpu_seconds_only_where_that_is_planned():
+    assert "clock" not in synthetic_trial(LADDER, 1, MACHINE, BRIEF).plan
+    alone = replace(MACHINE, by_cpu_time=True)
+    assert synthetic_trial(LADDER, 1, alone, BRIEF).plan["clock"] == "cpu_seconds"
+
+
+def test_the_campaigns_language_model_has_the_weights_of_the_one_in_the_table():
+    transformers = pytest.importorskip("transformers")
+    network = open_network("sweeps/campaign/networks/language.py:pythia_1b")
+    with torch.device("meta"):
+        found = network.build()
+    assert isinstance(found, transformers.GPTNeoXForCausalLM)
+    assert sum(weights.numel() for weights in found.parameters()) == 1_011_781_632
 
 
 def test_real_input_is_measured_up_to_the_vcpus_that_are_there():
@@ -93,6 +161,8 @@ def test_real_input_is_measured_up_to_the_vcpus_that_are_there():
     assert {trial.workload.network for trial in trials} == {"resnet50"}
     assert sorted({trial.resources.vcpus for trial in trials}) == [1, 2, 4]
     assert {t.resources.physical_cores for t in trials if t.resources.vcpus == 4} == {2}
+    loaders = {(t.plan["loader_workers"], t.plan["prefetch_factor"]) for t in trials}
+    assert loaders == {(1, 2), (2, 2), (4, 2), (1, 4), (2, 4)}
 
 
 def test_a_row_is_readable_as_soon_as_it_is_appended(tmp_path):
@@ -130,44 +200,79 @@ def test_a_contaminated_cell_is_measured_again_in_the_next_run_but_not_in_this_o
     assert not Records(tmp_path / "c.jsonl").done
 
 
-def campaign(tmp_path, seconds=60.0):
-    return Campaign(
-        machine=MACHINE, budget=replace(QUICK, seconds=0.01, max_seconds=0.1),
-        records=Records(tmp_path / "c.jsonl"), environment={"cpu_model": "EPYC"},
-        report=lambda _line: None, ends_at=time.monotonic() + seconds,
-    )  # fmt: skip
+def campaign(tmp_path, seconds=300.0, **changes):
+    values = {
+        "machine": this_machine(ON_CPU, QUICK), "budget": replace(QUICK, seconds=0.01, max_seconds=0.1),
+        "records": Records(tmp_path / "c.jsonl"), "report": lambda _line: None,
+        "ends_at": time.monotonic() + seconds,
+    }  # fmt: skip
+    return Campaign(**{**values, **changes})
 
 
+@pytest.mark.slow
 def test_a_ladder_is_really_measured_and_resumed(tmp_path):
     first = campaign(tmp_path)
-    assert run_ladder(first, LADDER, open_network("cifar10_cnn"))
+    ladder = ladder_of(network_info("cifar10_cnn"), QUICK)
+    assert measure_ladder(first, ladder)
     rows = read_file(tmp_path / "c.jsonl").measurements
     assert [row.trial.workload.batch_size for row in rows] == [1, 2]
     for row in rows:
-        assert row.throughput_samples_per_second == pytest.approx(row.stage_rates["accelerator"])
+        step = statistics.fmean(row.step_seconds)
+        assert row.stage_rates["accelerator"] == pytest.approx(row.trial.workload.batch_size / step)
     again = campaign(tmp_path)
-    assert run_ladder(again, LADDER, open_network("cifar10_cnn"))
+    assert measure_ladder(again, ladder)
     assert again.measured == sum(row.status is Status.CONTAMINATED for row in rows)
 
 
 def test_nothing_begins_when_the_minutes_are_used_up(tmp_path):
-    assert not run_ladder(campaign(tmp_path, seconds=1), LADDER, open_network("cifar10_cnn"))
-    assert not read_file_if_any(tmp_path)
+    assert not measure_ladder(campaign(tmp_path, seconds=1), LADDER)
+    assert not list(tmp_path.iterdir())
 
 
-def read_file_if_any(tmp_path):
-    return list(tmp_path.iterdir())
+FAULTY = """
+import os, time, torch
+INPUT_SHAPE = (3, 8, 8)
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(192, 4)
+    def forward(self, images):
+        if len(images) == 2:
+            {fault}
+        return self.layer(images.flatten(1))
+def build():
+    return Network()
+"""
 
 
-def test_out_of_memory_is_a_result_and_the_campaign_goes_on(tmp_path, monkeypatch):
-    def full(_engine, batch_size):
-        raise torch.cuda.OutOfMemoryError(f"CUDA out of memory at {batch_size}")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        ("os.abort()", Status.FAILED),
+        ("raise torch.cuda.OutOfMemoryError('CUDA out of memory')", Status.OUT_OF_MEMORY),
+    ],
+)
+def test_what_ends_a_cells_process_costs_that_cell(fault, status, tmp_path):
+    (tmp_path / "net.py").write_text(FAULTY.format(fault=fault))
+    network = open_network(f"{tmp_path}/net.py:build")
+    batches = replace(QUICK, batches=(1, 2, 4), seconds=0.01, max_seconds=0.1)
+    ladder = ladder_of(network.info, batches, fingerprint=network.fingerprint)
+    assert measure_ladder(campaign(tmp_path, budget=batches), ladder)
+    found = [row.status for row in read_file(tmp_path / "c.jsonl").measurements]
+    # Out of memory ends the ladder: what is larger has none either.
+    assert found[1:] == ([status, found[0]] if status is Status.FAILED else [status])
+    assert found[0] in (Status.OK, Status.CONTAMINATED)
 
-    monkeypatch.setattr(running.TorchEngine, "batch", full)
-    assert run_ladder(campaign(tmp_path), LADDER, open_network("cifar10_cnn"))
+
+@pytest.mark.slow
+def test_a_cell_that_hangs_is_ended_and_recorded(tmp_path):
+    (tmp_path / "net.py").write_text(FAULTY.format(fault="time.sleep(3600)"))
+    network = open_network(f"{tmp_path}/net.py:build")
+    ladder = replace(ladder_of(network.info, fingerprint=network.fingerprint), batches=(2,))
+    assert measure_ladder(campaign(tmp_path, patience_seconds=-12.0), ladder)
     (row,) = read_file(tmp_path / "c.jsonl").measurements
-    assert row.status is Status.OUT_OF_MEMORY
-    assert "CUDA out of memory at 1" in row.reason
+    assert row.status is Status.TIMED_OUT
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ from typing import Any
 SHUFFLED, STORED_ORDER = "shuffled", "stored"
 # `"input": "synthetic"`: one batch made on the device; no data set, no input pipeline.
 SYNTHETIC = "synthetic"
+# `"clock": "cpu_seconds"`: steps in the CPU seconds of the one thread that computes them, which
+# neighbours cannot take.
+CPU_CLOCK = "cpu_seconds"
 PREFETCH_FACTOR = 2  # torch's own default: batches that each loader process prepares ahead
 
 
