@@ -202,7 +202,8 @@ def test_a_contaminated_cell_is_measured_again_in_the_next_run_but_not_in_this_o
 
 def campaign(tmp_path, seconds=300.0, **changes):
     values = {
-        "machine": this_machine(ON_CPU, QUICK), "budget": replace(QUICK, seconds=0.01, max_seconds=0.1),
+        "machine": this_machine(ON_CPU, QUICK),
+        "budget": replace(QUICK, seconds=0.01, max_seconds=0.1),
         "records": Records(tmp_path / "c.jsonl"), "report": lambda _line: None,
         "ends_at": time.monotonic() + seconds,
     }  # fmt: skip
