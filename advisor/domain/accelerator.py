@@ -12,14 +12,15 @@ class Accelerator:
 
     `gpu` is the name of a catalogue or a driver; empty for whichever GPU the machine has. What
     follows it is known once the device was seen: MiB of its memory, its streaming multiprocessors,
-    the profile of a MIG slice (`1g.5gb`; empty for a whole card), the compute capability (`8.0`).
+    the profile of a MIG slice (`1g.5gb`) or a vGPU (`16Q`; empty for a whole card), the compute
+    capability (`8.0`).
     """
 
     kind: AcceleratorKind
     gpu: str = ""
     memory_mib: float | None = None
     sm_count: int | None = None
-    mig_profile: str = ""
+    slice_profile: str = ""
     compute_capability: str = ""
 
     def __post_init__(self) -> None:
@@ -45,6 +46,11 @@ class Accelerator:
     def is_gpu(self) -> bool:
         """Whether a real GPU computes."""
         return self.kind is AcceleratorKind.CUDA
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether it is a part of a card, which says nothing about the card."""
+        return bool(self.slice_profile)
 
     @property
     def is_emulated(self) -> bool:

@@ -49,5 +49,5 @@ def test_the_cpu_computes_a_network_but_none_is_computed_in_preprocessing():
 
 def test_a_slice_of_a_card_is_another_accelerator_than_the_card():
     card = Accelerator(kind=AcceleratorKind.CUDA, gpu="A100")
-    assert card != Accelerator(kind=AcceleratorKind.CUDA, gpu="A100", mig_profile="1g.5gb")
+    assert card != Accelerator(kind=AcceleratorKind.CUDA, gpu="A100", slice_profile="1g.5gb")
     assert card != ON_CPU
