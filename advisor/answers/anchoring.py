@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,8 +57,7 @@ def anchored_model(
     if not files:
         return _without_anchors(model, asked)
     read = [
-        read_anchor(path, lambda name: sheet_of(name, catalog.gpus), asked.precision)
-        for path in files
+        read_anchor(path, partial(sheet_of, sheets=catalog.gpus), asked.precision) for path in files
     ]
     warnings = [
         Message("{origin} does not count: {reason}", origin=row.origin, reason=one_line(row.reason))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from advisor.domain import Gpu
+from advisor.domain.gpu_identity import identified
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import UsageError, unknown_name
 
@@ -39,14 +40,27 @@ def usual_sheet_name(asked: str, known: Iterable[str]) -> str:
     return sheet_names(asked, known)[0]
 
 
-def sheet_of(name: str, sheets: Mapping[str, Gpu]) -> Gpu:
-    """The sheet of a card as torch or the catalogue names it; `UsageError` where there is none.
+def sheet_of(
+    name: str,
+    sheets: Mapping[str, Gpu],
+    *,
+    memory_mib: float | None = None,
+    sm_count: int | None = None,
+) -> Gpu:
+    """The sheet of a card that torch or the catalogue names, and says this size of (None: it does
+    not say); `UsageError` where there is none.
 
     Only the very card: a laptop's, a slice of a card or a "Super" is another GPU.
     """
-    found = gpus_named(name, sheets)
-    if found:
-        return sheets[found[0]]
+    found = identified(name, sheets, memory_mib=memory_mib, sm_count=sm_count)
+    if found.is_slice:
+        raise UsageError(
+            "'{gpu}' is a slice ({profile}) of a {card}, so nothing follows from it for the card",
+            gpu=name, profile=found.slice_profile, card=found.gpu, hint="measure on a whole card",
+            code="gpu_slice",
+        )  # fmt: skip
+    if found.gpu in sheets:
+        return sheets[found.gpu]
     raise UsageError(
         "there is no data sheet of the GPU '{gpu}', so nothing follows from it for others",
         gpu=name, hint=unknown_name("GPU", name, sheets).hint, code="unknown_name",

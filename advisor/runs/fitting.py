@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,7 @@ def _taken_steps(
     for row in rows:
         if not row.trial.accelerator.is_gpu:
             continue
-        observation = observed(row, "", lambda name: sheet_of(name, sheets))
+        observation = observed(row, "", partial(sheet_of, sheets=sheets))
         reason = (
             _why_not(observation, table)
             if isinstance(observation, Observation)

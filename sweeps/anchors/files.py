@@ -18,7 +18,7 @@ from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import UsageError
 from advisor.records import replace
-from sweeps.anchors.observing import read_measurements
+from sweeps.anchors.observing import gpu_size, read_measurements
 from sweeps.anchors.records import (
     FEWEST_STEPS,
     LONGEST_STEP_SECONDS,
@@ -160,7 +160,7 @@ def _row(
     if seconds > LONGEST_STEP_SECONDS:
         return RefusedRow(origin, TOO_LONG, True)
     try:
-        gpu = sheet_of(document["device"]["gpu"])
+        gpu = sheet_of(document["device"]["gpu"], **gpu_size(document["device"]))
     except UsageError as error:
         return RefusedRow(origin, str(error), True)
     shape = what.get("input_shape")

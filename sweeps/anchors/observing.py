@@ -58,7 +58,7 @@ def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | R
     assert seconds is not None
     assert gpu is not None
     try:
-        sheet = sheet_of(gpu)
+        sheet = sheet_of(gpu, **gpu_size(row.environment))
     except UsageError as error:
         return RefusedRow(origin, str(error), True)
     peak: Any = row.environment.get("gpu_peak_reserved_mib")
@@ -110,6 +110,15 @@ def gpu_of(row: Measurement) -> str | None:
     if isinstance(answer, str):
         return answer
     return row.trial.resources.gpu.name if row.trial.resources.gpu else None
+
+
+def gpu_size(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """MiB and multiprocessors as the driver had them; rows of before say less."""
+    memory_mib, sm_count = facts.get("gpu_memory_mib"), facts.get("gpu_sm_count")
+    return {
+        "memory_mib": memory_mib if is_positive(memory_mib) else None,
+        "sm_count": sm_count if isinstance(sm_count, int) else None,
+    }
 
 
 def _tf32(row: Measurement) -> Tf32:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from advisor.domain import Gpu, Observation
 from advisor.errors import UsageError
@@ -18,8 +18,14 @@ FEWEST_STEPS = 3
 LONGEST_STEP_SECONDS = 86_400.0
 TOO_LONG = "a step of more than a day is no measured one; times are in seconds"
 
-# From what CUDA calls a card to its data sheet; `UsageError` where there is none.
-SheetOf = Callable[[str], Gpu]
+
+class SheetOf(Protocol):
+    """From what CUDA calls a card, and says of its size, to its data sheet."""
+
+    def __call__(
+        self, name: str, *, memory_mib: float | None = None, sm_count: int | None = None
+    ) -> Gpu:
+        """`UsageError` where there is none, and for a slice of a card."""
 
 
 @dataclass(frozen=True, slots=True)

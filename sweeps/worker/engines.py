@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -11,11 +10,14 @@ from pathlib import Path
 import torch
 
 from advisor.domain import Stack, Task, Trial
+from advisor.domain.gpu_identity import is_card
 from advisor.errors import MeasuringError
+from advisor.messages import Message
 from models.zoo.opening import Runnable
 from sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads
 from sweeps.worker.step_runner import QUEUE_DEPTH, EmulatedGpu, Engine, HostEngine, StepRunner
 from sweeps.worker.torch_engine import TorchEngine
+from sweeps.worker.torch_facts import present_gpu
 
 _COMPILED = Path("~/.cache/instance-sizing-advisor/compiled")
 
@@ -67,21 +69,32 @@ def _prepare_compiler(trial: Trial) -> None:
 
 def _device(trial: Trial) -> str:
     """torch's name of it; `MeasuringError` where another GPU is here than was asked for."""
-    requested = trial.accelerator.gpu
-    if requested and not is_named(torch.cuda.get_device_name(), requested):
-        raise MeasuringError(
-            "{requested} asked for, but the GPU of this node is a {present}",
-            hint="correct the node's resources",
-            requested=requested,
-            present=torch.cuda.get_device_name(),
-        )
+    if trial.accelerator.gpu:
+        _refuse_another_gpu(trial.accelerator.gpu)
     return trial.accelerator.kind.value
 
 
-def is_named(device: str, requested: str) -> bool:
-    """Whether a GPU that the driver calls `device` ('NVIDIA A100-SXM4-40GB') is the one that Ray
-    or a catalogue calls `requested` ('A100', 'A100-40G')."""
-    there = re.split(r"[\s-]+", device.upper())
-    return all(
-        part in there or f"{part}B" in there for part in re.split(r"[\s-]+", requested.upper())
-    )
+def _refuse_another_gpu(requested: str) -> None:
+    from advisor.catalog import load_catalog  # only trials that name their GPU
+
+    sheets = load_catalog().gpus
+    present = present_gpu(sheets)
+    if is_card(requested, present, sheets):
+        return
+    if present.is_slice:
+        raise MeasuringError(
+            "{requested} asked for, but the GPU of this node is a slice of a card ({name}, "
+            "{memory_mib:,.0f} MiB, {sm_count} multiprocessors)",
+            hint="measure on a whole card; --accelerator cuda measures the slice, and no fit or "
+            "anchor takes it for a card",
+            requested=requested, name=torch.cuda.get_device_name(), memory_mib=present.memory_mib,
+            sm_count=present.sm_count,
+        )  # fmt: skip
+    raise MeasuringError(
+        "{requested} asked for, but the GPU of this node is a {present}",
+        hint=Message(
+            "correct the node's resources, or ask for --accelerator cuda:{present}",
+            present=present.gpu,
+        ),
+        requested=requested, present=present.gpu,
+    )  # fmt: skip

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from advisor.domain import MIB, AcceleratorKind
+from advisor.domain import MIB, Accelerator, AcceleratorKind, Gpu
+from advisor.domain.gpu_identity import identified
 from sweeps.machine.gpu import gpu_facts
 
 # They change rates or memory, and stand in no other fact.
@@ -25,6 +27,7 @@ def torch_facts(device: str) -> dict[str, Any]:
     return facts | {
         "gpu": torch.cuda.get_device_name(),
         "gpu_facts": gpu_facts(gpu_uuid()),
+        "gpu_sm_count": properties.multi_processor_count,
         "gpu_memory_mib": properties.total_memory / MIB,
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
@@ -33,6 +36,18 @@ def torch_facts(device: str) -> dict[str, Any]:
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }
+
+
+def present_gpu(sheets: Mapping[str, Gpu]) -> Accelerator:
+    """The present CUDA device: a card of `sheets`, a slice of one, or another GPU."""
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return identified(
+        properties.name,
+        sheets,
+        memory_mib=properties.total_memory / MIB,
+        sm_count=properties.multi_processor_count,
+        compute_capability=f"{properties.major}.{properties.minor}",
+    )
 
 
 def gpu_uuid() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -104,7 +105,7 @@ def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Mea
     GPU's rates are what they are.
     """
     sheets, model = load_catalog().gpus, load_model()
-    observations = (observed(row, "", lambda name: sheet_of(name, sheets)) for row in measured)
+    observations = (observed(row, "", partial(sheet_of, sheets=sheets)) for row in measured)
     steps = [each for each in observations if isinstance(each, Observation)]
     if not steps:
         return surface

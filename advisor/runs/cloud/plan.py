@@ -284,12 +284,19 @@ def _refuse_small_budget(preflight: Preflight, sweep: Sweep) -> None:
 def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
     """`cuda:T4`, so that rows of several GPUs are told apart, and as a Ray cluster names it; the
     memory goes with it where the cloud has the chip in several sizes (`cuda:A100-40GB`). `cpu`
-    where the type has no GPU; `UsageError` for accelerators that trials do not run on."""
+    where the type has no GPU; `UsageError` for slices of a card, and for what trials do not run on.
+    """
     if instance.gpu_name is None:
         return ON_CPU
     if instance.gpu_name.startswith(_NOT_NVIDIA):
         raise UsageError(
             "{instance} has a {gpu}, and trials run on NVIDIA GPUs (and CPUs)",
+            instance=instance.name, gpu=instance.gpu_name, field="instance",
+            hint="take another --instance",
+        )  # fmt: skip
+    if instance.gpu_fraction < 1:
+        raise UsageError(
+            "{instance} has a slice of a {gpu}, and trials run on whole cards",
             instance=instance.name, gpu=instance.gpu_name, field="instance",
             hint="take another --instance",
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.catalog import Catalog, used_gpus
@@ -18,7 +18,7 @@ from advisor.domain import (
     Request,
     Task,
 )
-from advisor.domain.gpu_names import gpus_named
+from advisor.domain.gpu_identity import identified, is_card
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import Message
 from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
@@ -73,7 +73,7 @@ def place_for(
     """
     instance = _own(catalog, here, task) if name == AUTO else catalog.instance(name)
     is_here = instance is not None and instance.name == here
-    chosen = _accelerator(task, accelerator, instance, gpus_here)
+    chosen = _accelerator(task, accelerator, instance, gpus_here, catalog.gpus)
     vcpus, memory_mib = float(machine.cpus), machine.memory_mib
     if instance is not None:
         _refuse_small_machine(instance, machine)
@@ -97,21 +97,23 @@ def refuse_several_gpus(request: Request, place: VerifiedMachine) -> None:
 
 
 def gpus_of_this_machine() -> tuple[str, ...]:
-    """Names of the NVIDIA GPUs here; empty without any."""
+    """Names of the NVIDIA GPUs here, and of the slices of those that are cut; empty without any."""
     if not has_cuda():
         return ()
     from sweeps.machine.gpu import gpus
 
     try:
-        return tuple(gpu["name"] for gpu in gpus() if gpu["name"])
+        found = [gpu["mig_slices"] or [gpu] for gpu in gpus()]
     except MeasuringError:
         return ()
+    return tuple(one["name"] for parts in found for one in parts if one["name"])
 
 
 def sheet_named(catalog: Catalog, name: str) -> Gpu | None:
-    """The data sheet of a GPU as nvidia-smi or the catalogue names it; None where it has none."""
-    names = gpus_named(name, catalog.gpus)
-    return catalog.gpus[names[0]] if names else None
+    """The data sheet of a GPU as its driver or the catalogue names it; None where it has none, and
+    for a slice of a card."""
+    found = identified(name, catalog.gpus)
+    return None if found.is_slice else catalog.gpus.get(found.gpu)
 
 
 def _own(catalog: Catalog, here: str | None, task: Task) -> InstanceType | None:
@@ -125,8 +127,9 @@ def _own(catalog: Catalog, here: str | None, task: Task) -> InstanceType | None:
 
 
 def _accelerator(
-    task: Task, asked: str | None, instance: InstanceType | None, gpus_here: Sequence[str]
-) -> Accelerator:
+    task: Task, asked: str | None, instance: InstanceType | None, gpus_here: Sequence[str],
+    sheets: Mapping[str, Gpu],
+) -> Accelerator:  # fmt: skip
     if task is Task.PREPROCESSING:
         return ON_CPU
     if instance is None:
@@ -138,8 +141,8 @@ def _accelerator(
             "{name} has no GPU, and {task} is predicted on GPUs only", name=instance.name,
             task=task, hint="leave --instance out to measure this machine as it is",
         )  # fmt: skip
-    chosen = _of_instance(instance, gpu, asked, gpus_here)
-    if chosen.is_emulated and not _same_chip(chosen.gpu, gpu):
+    chosen = _of_instance(instance, gpu, asked, gpus_here, sheets)
+    if chosen.is_emulated and not _has_card(instance, chosen.gpu, sheets):
         raise UsageError(
             "{name} has a {gpu}", name=instance.name, gpu=gpu,
             hint=Message("use --accelerator {emulated}", emulated=_emulated(gpu)),
@@ -148,8 +151,9 @@ def _accelerator(
 
 
 def _of_instance(
-    instance: InstanceType, gpu: str, asked: str | None, gpus_here: Sequence[str]
-) -> Accelerator:
+    instance: InstanceType, gpu: str, asked: str | None, gpus_here: Sequence[str],
+    sheets: Mapping[str, Gpu],
+) -> Accelerator:  # fmt: skip
     by_emulation = f"--accelerator {_emulated(gpu)} measures its host and disk side alone"
     if asked == "cpu":
         raise UsageError(
@@ -163,7 +167,7 @@ def _of_instance(
             "no NVIDIA GPU here, and {name} has a {gpu}", name=instance.name, gpu=gpu,
             hint=Message("run this on one, or: {by_emulation}", by_emulation=by_emulation),
         )  # fmt: skip
-    if not any(_same_chip(name, gpu) for name in gpus_here):
+    if not any(_has_card(instance, name, sheets) for name in gpus_here):
         raise UsageError(
             "this machine has a {gpus_here} and {name} a {gpu}",
             gpus_here=gpus_here[0],
@@ -182,14 +186,9 @@ def _emulated(gpu: str) -> Accelerator:
     return Accelerator(kind=AcceleratorKind.EMULATED, gpu=gpu)
 
 
-def _same_chip(name: str, other: str) -> bool:
-    """'Tesla T4' and 'T4', 'NVIDIA H100 80GB HBM3' and 'H100-SXM5-80GB'; never 'T4G' and 'T4'."""
-    return _chip(name) == _chip(other)
-
-
-def _chip(name: str) -> str:
-    parts = name.replace("-", " ").casefold().split()
-    return next((word for word in parts if word not in ("nvidia", "tesla", "rtx")), "")
+def _has_card(instance: InstanceType, name: str, sheets: Mapping[str, Gpu]) -> bool:
+    """Whether `name` is the card of the instance, a whole one."""
+    return is_card(instance.gpu_name or "", identified(name, sheets), sheets)
 
 
 def _refuse_small_machine(instance: InstanceType, machine: Machine) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog
@@ -166,7 +167,7 @@ def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> Pe
     an emulated GPU tells nothing of GPUs."""
     from sweeps.anchors.observing import observed
 
-    observation = observed(fresh, "", lambda name: sheet_of(name, catalog.gpus))
+    observation = observed(fresh, "", partial(sheet_of, sheets=catalog.gpus))
     if not isinstance(observation, Observation) or not model.table.knows(
         observation.workload.network
     ):

@@ -32,10 +32,13 @@ def test_every_sheet_is_found_by_its_own_name():
     assert all(sheet_of(name, GPUS) is sheet for name, sheet in GPUS.items())
 
 
-@pytest.mark.parametrize(
-    "told",
-    ["NVIDIA A100 MIG 1g.5gb", "RTX 2070 Ultra", "GRID K520", "", "T"],
-)
+@pytest.mark.parametrize("told", ["NVIDIA A100 MIG 1g.5gb", "GRID T4-16Q"])
+def test_a_slice_of_a_card_is_not_taken_for_the_card(told):
+    with pytest.raises(UsageError, match="is a slice"):
+        sheet_of(told, GPUS)
+
+
+@pytest.mark.parametrize("told", ["RTX 2070 Ultra", "GRID K520", "", "T"])
 def test_another_card_is_not_taken_for_a_like_one(told):
     with pytest.raises(UsageError, match="no data sheet"):
         sheet_of(told, GPUS)

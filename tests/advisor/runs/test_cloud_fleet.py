@@ -1,4 +1,4 @@
-"""Several sweeps at once: what Ctrl-C leaves is told."""
+"""Several sweeps at once: what each is asked for, and what Ctrl-C leaves is told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from advisor.catalog import load_catalog
+from advisor.domain.gpu_identity import identified, is_card
+from advisor.errors import UsageError
 from advisor.runs.cloud import fleet as cloud_fleet
+from advisor.runs.cloud.plan import accelerator_of
 from infra.aws.asking import Aws
 from infra.aws.ending import NotEndedError
 
@@ -40,3 +44,24 @@ def test_ctrl_c_says_what_could_not_be_ended(monkeypatch, fails: bool) -> None:
     ]
     with pytest.raises(NotEndedError if fails else KeyboardInterrupt):
         cloud_fleet.run_fleet(plans, Aws(), lambda _: None)
+
+
+def test_what_a_guest_is_asked_to_measure_on_is_the_card_of_its_instance() -> None:
+    """Else every trial of a paid sweep would be refused there."""
+    catalog = load_catalog()
+    asked = 0
+    for instance in catalog.instances("aws"):
+        sheet = catalog.gpus.get(instance.gpu_name or "")
+        if sheet is None or sheet.vendor != "NVIDIA":
+            continue
+        if instance.gpu_fraction < 1:
+            with pytest.raises(UsageError, match="a slice of"):
+                accelerator_of(instance, catalog)
+            continue
+        accelerator = accelerator_of(instance, catalog)
+        present = identified(
+            sheet.name, catalog.gpus, memory_mib=0.93 * sheet.memory_mib, sm_count=sheet.sms
+        )
+        assert is_card(accelerator.gpu, present, catalog.gpus), instance.name
+        asked += 1
+    assert asked > 20

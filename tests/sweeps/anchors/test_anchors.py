@@ -4,6 +4,7 @@ import json
 import math
 import statistics
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -41,8 +42,7 @@ SYNTHETIC = DatasetProfile(
 SHEETS = {name: paced_gpu(name) for name in ("T4", "L4")}
 
 
-def sheet(name):
-    return sheet_of(name, SHEETS)
+sheet = partial(sheet_of, sheets=SHEETS)
 
 
 def a_run(**changes):
@@ -153,6 +153,27 @@ def test_how_it_ran_is_the_measurements_own():
     )  # fmt: skip
     fast = replace(row, environment={**facts, "float32_matmul_precision": "high"})
     assert observed(fast, "", sheet).workload.tf32 is Tf32.ON
+
+
+def test_measurements_that_name_their_gpu_are_rows_too(written):
+    """They were refused: "it was measured on cuda:T4, not on a GPU"."""
+    one = written(a_measurement("cuda:T4")).observations[0]
+    assert one.gpu is SHEETS["T4"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"gpu": "GRID T4-16Q"},
+        {"gpu": "Tesla T4", "gpu_memory_mib": 7680.0},
+        {"gpu": "NVIDIA L4", "gpu_memory_mib": 22574.0, "gpu_sm_count": 29},
+    ],
+)
+def test_a_slice_of_a_card_is_no_anchor_of_the_card(written, facts):
+    found = written(a_measurement(environment={**facts, "versions": {"torch": "2"}}))
+    assert not found.observations
+    assert "is a slice" in found.refused[0].reason
+    assert "is a slice" in written(a_document(device=facts)).refused[0].reason
 
 
 def test_a_gpu_without_a_data_sheet_is_refused_by_name(written):

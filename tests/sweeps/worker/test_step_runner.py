@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import MemoryFormat, Precision, Task
-from sweeps.worker.engines import is_named
 from sweeps.worker.step_runner import EmulatedGpu, HostEngine, StepRunner
 
 
@@ -164,16 +163,3 @@ def test_images_and_weights_lie_in_the_format_of_the_trial(memory_format):
     )  # fmt: skip
     StepRunner(engine, depth=0).submit(torch.rand(2, 3, 8, 8), None)
     assert set(seen) == {memory_format is MemoryFormat.CHANNELS_LAST}
-
-
-@pytest.mark.parametrize(
-    ("device", "asked", "same"),
-    [
-        ("Tesla T4", "T4", True), ("NVIDIA L4", "L4", True), ("NVIDIA L40S", "L4", False),
-        ("NVIDIA A100-SXM4-40GB", "A100", True), ("NVIDIA A100-SXM4-40GB", "A100-40G", True),
-        ("NVIDIA A100-SXM4-80GB", "A100-40G", False), ("NVIDIA A10G", "A10", False),
-        ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB", True),
-    ],
-)  # fmt: skip
-def test_a_gpu_is_known_by_the_names_of_ray_and_of_the_catalogue(device, asked, same):
-    assert is_named(device, asked) is same
