@@ -33,7 +33,7 @@ from advisor.runs.sweeps.data import planned_data, prepared_data
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.runs.sweeps.sweeping import execute_sweep, host_usd_per_hour, plan_sweep
 from advisor.units import format_counted, format_usd
-from sweeps.planning.plan import USUAL_TRIAL_SECONDS
+from sweeps.planning.plan import usual_seconds
 from sweeps.planning.repeating import wanted_runs
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
         counted += f" in {format_counted(runs, 'run')}"
     if any("iterations" in trial.plan for trial in trials):
         return f"{counted}; --iterations has each take as long as its steps do."
-    minutes = math.ceil(runs * USUAL_TRIAL_SECONDS / 60)
+    minutes = math.ceil(runs * usual_seconds(*trials) / 60)
     cost = "" if usd_per_hour is None else f", {format_usd(usd_per_hour * minutes / 60)}"
     return f"{counted}, about {minutes} min{cost} on a quiet machine."
 

@@ -23,7 +23,7 @@ from advisor.render.text import table
 from advisor.runs.questions import PlannedSweep, SweepRun
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.units import format_counted, format_usd
-from sweeps.planning.plan import USUAL_TRIAL_SECONDS
+from sweeps.planning.plan import usual_seconds
 from sweeps.quality.age import is_stale
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def forecast(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
     """What is left at most: trials, minutes and dollars (None: no price is known)."""
     done = len(status.done)
-    each = status.spent_seconds / done if done else USUAL_TRIAL_SECONDS
+    each = status.spent_seconds / done if done else usual_seconds(*sweep.trials)
     open_trials = len(sweep.trials) - len({item.trial.trial_id for item in status.done})
     most = min(open_trials, sweep.budget.trials_left(done, status.spent_seconds, each))
     if not status.next:

@@ -11,7 +11,6 @@ from advisor.domain import Measurement
 from advisor.errors import UsageError
 from advisor.messages import FieldName
 from advisor.quantities import parse_number
-from sweeps.planning.plan import USUAL_TRIAL_SECONDS
 
 # Of a trial, before and after its counted window: start-up, page cache, drained batches, stages.
 OVERHEAD_SECONDS = 9.0
@@ -87,6 +86,6 @@ def seconds_of(measurement: Measurement) -> float:
     return sum(OVERHEAD_SECONDS + (run.get("wall_seconds") or 0.0) for run in runs)
 
 
-def expected_seconds(measured: list[float]) -> float:
+def expected_seconds(measured: list[float], usual: float) -> float:
     """Of a trial to come: the mean so far, and what is usual before there is one."""
-    return mean([*measured, USUAL_TRIAL_SECONDS])
+    return mean([*measured, usual])

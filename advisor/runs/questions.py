@@ -15,7 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from advisor.domain import MEASURABLE_PRECISIONS, CacheState, Precision, Task
+from advisor.domain import (
+    MEASURABLE_PRECISIONS,
+    CacheState,
+    MemoryFormat,
+    Precision,
+    Stack,
+    Task,
+)
 from advisor.domain.workload import is_own
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message, option_name
@@ -65,12 +72,14 @@ _TASKS, _STATES = (
     Items(Choice("task", Task), "TASKS"),
     Items(Choice("cache state", CacheState), "STATES"),
 )
+_FORMATS = Items(Choice("memory format", MemoryFormat), "FORMATS")
+_STACKS = Items(Choice("stack", Stack), "STACKS")
 _PRECISION = Choice("precision", MEASURABLE_PRECISIONS)
 _MARKET = Choice("market", MARKETS)
 
 # What a preset or a grid consists of; without the first five there is no grid.
 _NEEDED = ("networks", "tasks", "vcpus", "memory", "disks")
-_PRODUCT = (*_NEEDED, "accelerator", "batch_sizes", "cache")
+_PRODUCT = (*_NEEDED, "accelerator", "batch_sizes", "cache", "memory_format", "stack")
 _DESCRIBING = (*_PRODUCT, "precision")
 # Fields of a launch, which sweeps and verifications have.
 LAUNCH = ("dry_run", "hours", "queue", "owner", "sweep_id", "bucket", "subnet", "image",
@@ -127,6 +136,23 @@ class SweepGrid(Question):
     precision: Precision | None = _trial(
         "Number format: fp32, amp or bf16.", _PRECISION, "fp32", default=None
     )
+    memory_format: tuple[MemoryFormat, ...] = _trial(
+        "Memory layouts of images: contiguous,channels_last.",
+        _FORMATS,
+        "contiguous; on a GPU in amp or bf16 both",
+        default=(),
+    )
+    stack: tuple[Stack, ...] = _trial(
+        "How PyTorch runs networks: eager,compile.", _STACKS, "eager", default=()
+    )
+    cudnn_benchmark: bool = _trial(
+        "Let cuDNN try its algorithms before the first step.", Flag(), default=False
+    )
+    synchronise_each_step: bool = _trial(
+        "Wait for a GPU after each step: the latency of a batch, not the rate of a loop.",
+        Flag(),
+        default=False,
+    )
     data: Path | None = _trial(
         "Your own images (JPEG files, .tar, .rec, LMDB) or text (.txt); of a service, a "
         "name that it allows.",
@@ -137,6 +163,12 @@ class SweepGrid(Question):
     decoder: str = _trial("Decoder of JPEG files.", Choice("decoder", DECODERS), default="pillow")
     rel_error: float = _trial(
         "Stop a trial once its rate is known this precisely.", Share(), default=0.02
+    )
+    measure_seconds: float | None = _trial(
+        "Seconds of steady state that a trial measures at least.",
+        Amount(most=3600, metavar="SECONDS"),
+        "60 on a GPU, else 4",
+        default=None,
     )
     repeats: int = _trial(
         "Runs of each trial, in random order, stored in one row.", _COUNT, default=1

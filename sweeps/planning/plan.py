@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from advisor.domain import (
@@ -15,8 +16,10 @@ from advisor.domain import (
     CacheState,
     Cpu,
     DiskRate,
+    MemoryFormat,
     Precision,
     Resources,
+    Stack,
     Task,
     Trial,
     Workload,
@@ -31,9 +34,12 @@ from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
 MAX_TRIALS = 10_000
 # Seconds that one step of a workload takes on an emulated GPU.
 StepSeconds = Callable[[Workload, str], float]
-MAX_SECONDS = 20.0
-# Of a whole trial: start-up, page cache, drained batches, the usual time box, the stages.
-USUAL_TRIAL_SECONDS = 15.0
+# A GPU's clocks follow its heat and its power cap, which takes up to a minute.
+GPU_SECONDS, USUAL_SECONDS = 60.0, 4.0
+_LEAST_MAX_SECONDS = 20.0
+# Of a trial beside its window: start-up, page cache, drained batches, the stages.
+_OVERHEAD_SECONDS = 11.0
+_SIXTEEN_BITS = (Precision.AMP, Precision.BF16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +58,13 @@ class SweepRequest:
     """A grid of trials.
 
     Each is measured until the interval of its rate is within `rel_error`, for `measure_seconds`
-    at least and `max_seconds` at most; or for exactly `iterations` steps. `repeats` counts the
-    measurements of each. `disk_paths` says where a disk of a type is mounted; data sets were
-    copied there.
+    of steady state (None: a minute on a GPU, else 4 s) and for `max_seconds` at most (None: 20 s,
+    or twice the least); or for exactly `iterations` steps. `repeats` counts the measurements of
+    each. `disk_paths` says where a disk of a type is mounted; data sets were copied there.
+
+    `memory_formats` and `stacks` are of networks that are computed, here or on a GPU. Without
+    `memory_formats`, images on a GPU are measured in both where 16 bits make the difference
+    large: tensor cores take channels last.
     """
 
     networks: tuple[str, ...]
@@ -67,8 +77,12 @@ class SweepRequest:
     batch_sizes: tuple[int, ...] = (32,)
     caches: tuple[CacheState, ...] = (CacheState.WARM,)
     precision: Precision = Precision.FP32
-    measure_seconds: float = 4.0
-    max_seconds: float = MAX_SECONDS
+    memory_formats: tuple[MemoryFormat, ...] = ()
+    stacks: tuple[Stack, ...] = (Stack.EAGER,)
+    cudnn_benchmark: bool = False
+    synchronise_each_step: bool = False
+    measure_seconds: float | None = None
+    max_seconds: float | None = None
     min_steps: int = 20
     rel_error: float = 0.02
     iterations: int | None = None
@@ -110,30 +124,47 @@ def _grid(
         network = describe(name)
         network.refuse_impossible(task, batch_size)
         stored = request.data.of(network)
-        workload = Workload(
+        # Preprocessing ends where an accelerator would begin: none is asked, none emulated.
+        accelerator = ON_CPU if task is Task.PREPROCESSING else request.accelerator
+        plain = Workload(
             network=name,
             task=task,
             batch_size=batch_size,
             precision=request.precision,
             dataset=stored.profile,
         )
-        # Preprocessing ends where an accelerator would begin: none is asked, none emulated.
-        accelerator = ON_CPU if task is Task.PREPROCESSING else request.accelerator
-        seconds = None
-        if accelerator.is_emulated:
-            seconds = step_seconds(workload, accelerator.gpu)
-        for vcpus, memory_mib, disk, cache in itertools.product(
-            request.vcpus, request.memory_mib, request.disks, request.caches
+        for workload, vcpus, memory_mib, disk, cache in itertools.product(
+            _workloads(request, network, plain),
+            request.vcpus,
+            request.memory_mib,
+            request.disks,
+            request.caches,
         ):
+            emulated = accelerator.is_emulated
             yield Trial(
                 workload=workload,
                 resources=_resources(vcpus, memory_mib, disk, machine),
                 accelerator=accelerator,
-                emulated_step_seconds=seconds,
+                emulated_step_seconds=step_seconds(workload, accelerator.gpu) if emulated else None,
                 cache=cache,
                 dataset_path=_place(request, stored, disk),
-                plan=_plan(request, network, vcpus, disk),
+                plan=_plan(request, network, accelerator, vcpus, disk),
             )
+
+
+def _workloads(request: SweepRequest, network: PlannedNetwork, plain: Workload) -> list[Workload]:
+    """One for each memory format and stack that means something for what is computed."""
+    if plain.task is Task.PREPROCESSING or request.accelerator.is_emulated:
+        return [plain]
+    pairs = itertools.product(_formats(request, network), request.stacks)
+    return [replace(plain, memory_format=images, stack=stack) for images, stack in pairs]
+
+
+def _formats(request: SweepRequest, network: PlannedNetwork) -> tuple[MemoryFormat, ...]:
+    if not network.info.takes_images:
+        return (MemoryFormat.CONTIGUOUS,)
+    both = request.accelerator.is_gpu and request.precision in _SIXTEEN_BITS
+    return request.memory_formats or (tuple(MemoryFormat) if both else (MemoryFormat.CONTIGUOUS,))
 
 
 def _place(request: SweepRequest, stored: StoredData, disk: DiskRate) -> str:
@@ -156,9 +187,14 @@ def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine
 
 
 def _plan(
-    request: SweepRequest, network: PlannedNetwork, vcpus: float, disk: DiskRate
+    request: SweepRequest,
+    network: PlannedNetwork,
+    accelerator: Accelerator,
+    vcpus: float,
+    disk: DiskRate,
 ) -> dict[str, Any]:
     """How it is measured. What has its usual value is left out: it would change trial ids."""
+    least = request.measure_seconds or (GPU_SECONDS if accelerator.is_gpu else USUAL_SECONDS)
     unusual = {
         "iterations": (request.iterations, None),
         "repeats": (request.repeats, 1),
@@ -166,16 +202,25 @@ def _plan(
         "network_fingerprint": (network.fingerprint, ""),
         "decoder": (request.decoder if network.photographs else PILLOW, PILLOW),
         "disk_source": (MOUNTED if disk.type in request.disk_paths else "", ""),
+        "cudnn_benchmark": (request.cudnn_benchmark and accelerator.is_gpu, False),
+        # A CPU computes each step before the next one anyway.
+        "synchronise_each_step": (request.synchronise_each_step and not accelerator.is_cpu, False),
     }
     return {
-        "measure_seconds": request.measure_seconds,
+        "measure_seconds": least,
         "min_steps": request.min_steps,
-        "max_seconds": request.max_seconds,
+        "max_seconds": request.max_seconds or max(_LEAST_MAX_SECONDS, 2 * least),
         "rel_error": request.rel_error,
         "loader_workers": loader_workers(vcpus) if network.photographs else 0,
         "prefetch_factor": PREFETCH_FACTOR,
         **{name: value for name, (value, usual) in unusual.items() if value != usual},
     }
+
+
+def usual_seconds(*trials: Trial) -> float:
+    """About how long one run of such trials takes (the mean), before any was measured."""
+    windows = [float(trial.plan.get("measure_seconds", USUAL_SECONDS)) for trial in trials]
+    return _OVERHEAD_SECONDS + fmean(windows or [USUAL_SECONDS])
 
 
 def _refuse_silly_size(request: SweepRequest) -> None:

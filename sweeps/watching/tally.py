@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from sweeps.events import Event, this_node
-from sweeps.planning.plan import USUAL_TRIAL_SECONDS
+from sweeps.planning.plan import usual_seconds
 from sweeps.trial.formatting import trial_name
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Tally:
         self._heartbeat_at: float | None = None
         self._total = self._skipped = self._done = self._before = 0
         self._attempts, self._trial_seconds = 0, 0.0
+        self._usual = usual_seconds()
 
     def follow(self, progress: Progress) -> None:
         """Progress of `run_sweep`; several sweeps after one another (batches) add up."""
@@ -146,6 +147,7 @@ class Tally:
             # Making data and starting Ray are no part of the pace.
             self._first_start = self._last_end = begun.since
         self._running[trial.trial_id] = begun
+        self._usual = usual_seconds(trial)
 
     def _place(self, begun: _Begun, node: str) -> None:
         if not begun.where:
@@ -164,7 +166,7 @@ class Tally:
         done = self._before + self._done
         took = self._last_end - self._first_start
         if not (done and took > 0):
-            rest, basis = left * USUAL_TRIAL_SECONDS, f"the usual {USUAL_TRIAL_SECONDS:g} s a trial"
+            rest, basis = left * self._usual, f"the usual {self._usual:g} s a trial"
         else:
             rest, basis = left * took / done, f"{took / done:.3g} s a trial so far"
         return max(0.0, rest - (now - self._last_end)) if left else 0.0, basis

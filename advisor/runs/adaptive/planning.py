@@ -37,6 +37,7 @@ from models.performance.surface import (
     next_trials,
 )
 from models.performance.surface.belief import USUAL_NOISE
+from sweeps.planning.plan import usual_seconds
 from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED
 
 BATCH = 4
@@ -160,7 +161,9 @@ class AdaptiveSweep:
                 yield row
 
     def _affordable(self, rows: Sequence[int], done: int, seconds: list[float]) -> tuple[int, ...]:
-        left = self.budget.trials_left(done, sum(seconds), expected_seconds(seconds))
+        left = self.budget.trials_left(
+            done, sum(seconds), expected_seconds(seconds, usual_seconds(*self.trials))
+        )
         return tuple(rows[:left])
 
     def _seconds(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> list[float]:

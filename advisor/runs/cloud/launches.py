@@ -30,7 +30,9 @@ _LONGEST_SECONDS = 60.0
 _SENT = (
     "preset", "networks", "tasks", "vcpus", "memory", "disks", "accelerator", "batch_sizes",
     "cache", "precision", "decoder", "rel_error", "repeats", "iterations", "executor",
+    "memory_format", "stack", "measure_seconds",
 )  # fmt: skip
+_SENT_FLAGS = ("retry_failed", "cudnn_benchmark", "synchronise_each_step")
 
 
 def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptions, ...]:
@@ -109,7 +111,7 @@ def _arguments(sweep: SweepRun, since: datetime | None) -> tuple[str, ...]:
     for name in _SENT:
         if value := getattr(sweep, name):
             words += [fields[name].option, fields[name].kind.text_of(value)]
-    words += ["--retry-failed"] if sweep.retry_failed else []
+    words += [fields[name].option for name in _SENT_FLAGS if getattr(sweep, name)]
     words += ["--fresh-since", since.astimezone(UTC).isoformat()] if since else []
     return tuple(words)
 

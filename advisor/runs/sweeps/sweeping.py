@@ -21,6 +21,7 @@ from advisor.domain import (
     Market,
     Measurement,
     Precision,
+    Stack,
     Status,
     Trial,
     Workload,
@@ -61,7 +62,9 @@ def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> l
     )
     machine = _ANY_MACHINE if elsewhere else local_machine()
     requests = [_with_statistics(request, grid) for request in requests]
-    return plan_trials(requests, machine, step_seconds, planned_network)
+    trials = plan_trials(requests, machine, step_seconds, planned_network)
+    _refuse_unused_settings(grid, trials)
+    return trials
 
 
 def _with_statistics(request: SweepRequest, grid: SweepGrid) -> SweepRequest:
@@ -70,6 +73,7 @@ def _with_statistics(request: SweepRequest, grid: SweepGrid) -> SweepRequest:
     return replace(
         request,
         rel_error=grid.rel_error,
+        measure_seconds=grid.measure_seconds or request.measure_seconds,
         repeats=grid.repeats,
         iterations=grid.iterations,
         decoder=grid.decoder,
@@ -202,6 +206,24 @@ def _refuse_unused_mounts(grid: SweepGrid) -> None:
             )  # fmt: skip
 
 
+def _refuse_unused_settings(grid: SweepGrid, trials: Sequence[Trial]) -> None:
+    """A setting that no trial can have is refused, and not ignored."""
+    used: dict[str, set[Any]] = {
+        "memory_format": {trial.workload.memory_format for trial in trials},
+        "stack": {trial.workload.stack for trial in trials},
+    }
+    for name, values in used.items():
+        if not values.issuperset(getattr(grid, name)):
+            raise wrong(
+                name,
+                "{field}: none of these trials computes with it",
+                hint="it goes with images (layouts), and with a GPU or a CPU that computes",
+            )
+    for name in ("cudnn_benchmark", "synchronise_each_step"):
+        if getattr(grid, name) and not any(trial.plan.get(name) for trial in trials):
+            raise wrong(name, "{field}: no GPU computes in these trials", hint="leave it out")
+
+
 def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRequest]:
     """A grid for each accelerator; those of a cluster's nodes are measured side by side."""
     decoder(grid.decoder)  # refuses one that is not installed, before anything is measured
@@ -217,6 +239,10 @@ def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRe
             batch_sizes=grid.batch_sizes or (_BATCH_SIZE,),
             caches=grid.cache or (CacheState.WARM,),
             precision=grid.precision or Precision.FP32,
+            memory_formats=grid.memory_format,
+            stacks=grid.stack or (Stack.EAGER,),
+            cudnn_benchmark=grid.cudnn_benchmark,
+            synchronise_each_step=grid.synchronise_each_step,
         )
         for accelerator in grid.accelerator or (None,)
     ]

@@ -106,6 +106,8 @@ def plan_verification(
         batch_sizes=(workload.batch_size,),
         caches=(_cache(request, options, on),),
         precision=request.precision,
+        memory_formats=(workload.memory_format,),
+        stacks=(workload.stack,),
         measure_seconds=min(_LEAST_SECONDS, 30 * options.minutes),
         max_seconds=60 * options.minutes,
         rel_error=_REL_ERROR,

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from advisor.domain import Status
 from sweeps.driver.runner import Progress
 from sweeps.events import Event
+from sweeps.planning.plan import usual_seconds
 from sweeps.watching.tally import Tally
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -52,8 +53,8 @@ def test_before_any_trial_has_ended_the_usual_time_is_the_basis(tally, clock):
     clock.now += 5
     found = tally.standing()
     assert (found.left, found.skipped, found.done) == (8, 2, 0)
-    assert found.rest_seconds == 8 * 15 - 5
-    assert found.basis == "the usual 15 s a trial"
+    assert found.rest_seconds == 8 * usual_seconds(TRIALS[0]) - 5
+    assert found.basis == f"the usual {usual_seconds(TRIALS[0]):g} s a trial"
 
 
 def test_time_and_cost_of_the_rest_go_by_the_pace_so_far(tally, clock):
