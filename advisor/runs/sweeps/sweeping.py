@@ -216,12 +216,12 @@ def _refuse_unused_settings(grid: SweepGrid, trials: Sequence[Trial]) -> None:
         if not values.issuperset(getattr(grid, name)):
             raise wrong(
                 name,
-                "{field}: none of these trials computes with it",
-                hint="it goes with images (layouts), and with a GPU or a CPU that computes",
+                "{field}: no trial here computes with that",
+                hint="it needs a network on a real GPU or CPU, and a layout needs images",
             )
     for name in ("cudnn_benchmark", "synchronise_each_step"):
         if getattr(grid, name) and not any(trial.plan.get(name) for trial in trials):
-            raise wrong(name, "{field}: no GPU computes in these trials", hint="leave it out")
+            raise wrong(name, "{field}: no trial here computes on such a GPU", hint="leave it out")
 
 
 def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRequest]:

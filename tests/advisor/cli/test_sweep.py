@@ -97,6 +97,29 @@ def test_a_plan_tells_the_time_of_all_runs_or_that_nobody_knows_it(asked, said):
     assert said in ask("plan", *GRID, "--usd-per-hour", "0.6", *asked)
 
 
+def test_the_settings_of_a_step_are_part_of_the_trial():
+    asked = ("--tasks", "inference", "--memory-format", "contiguous,channels_last", "--stack",
+             "eager,compile", "--measure-seconds", "7")  # fmt: skip
+    trials = json.loads(ask("plan", *GRID, "-o", "json", *asked))["trials"]
+    workloads = [one["trial"]["workload"] for one in trials]
+    settings = {(one.get("memory_format"), one.get("stack")) for one in workloads}
+    assert len(settings) == 4
+    assert {one["trial"]["plan"]["measure_seconds"] for one in trials} == {7}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--memory-format", "channels_last"), "--memory-format: no trial"),
+        (("--stack", "eager,compile"), "--stack: no trial"),
+        (("--cudnn-benchmark",), "--cudnn-benchmark: no trial"),
+    ],
+)
+def test_a_setting_that_no_trial_can_have_is_refused(asked, said):
+    with pytest.raises(UsageError, match=said):
+        ask("plan", *GRID, "--accelerator", "emulated:T4", *asked)
+
+
 def test_the_small_preset_covers_what_a_model_needs():
     document = json.loads(ask("plan", "--preset", "small", "-o", "json"))
     trials = [one["trial"] for one in document["trials"]]

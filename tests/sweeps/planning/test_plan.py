@@ -1,6 +1,6 @@
 import pytest
 
-from advisor.domain import CacheState, DiskRate, Task
+from advisor.domain import CacheState, DiskRate, MemoryFormat, Precision, Stack, Task
 from advisor.errors import UsageError
 from sweeps.planning.plan import Machine, plan_trials
 from tests.sweeps.builders import MACHINE, images_at, request
@@ -75,3 +75,62 @@ def test_vcpus_are_hardware_threads_of_whole_cores(vcpus, cores):
 def test_what_cannot_be_held_is_refused_with_the_way_out(changes, words):
     with pytest.raises(UsageError, match=words):
         planned(request(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "trial_id"),
+    [
+        ({}, "23568e1d65d66237"),
+        ({"tasks": (Task.INFERENCE,), "accelerator": "emulated:T4"}, "f4f67d58b96f24d9"),
+        ({"tasks": (Task.TRAINING,), "networks": ("alexnet",)}, "9352a7ecc33fcc7b"),
+    ],
+)
+def test_trials_of_before_there_were_settings_are_the_same_trials(changes, trial_id):
+    (trial,) = planned(request(**changes))
+    assert trial.trial_id == trial_id
+
+
+def formats_of(**changes):
+    values = {"tasks": (Task.TRAINING,), "accelerator": "cuda", "precision": Precision.AMP}
+    trials = planned(request(**{**values, **changes}))
+    return {trial.workload.memory_format for trial in trials}
+
+
+def test_images_on_a_gpu_are_measured_in_both_formats_where_sixteen_bits_compute():
+    contiguous, both = {MemoryFormat.CONTIGUOUS}, set(MemoryFormat)
+    assert formats_of() == formats_of(precision=Precision.BF16) == both
+    assert formats_of(precision=Precision.FP32) == contiguous
+    assert formats_of(tasks=(Task.PREPROCESSING,)) == contiguous
+    assert formats_of(accelerator="emulated:T4") == formats_of(accelerator="cpu") == contiguous
+    assert formats_of(networks=("bert_base",)) == contiguous
+    assert formats_of(memory_formats=(MemoryFormat.CHANNELS_LAST,)) == {MemoryFormat.CHANNELS_LAST}
+
+
+def test_compiled_and_eager_are_different_trials():
+    asked = {"tasks": (Task.INFERENCE,), "accelerator": "cuda", "stacks": tuple(Stack)}
+    trials = planned(request(**asked))
+    assert {trial.workload.stack for trial in trials} == set(Stack)
+    assert len({trial.trial_id for trial in trials}) == 2
+
+
+def test_what_only_a_gpu_has_is_planned_only_for_one():
+    settings = {"cudnn_benchmark": True, "synchronise_each_step": True}
+    inference = {"tasks": (Task.INFERENCE,), **settings}
+    (gpu,) = planned(request(accelerator="cuda", **inference))
+    (emulated,) = planned(request(accelerator="emulated:T4", **inference))
+    (cpu,) = planned(request(accelerator="cpu", **inference))
+    assert gpu.plan["cudnn_benchmark"]
+    assert gpu.plan["synchronise_each_step"]
+    assert emulated.plan["synchronise_each_step"]
+    assert "cudnn_benchmark" not in emulated.plan
+    assert settings.keys().isdisjoint(cpu.plan)
+
+
+def test_a_gpu_is_measured_for_a_minute_unless_another_time_is_asked():
+    def window(**changes):
+        (trial,) = planned(request(tasks=(Task.INFERENCE,), **changes))
+        return trial.plan["measure_seconds"], trial.plan["max_seconds"]
+
+    assert window(accelerator="cuda") == (60.0, 120.0)
+    assert window(accelerator="cuda", measure_seconds=5.0) == (5.0, 20.0)
+    assert window(accelerator="emulated:T4") == (4.0, 20.0)
