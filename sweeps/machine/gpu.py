@@ -7,7 +7,7 @@ probe, asks it too. What a driver does not report is None.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -179,25 +179,3 @@ def numa_node(slot: str | None, devices: Path = _PCI_DEVICES) -> int | None:
     except (OSError, ValueError):
         return None
     return node if node >= 0 else None
-
-
-def visible_gpus(known: Sequence[Facts], environ: Mapping[str, str]) -> list[str]:
-    """UUIDs of what `CUDA_VISIBLE_DEVICES` leaves of the machine's GPUs, slices too, in CUDA's
-    order: as the CUDA programming guide has it, the first entry that names nothing ends the list.
-
-    Numbers count GPUs in the order of their PCI addresses (CUDA_DEVICE_ORDER=PCI_BUS_ID).
-    """
-    text = environ.get("CUDA_VISIBLE_DEVICES")
-    whole = [str(facts["uuid"]) for facts in known]
-    if text is None:
-        return whole
-    slices = [str(one["uuid"]) for facts in known for one in facts["mig_slices"]]
-    chosen: list[str] = []
-    for entry in map(str.strip, text.split(",")):
-        by_number = whole[int(entry)] if entry.isdecimal() and int(entry) < len(whole) else None
-        by_name = [uuid for uuid in (*whole, *slices) if entry and uuid.startswith(entry)]
-        found = by_number or (by_name[0] if len(by_name) == 1 else None)
-        if found is None or found in chosen:
-            break
-        chosen.append(found)
-    return chosen

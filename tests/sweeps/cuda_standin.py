@@ -198,6 +198,9 @@ def worker_environment(**settings: Any) -> dict[str, str]:
 
 if __name__ == "__main__":
     from sweeps.worker.__main__ import main
+    from tests.sweeps.machine.nvml_standin import GpuStandIn, library
 
-    with installed(StandIn(**json.loads(os.environ.get(SETTINGS, "{}")))):
+    with installed(StandIn(**json.loads(os.environ.get(SETTINGS, "{}")))) as seen:
+        driver = GpuStandIn(uuid=f"GPU-{seen.uuid}", name=seen.name, sms=seen.multiprocessors)
+        sys.modules["pynvml"] = library(driver)
         main()

@@ -35,14 +35,15 @@ class GpuStandIn:
 
 def nvml_with(monkeypatch, *gpus):
     """The product's `import pynvml` finds a driver with these GPUs."""
-    monkeypatch.setitem(sys.modules, "pynvml", _library(list(gpus)))
+    monkeypatch.setitem(sys.modules, "pynvml", library(*gpus))
 
 
 class _NvmlError(Exception):
     value = 3  # not supported
 
 
-def _library(gpus):
+def library(*gpus):
+    """What `import pynvml` is to find."""
     module = ModuleType("pynvml")
     module.NVMLError, module.NVML_ERROR_LIBRARY_NOT_FOUND = _NvmlError, 12
     module.NVML_CLOCK_SM, module.NVML_CLOCK_MEM, module.NVML_TEMPERATURE_GPU = 1, 2, 0

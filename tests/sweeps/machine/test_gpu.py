@@ -14,7 +14,6 @@ from sweeps.machine.gpu import (
     mig_profile,
     numa_node,
     pci_address,
-    visible_gpus,
 )
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
@@ -80,32 +79,6 @@ def test_without_the_package_nothing_is_known_and_the_error_names_the_extra(monk
     with pytest.raises(MeasuringError, match=r"nvidia-ml-py is not installed.*\[sweep\]"):
         gpus()
     assert gpu_facts("any") is None
-
-
-KNOWN = [
-    {"uuid": "GPU-a1", "mig_slices": [{"uuid": "MIG-b1"}, {"uuid": "MIG-b2"}]},
-    {"uuid": "GPU-a2", "mig_slices": []},
-    {"uuid": "GPU-c3", "mig_slices": []},
-]
-
-
-@pytest.mark.parametrize(
-    ("variable", "visible"),
-    [
-        (None, ["GPU-a1", "GPU-a2", "GPU-c3"]),
-        ("", []),
-        ("-1", []),
-        ("2,0", ["GPU-c3", "GPU-a1"]),
-        ("1, 7, 0", ["GPU-a2"]),
-        ("GPU-c,GPU-a2", ["GPU-c3", "GPU-a2"]),
-        ("GPU-a", []),
-        ("MIG-b2", ["MIG-b2"]),
-        ("1,1", ["GPU-a2"]),
-    ],
-)
-def test_the_gpus_that_cuda_sees_are_those_of_its_variable(variable, visible):
-    environ = {} if variable is None else {"CUDA_VISIBLE_DEVICES": variable}
-    assert visible_gpus(KNOWN, environ) == visible
 
 
 @pytest.mark.parametrize(

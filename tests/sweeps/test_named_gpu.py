@@ -1,0 +1,164 @@
+"""Trials that name their GPU, from the plan of a rented machine to the answer.
+
+torch.cuda and NVML are stand-ins in a real worker: what is shown is that the rows go the whole
+way, not how fast a T4 is.
+"""
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.catalog import load_catalog
+from advisor.catalog.gpu_names import sheet_of
+from advisor.cli.main import cli
+from advisor.cli.questions import question_from
+from advisor.cli.sweep import run as sweep_run
+from advisor.domain import Accelerator, LimitedBy, Precision, Status, Task
+from advisor.runs.cloud.launches import launches
+from advisor.runs.questions import SweepRun
+from advisor.runs.sweeps.data import plan_anywhere
+from models.zoo.opening import open_network
+from sweeps.anchors.files import read_anchor
+from sweeps.datasets.opening import profile_folder
+from sweeps.datasets.photographs import write_samples
+from sweeps.executors.ray.executor import RayExecutor
+from sweeps.executors.ray.placing import needs_of
+from sweeps.planning.repeating import merged
+from sweeps.store import open_store
+from sweeps.trial.trial_process import run_attempt
+from sweeps.worker.engines import runner_of
+from tests.sweeps.builders import resources, trial
+from tests.sweeps.cuda_standin import COMMAND, StandIn, installed, worker_environment
+
+T4 = Accelerator.parse("cuda:T4")
+real_worker = [
+    pytest.mark.slow,
+    pytest.mark.machine,
+    # torch and Ray leave sockets and files to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+def marked(test):
+    for mark in real_worker:
+        test = mark(test)
+    return test
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    write_samples(folder, range(16), seed=0)
+    return folder
+
+
+def on_a_t4(images):
+    return trial(
+        accelerator="cuda:T4",
+        task=Task.INFERENCE,
+        batch_size=4,
+        dataset_path=str(images),
+        dataset=profile_folder(images),
+        resources=resources(memory_mib=1024.0),
+    )
+
+
+def measured_with_standins(one):
+    """By a real worker, under limits, where torch and NVML see a T4."""
+    return run_attempt(one, command=COMMAND)
+
+
+def advisor(*words):
+    answer = CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
+    assert answer.exit_code == 0, answer.output
+    return json.loads(answer.stdout)
+
+
+@marked
+def test_what_a_worker_measures_on_a_named_gpu_is_stored_fitted_and_an_anchor(images, tmp_path):
+    """The stage run failed: `Invalid device string: 'cuda:T4'`; and no anchor was taken."""
+    row = measured_with_standins(on_a_t4(images))
+    assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
+    assert row.stage_rates["accelerator"] > 0
+    assert (row.environment["gpu"], row.environment["gpu_sm_count"]) == ("Tesla T4", 40)
+    assert row.environment["gpu_facts"]["power_limit_watts"] == 70.0
+    assert row.environment["gpu_samples"]["count"] >= 1
+    # What else this machine does, and whether it can hold limits, is not the matter here.
+    row = replace(row, status=Status.OK, reason="", limited_by=LimitedBy.CGROUP_V2)
+    with closing(open_store()) as store:
+        store.join(row, merged)
+        (kept,) = store.read().measurements
+    assert kept == row
+    assert advisor("fit", "-o", "json")["gpu_steps"]["taken"] == 1
+    exported = tmp_path / "t4.jsonl"
+    CliRunner().invoke(cli, ["measurements", "export", "--out", str(exported)])
+    sheets = load_catalog().gpus
+
+    def sheet(name, **size):
+        return sheet_of(name, sheets, **size)
+
+    (anchor,) = read_anchor(exported, sheet, Precision.FP32).observations
+    assert anchor.gpu is sheets["T4"]
+
+
+@marked
+def test_a_worker_refuses_a_slice_where_a_card_is_named(images, monkeypatch):
+    settings = worker_environment(name="GRID T4-16Q", memory_mib=16_384)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    row = measured_with_standins(on_a_t4(images))
+    assert row.status is Status.FAILED
+    assert "T4 asked for, but the GPU of this node is a slice of a card (GRID T4-16Q" in row.reason
+
+
+@marked
+def test_a_cluster_measures_it_on_the_node_with_that_gpu(ray_cluster, images, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    with closing(RayExecutor(ray_cluster.address, measure=measured_with_standins)) as executor:
+        one = on_a_t4(images)
+        executor.refuse_impossible([one])
+        (row,) = executor.execute(iter([one]))
+    assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
+    assert row.trial.accelerator == T4
+    assert row.environment["gpu"] == "Tesla T4"
+
+
+def test_what_a_rented_machine_is_sent_plans_trials_of_its_gpu():
+    """And a cluster places them by the same name."""
+    words = (
+        "--networks", "googlenet", "--tasks", "inference", "--vcpus", "1", "--memory", "2GiB",
+        "--disks", "gp3", "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD",
+    )  # fmt: skip
+    (launch,) = launches(asked(words))
+    (planned,) = plan_anywhere(asked(launch.arguments))
+    assert planned.accelerator == T4
+    assert "accelerator_type:T4" in dict(needs_of(planned))
+
+
+def asked(words):
+    return question_from(SweepRun, sweep_run.make_context("run", list(words)).params)
+
+
+@pytest.mark.parametrize(
+    ("device", "refusal"),
+    [
+        (StandIn(), ""),
+        (StandIn(name="NVIDIA L4", memory_mib=22_574, multiprocessors=58), "is a L4"),
+        (StandIn(name="Tesla T4", memory_mib=7_680), "a slice of a card"),
+        (StandIn(name="GRID T4-16Q", memory_mib=16_384), "a slice of a card"),
+    ],
+)
+def test_a_trial_computes_on_the_card_that_it_names_and_on_no_other(images, device, refusal):
+    with installed(device):
+        if not refusal:
+            assert runner_of(on_a_t4(images), open_network("googlenet")).engine
+            return
+        with pytest.raises(Exception, match=refusal):
+            runner_of(on_a_t4(images), open_network("googlenet"))
