@@ -95,6 +95,7 @@ def _converse(
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     worker.send(document)
     worker.receive(deadline)
+    hold.limit_memory()
     hold.engage()
     start, busy = time.monotonic(), busy_seconds(cpus)
     before = read_usage(hold.usage_source(), worker.pid)

@@ -53,13 +53,13 @@ def main(file: str, seconds: float) -> None:
     """The worker's side of the conversation."""
     from sweeps.formats.serialization import trial_from_dict
     from sweeps.machine.processes import end_with_parent
-    from sweeps.trial.child import send_to_parent, wait_for_go
+    from sweeps.trial.child import READY, send_to_parent, wait_for_go
 
     end_with_parent()
     job = json.loads(sys.stdin.readline())
     answer = answer_of(Path(file).read_text().splitlines(), trial_from_dict(job["trial"]), file)
     if job.get("wait_for_go"):
-        wait_for_go()
+        wait_for_go(READY)
     time.sleep(seconds)
     send_to_parent(measurement_to_dict(answer))
 

@@ -161,9 +161,14 @@ def worker_environment() -> dict[str, str]:
     return environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
 
 
-def wait_for_go() -> None:
-    """Everything is loaded: the limits may be switched on."""
-    send_to_parent("ready")
+# What a worker waits for its limits with: the memory limit once its libraries and its network are
+# loaded, the others once the page cache is as the trial wants it.
+LOADED, READY = "loaded", "ready"
+
+
+def wait_for_go(stage: str) -> None:
+    """The limits of this stage may be switched on."""
+    send_to_parent(stage)
     if not sys.stdin.readline():
         os._exit(1)  # the parent has gone
 

@@ -15,7 +15,15 @@ from sweeps.events import INFO, WARNING, emit
 from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
 from sweeps.machine.caches import carved_from
 from sweeps.machine.mounts import block_device, device_number
-from sweeps.trial.child import WORKER_COMMAND, Worker, WorkerEnded, WorkerLate, started_worker
+from sweeps.trial.child import (
+    LOADED,
+    READY,
+    WORKER_COMMAND,
+    Worker,
+    WorkerEnded,
+    WorkerLate,
+    started_worker,
+)
 from sweeps.trial.faults import Ending, recognised_ending
 from sweeps.trial.formatting import ending_facts
 from sweeps.trial.limits.choosing import choose_limiter
@@ -168,18 +176,20 @@ def _converse(
     worker: Worker,
     timeout_seconds: float,
 ) -> Measurement:
-    """Job out, `ready` in, limits on, `go` out, measurement in. What holds the limits is looked
-    at last: somebody may have taken them away meanwhile."""
+    """Job out; for each stage of the worker its limits on and `go` out; measurement in. What holds
+    the limits is looked at last: somebody may have taken them away meanwhile."""
     deadline = time.monotonic() + timeout_seconds
     try:
         hold.add(worker.pid)
         worker.send(job)
         answer = worker.receive(deadline)
-        if answer == "ready":
-            hold.engage()
-            _emit_limits(trial, request, hold)
-            worker.send("go")
-            answer = worker.receive(deadline)
+        for stage, switch_on in ((LOADED, hold.limit_memory), (READY, hold.engage)):
+            if answer == stage:
+                switch_on()
+                if stage == READY:
+                    _emit_limits(trial, request, hold)
+                worker.send("go")
+                answer = worker.receive(deadline)
         measurement = measurement_from_dict(answer)
     except WorkerLate:
         reason = (

@@ -1,11 +1,11 @@
 """The child process: `python -m sweeps.worker`, one trial in (JSON), one measurement out (JSON).
 
 Reads one line of JSON on stdin: `{"trial": ..., "usage_source": ..., "cpus": [...],
-"shares_disk": bool, "wait_for_go": bool}`. With `wait_for_go` it prints `ready` once everything is
-loaded and the page cache is as asked, and goes on at the next line of stdin, so that the parent
-can switch limits on in between. With `shares_disk` other trials may read the same files now: it
-empties no page cache. Lines `{"event": ...}` are events (`sweeps.events`), none of them inside of a
-timed run. The last line of stdout is the measurement.
+"shares_disk": bool, "wait_for_go": bool}`. With `wait_for_go` it prints `loaded` when libraries and
+network are, and `ready` when the page cache is as asked, and goes on at the next line of stdin each
+time, so that the parent can switch limits on. With `shares_disk` other trials may read the same
+files now: it empties no page cache. Lines `{"event": ...}` are events (`sweeps.events`), none of
+them inside of a timed run. The last line of stdout is the measurement.
 
 Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow,
 torch and torchvision only, so that it runs on a bare GPU machine.

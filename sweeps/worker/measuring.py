@@ -35,6 +35,7 @@ from sweeps.events import emit
 from sweeps.machine.environment import describe_machine, describe_versions
 from sweeps.machine.processes import Contention, judge
 from sweeps.quality.timing import is_steady
+from sweeps.trial.child import LOADED, READY
 from sweeps.worker.engines import runner_of
 from sweeps.worker.inputs import DeviceBatch, open_batches
 from sweeps.worker.page_cache import cached_share, evict, fill
@@ -49,9 +50,10 @@ _LOOKED_AT_FILES = 500
 
 
 def measure(
-    trial: Trial, job: Mapping[str, Any], get_set: Callable[[], None] | None
+    trial: Trial, job: Mapping[str, Any], get_set: Callable[[str], None] | None
 ) -> Measurement:
-    """Measure the trial; `get_set` returns when its limits are on (None: no limits follow)."""
+    """Measure the trial; `get_set` returns when the limits of a stage (`LOADED`, then
+    `READY`) are on (None: no limits follow)."""
     started_at = datetime.now(UTC).isoformat()
     torch.set_num_threads(compute_threads(trial.resources.vcpus))
     torch.manual_seed(0)
@@ -60,10 +62,12 @@ def measure(
     source = None if opened.makes_batches or is_synthetic(trial.plan) else _source(trial)
     files = list(source.files) if source else []
     emit("loaded", trial_id=trial.trial_id, files=len(files))
+    if get_set:
+        get_set(LOADED)
     shares = {"cached_share_before": _prepare_cache(trial, files, bool(job.get("shares_disk")))}
     emit("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
-        get_set()
+        get_set(READY)
     forget_peaks(_device(trial))
     batches = _batches(trial, opened, runner, source)
     window = timed_run(

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -39,16 +40,29 @@ def asked(vcpus=1.0, memory_mib=512.0, **changes):
     return LimitRequest(vcpus=vcpus, memory_mib=memory_mib, cpus=cpus, **changes)
 
 
+@contextmanager
+def started(code):
+    """A Python process that waits for a line."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"import sys; sys.stdin.readline()\n{code}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 class Held:
     """A Python process under a hold; it begins when `go` is called."""
 
     def __init__(self, hold, code):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", f"import sys; sys.stdin.readline()\n{code}"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        self._started = started(code)
+        self.process = self._started.__enter__()
         hold.add(self.process.pid)
+        hold.limit_memory()
         hold.engage()
 
     def go(self):
@@ -57,9 +71,8 @@ class Held:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.communicate()
+    def __exit__(self, *error):
+        self._started.__exit__(*error)
 
 
 class LimiterContract:
@@ -166,6 +179,51 @@ class KernelContract(LimiterContract):
             peak = read_usage(hold.usage_source()).peak_memory_mib
             assert 40 <= peak <= 48.1
             assert not hold.killed_for_memory()
+
+    def test_more_in_use_than_the_limit_ends_the_process_or_is_refused(self, limiter):
+        code = "held = bytearray(2**27); print('up', flush=True); sys.stdin.readline()"
+        with limiter.hold(asked(memory_mib=64)) as hold, started(code) as process:
+            hold.add(process.pid)
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            if self.limited_by is LimitedBy.CGROUP_V1:
+                with pytest.raises(MemoryError, match="64 MiB"):
+                    hold.limit_memory()
+                return
+            hold.limit_memory()
+            assert process.wait(30) == -signal.SIGKILL
+            assert hold.killed_for_memory()
+
+    def test_libraries_give_way_to_data_that_is_read_under_the_limit(self, limiter, big_file):
+        """100 MiB are mapped and used twice before; 40 MiB of data fit beside what is left."""
+        if block_device(big_file) is None:
+            pytest.skip("the temporary folder lies on no block device")
+        data = big_file.with_name("data")
+        data.write_bytes(os.urandom(2**20) * 40)
+        os.sync()
+        evict([data])
+        code = (
+            f"import mmap; library = open({str(big_file)!r}, 'rb')\n"
+            "mapped = mmap.mmap(library.fileno(), 0, prot=mmap.PROT_READ)\n"
+            "for _ in range(2): sum(mapped[::4096])\n"
+            f"data = open({str(data)!r}, 'rb')\n"
+            "while True:\n    print('up', flush=True); sys.stdin.readline()\n"
+            "    data.seek(0)\n    while data.read(2**20): pass\n"
+        )
+        with limiter.hold(asked(memory_mib=80)) as hold, started(code) as process:
+
+            def go():
+                process.stdin.write(b"go\n")
+                process.stdin.flush()
+                process.stdout.readline()
+                return read_usage(hold.usage_source()).read_bytes
+
+            hold.add(process.pid)
+            go()
+            hold.limit_memory()
+            hold.engage()
+            assert go() == go()
 
     @pytest.mark.slow
     def test_cold_reads_are_held_to_the_disks_rate(self, limiter, big_file):

@@ -39,6 +39,7 @@ def check_limits() -> Finding:
     facts: dict[str, Any] = {"version_1": sorted(v1_groups()), "version_2": _version_2()}
     try:
         with choose_limiter(request).hold(request) as hold:
+            hold.limit_memory()
             hold.engage()
             held = hold.limited_by
     except (OSError, MeasuringError) as error:

@@ -70,10 +70,19 @@ class CgroupV1Hold:
         for controller in self._groups:
             self._write(controller, "cgroup.procs", pid)
 
+    def limit_memory(self) -> None:
+        """Version 1 refuses a limit below what cannot be reclaimed, where version 2 kills."""
+        memory_mib = self._request.memory_mib
+        try:
+            self._write("memory", "memory.limit_in_bytes", int(memory_mib * MIB))
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            raise MemoryError(f"more is in use than its limit of {memory_mib:g} MiB") from error
+
     def engage(self) -> None:
-        """Limit memory, pin to the CPUs, set the quota, throttle reads of the device."""
+        """Pin to the CPUs, set the quota, throttle reads of the device."""
         request = self._request
-        self._limit_memory(request.memory_mib)
         self._write("cpuset", "cpuset.cpus", ",".join(map(str, request.cpus)))
         if request.is_fraction:
             self._write("cpu", "cpu.cfs_period_us", PERIOD_MICROSECONDS)
@@ -91,15 +100,6 @@ class CgroupV1Hold:
         """The kernel counts the kills of a group in memory.oom_control."""
         fields = read_fields(self._groups["memory"] / "memory.oom_control")
         return int(fields.get("oom_kill", 0)) > 0
-
-    def _limit_memory(self, memory_mib: float) -> None:
-        try:
-            self._write("memory", "memory.limit_in_bytes", int(memory_mib * MIB))
-        except OSError as error:
-            if error.errno != errno.EBUSY:
-                raise
-            # Version 2 kills for this; version 1 refuses a limit below what cannot be reclaimed.
-            raise MemoryError(f"more is in use than its limit of {memory_mib:g} MiB") from error
 
     def _throttle(self, file: str, rate: float) -> None:
         if rate:

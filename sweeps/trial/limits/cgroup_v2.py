@@ -71,12 +71,15 @@ class CgroupV2Hold:
         """Move the process into the group: what it takes from here on is counted."""
         (self._group / "cgroup.procs").write_text(str(pid))
 
-    def engage(self) -> None:
-        """Limit memory, pin to the CPUs, set the quota, throttle reads of the device."""
-        request = self._request
+    def limit_memory(self) -> None:
+        """No swap either; beyond the limit the kernel kills."""
         if (self._group / "memory.swap.max").exists():
             self._write("memory.swap.max", 0)
-        self._write("memory.max", int(request.memory_mib * MIB))
+        self._write("memory.max", int(self._request.memory_mib * MIB))
+
+    def engage(self) -> None:
+        """Pin to the CPUs, set the quota, throttle reads of the device."""
+        request = self._request
         if "cpuset" in self._controllers:
             self._write("cpuset.cpus", ",".join(map(str, request.cpus)))
         else:

@@ -60,10 +60,12 @@ def limited_by(means: LimitedBy, held: Held) -> LimitedBy:
 class ResourceLimits(Protocol):
     """Limits around the processes of one trial.
 
-    Rules: `add` comes first and counts what a process and all its later children use; `engage`
-    then switches the limits on, once everything is loaded: start-up runs at full speed, and does
-    not read the same libraries again and again because memory is short. Both may raise OSError,
-    `engage` also `MemoryError` (more is taken already than is asked for); then nothing is held.
+    Rules: `add` comes first and counts what a process and all its later children use. Libraries
+    and network are loaded without a limit; `limit_memory` then reclaims the page cache of theirs
+    that does not fit, and must come before the data set is read: the kernel keeps mapped libraries
+    and drops data that was read once. `engage` switches the CPU and disk limits on. All may raise
+    OSError, `limit_memory` also `MemoryError` (more is taken than is asked for); then nothing is
+    held.
     """
 
     @property
@@ -77,8 +79,11 @@ class ResourceLimits(Protocol):
     def add(self, pid: int) -> None:
         """Hold this process and its future children."""
 
+    def limit_memory(self) -> None:
+        """Switch the memory limit on."""
+
     def engage(self) -> None:
-        """Switch the limits on."""
+        """Switch the CPU and disk limits on."""
 
     def usage_source(self) -> Mapping[str, Any]:
         """Where `sweeps.trial.limits.usage.read_usage` finds what the held processes used."""

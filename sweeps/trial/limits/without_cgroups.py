@@ -53,10 +53,13 @@ class AffinityHold:
         self._pid = pid
         os.sched_setaffinity(pid, self._request.cpus)
 
-    def engage(self) -> None:
-        """Limit the private memory of the process and its later children."""
+    def limit_memory(self) -> None:
+        """Private memory only, of the process and its later children."""
         size = int(self._request.memory_mib * MIB)
         resource.prlimit(self._pid, resource.RLIMIT_DATA, (size, size))
+
+    def engage(self) -> None:
+        """The CPUs are pinned already."""
 
     def usage_source(self) -> Mapping[str, Any]:
         """The process tree."""
@@ -104,6 +107,9 @@ class UnlimitedHold:
         """Pin the process where CPUs are given."""
         if self._cpus:
             os.sched_setaffinity(pid, self._cpus)
+
+    def limit_memory(self) -> None:
+        """Nothing to do."""
 
     def engage(self) -> None:
         """Nothing to do."""
