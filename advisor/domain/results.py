@@ -12,7 +12,16 @@ from typing import Any, Protocol, TypeVar
 
 from advisor.domain.accelerator import Accelerator
 from advisor.domain.machines import Resources, require_positive
-from advisor.domain.words import CacheState, LimitedBy, Provenance, Stage, Status, Task
+from advisor.domain.words import (
+    CacheState,
+    LimitedBy,
+    MemoryFormat,
+    Provenance,
+    Stack,
+    Stage,
+    Status,
+    Task,
+)
 from advisor.domain.workload import Workload, without_the_usual
 from advisor.records import dataclass, field, replace
 
@@ -112,6 +121,17 @@ class Trial:
     def loader_period(self) -> int:
         """Steps in which every loader process delivers once; 1 where batches are made in place."""
         return max(1, int(self.plan.get("loader_workers", 1)))
+
+    @property
+    def unknown_settings(self) -> tuple[str, ...]:
+        """Settings of its steps that no predictor knows: its rate stands for itself alone."""
+        named = [name for name in ("cudnn_benchmark", "synchronise_each_step") if name in self.plan]
+        workload = self.workload
+        if self.network_on_cpu and workload.stack is not Stack.EAGER:
+            named.append("stack")
+        if self.network_on_cpu and workload.memory_format is not MemoryFormat.CONTIGUOUS:
+            named.append("memory_format")
+        return tuple(named)
 
     @property
     def overflows_memory(self) -> bool:

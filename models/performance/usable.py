@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from advisor.domain import REPLAYED_FROM, LimitedBy, Measurement, Stage, Status, Task
+from advisor.domain import REPLAYED_FROM, LimitedBy, Measurement, Stage, Status, Task, Trial
 from advisor.errors import DataError
 
 # Below this a K-fold over trials says nothing.
@@ -59,16 +59,24 @@ def why_not(measurement: Measurement, networks: Collection[str]) -> str:
         return "its limits were not enforced"
     if REPLAYED_FROM in measurement.environment:
         return "replayed from a file, not measured"
-    workload = measurement.trial.workload
-    if workload.dataset.storage_format in _NO_INPUT:
-        return "its batches come from memory: no input pipeline"
-    if workload.network not in networks:
-        return f"what {workload.network} computes is not known to the model"
+    if outside := _outside_the_model(measurement.trial, networks):
+        return outside
     rate = measurement.throughput_samples_per_second
     if rate is None or not (math.isfinite(rate) and rate > 0):
         return "no finite rate"
     if measurement.trial.accelerator.is_gpu and _accelerator_rate(measurement) is None:
         return "the GPU alone was not measured"
+    return ""
+
+
+def _outside_the_model(trial: Trial, networks: Collection[str]) -> str:
+    if trial.unknown_settings:
+        return f"ran with {', '.join(trial.unknown_settings)}, which the model does not know"
+    workload = trial.workload
+    if workload.dataset.storage_format in _NO_INPUT:
+        return "its batches come from memory: no input pipeline"
+    if workload.network not in networks:
+        return f"what {workload.network} computes is not known to the model"
     return ""
 
 

@@ -10,6 +10,7 @@ from advisor.domain import (
     REPLAYED_FROM,
     Measurement,
     Observation,
+    Stage,
     Status,
     Task,
     Tf32,
@@ -82,6 +83,8 @@ def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
         yield f"it was measured on {accelerator}, not on a GPU{never}", True
     if REPLAYED_FROM in row.environment:
         yield "it was replayed from a file, not measured", True
+    if unknown := row.trial.unknown_settings:
+        yield f"it ran with {', '.join(unknown)}, which answers do not assume", True
     if workload.task is Task.PREPROCESSING:
         yield "preprocessing uses no GPU", False
     if row.trial.samples_per_step != workload.batch_size:
@@ -122,8 +125,10 @@ def gpu_size(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tf32(row: Measurement) -> Tf32:
-    """What torch was set to, where the row has it; else what was planned."""
+    """What torch was set to, or the driver told for it, where the row has it; else as planned."""
     environment: Mapping[str, Any] = row.environment
+    if environment.get("variables", {}).get("NVIDIA_TF32_OVERRIDE") == "0":
+        return Tf32.OFF
     if environment.get("float32_matmul_precision") in ("high", "medium"):
         return Tf32.ON
     if environment.get("tf32_convolutions") is False:
@@ -132,11 +137,10 @@ def _tf32(row: Measurement) -> Tf32:
 
 
 def _step_seconds(row: Measurement) -> float | None:
-    """Of a step without the input pipeline: all of a synthetic one, else what the stage's own
-    run says."""
+    """Of a step without the input pipeline: as the stage's own run says, else all of a step on a
+    batch that nothing loads."""
     batch = row.trial.samples_per_step
-    if row.trial.workload.dataset.storage_format == _SYNTHETIC:
+    rate = row.stage_rates.get(Stage.ACCELERATOR.value)
+    if rate is None and row.trial.workload.dataset.storage_format == _SYNTHETIC:
         rate = row.throughput_samples_per_second
-    else:
-        rate = row.stage_rates.get("accelerator")
     return batch / rate if rate and is_positive(rate) else None

@@ -9,20 +9,20 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from advisor.domain import Status
+from advisor.domain import MIB, Status
 from advisor.errors import AdvisorError
 
 _MOST_CHARACTERS = 500
 _LOADER_TRACEBACK = "Original Traceback"
 _OWN_ERROR = re.compile(r"^advisor\.errors\.\w+: ")
-_MEMORY = (
-    "out of memory", "can't allocate memory", os.strerror(errno.ENOMEM).lower(),
-    "alloc_failed",  # cuBLAS and cuDNN
-)  # fmt: skip
+# As the driver, cuBLAS and cuDNN say it.
+_GPU_MEMORY = ("cuda out of memory", "cuda error: out of memory", "alloc_failed")
+_HOST_MEMORY = ("out of memory", "can't allocate memory", os.strerror(errno.ENOMEM).lower())
 _FULL = os.strerror(errno.ENOSPC).lower()
 _DISK_FAILS = tuple(
     os.strerror(number).lower()
@@ -53,8 +53,8 @@ def ending_of(error: BaseException, dataset_path: str = "") -> Ending:
 def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
     """The ending of an error whose cause is known; None for any other."""
     message = _message(error)
-    if lacks_memory(error):
-        return Ending(Status.OUT_OF_MEMORY, message)
+    if full := _full_memory(error):
+        return Ending(Status.OUT_OF_MEMORY, f"{full}: {message}")
     causes: tuple[Callable[[], str | None], ...] = (
         lambda: _lost_data(dataset_path, message),
         lambda: _small_shared_memory(message),
@@ -74,8 +74,21 @@ def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | 
 
 def lacks_memory(error: BaseException) -> bool:
     """Whether the machine or the GPU had too little memory: torch reports that in many ways."""
+    return _full_memory(error) is not None
+
+
+def _full_memory(error: BaseException) -> str | None:
+    """Which memory was full, in words; None where none was. (A process that is killed at the
+    limit of its cgroup raises nothing: its parent asks the kernel.)"""
     text = _message(error).lower()
-    return isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY)
+    if any(sign in text for sign in _GPU_MEMORY):
+        return "the GPU's memory is full"
+    if not isinstance(error, MemoryError) and not any(sign in text for sign in _HOST_MEMORY):
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    if limit == resource.RLIM_INFINITY:
+        return "the machine's memory is full"
+    return f"the trial's limit of {limit / MIB:,.0f} MiB for the memory of a process is reached"
 
 
 def _lost_data(dataset_path: str, stated: str) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.domain import IMAGENET, ON_CPU, LimitedBy, Stage, Status, Task, Workload
+from advisor.domain import IMAGENET, ON_CPU, LimitedBy, Stack, Stage, Status, Task, Workload
 from advisor.errors import DataError
 from advisor.runs.fitting import fit_user_model
 from models.performance import load_model
@@ -75,18 +75,21 @@ def test_measurements_that_ended_badly_or_unlimited_are_never_fitted(parameters)
     """Absurd rates in rows that must not count change nothing, and are told by reason."""
     good = measure(trials(), parameters)
     absurd = replace(good[0].trial, accelerator=ON_CPU, emulated_step_seconds=None)
+    compiled = replace(absurd.workload, stack=Stack.COMPILE)
     bad = [
         measurement(absurd, 1e9, status=Status.CONTAMINATED),
         measurement(absurd, 1e9, status=Status.OUT_OF_MEMORY),
         measurement(absurd, 1e9, limited_by=LimitedBy.NONE),
         replace(measurement(absurd, 1.0), step_seconds=(math.nan,)),
         replace(measurement(absurd, 1.0), step_seconds=()),
+        measurement(replace(absurd, workload=compiled), 1e9),
     ]
     result = fit_user_model([*good, *bad])
     assert result.model.pipeline == fit_user_model(good).model.pipeline
     assert dict(result.left_out) == {
         "its limits were not enforced": 1,
         "no finite rate": 2,
+        "ran with stack, which the model does not know": 1,
         "status contaminated": 1,
         "status out_of_memory": 1,
     }

@@ -155,6 +155,20 @@ def test_how_it_ran_is_the_measurements_own():
     assert observed(fast, "", sheet).workload.tf32 is Tf32.ON
 
 
+@pytest.mark.parametrize("setting", ["cudnn_benchmark", "synchronise_each_step"])
+def test_a_row_of_settings_that_no_answer_assumes_is_no_observation(setting):
+    row = a_measurement()
+    trial = replace(row.trial, plan={**row.trial.plan, setting: True})
+    refused = observed(replace(row, trial=trial), "", sheet)
+    assert setting in refused.reason
+
+
+def test_a_driver_that_was_told_to_do_without_tf32_did_without():
+    row = a_measurement()
+    facts = {**row.environment, "variables": {"NVIDIA_TF32_OVERRIDE": "0"}}
+    assert observed(replace(row, environment=facts), "", sheet).workload.tf32 is Tf32.OFF
+
+
 def test_measurements_that_name_their_gpu_are_rows_too(written):
     """They were refused: "it was measured on cuda:T4, not on a GPU"."""
     one = written(a_measurement("cuda:T4")).observations[0]

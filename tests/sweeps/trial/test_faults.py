@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 
 import pytest
 
@@ -53,16 +54,27 @@ def test_each_fault_is_told_on_one_line_with_what_it_is_about(error, words, tmp_
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "whose"),
     [
-        MemoryError(),
-        RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"),
-        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
-        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        (MemoryError(), "the machine's memory"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "the GPU's memory"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"), "the GPU's memory"),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), "the GPU's memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "the machine's"),
+        (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "the machine's memory"),
     ],
 )
-def test_too_little_memory_is_a_result(error):
-    assert ending_of(error).status is Status.OUT_OF_MEMORY
+def test_too_little_memory_is_a_result_that_names_which(error, whose, monkeypatch):
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr("resource.getrlimit", lambda _: unlimited)
+    ending = ending_of(error)
+    assert ending.status is Status.OUT_OF_MEMORY
+    assert ending.reason.startswith(whose)
+
+
+def test_a_process_at_its_own_limit_names_that_limit(monkeypatch):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (512 * 2**20, 512 * 2**20))
+    assert "limit of 512 MiB" in ending_of(MemoryError()).reason
 
 
 def test_a_loader_that_waits_for_ever_is_timed_out(tmp_path):
