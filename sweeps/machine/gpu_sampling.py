@@ -34,6 +34,14 @@ _MEASURED = (
     "sm_clock_mhz", "memory_clock_mhz", "power_watts", "temperature_celsius", "utilization_percent",
 )  # fmt: skip
 
+# Those that drivers before 535, and before 510, have.
+_THROTTLE_FUNCTIONS = (
+    "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons",
+)  # fmt: skip
+_PROCESS_FUNCTIONS = (
+    "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
+)  # fmt: skip
+
 Sample = Mapping[str, Any]
 
 
@@ -117,20 +125,17 @@ class _Device:
                 "nvmlDeviceGetTemperature", whole, library.NVML_TEMPERATURE_GPU
             ),
             "utilization_percent": rates.gpu if rates else None,
-            "throttle_bits": self._throttle_bits(),
             "used_memory_mib": memory.used / MIB if memory else None,
             "pcie_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", whole),
             "pcie_width": ask("nvmlDeviceGetCurrPcieLinkWidth", whole),
-            **_of_processes(ask("nvmlDeviceGetComputeRunningProcesses", self._handle), os.getpid()),
+            "throttle_bits": self._first(_THROTTLE_FUNCTIONS, whole),
+            **_of_processes(self._first(_PROCESS_FUNCTIONS, self._handle), os.getpid()),
         }
 
-    def _throttle_bits(self) -> int | None:
-        """Drivers before 535 call them by their older name."""
-        for name in ("ClocksEventReasons", "ClocksThrottleReasons"):
-            bits = self._nvml.ask(f"nvmlDeviceGetCurrent{name}", self._whole)
-            if bits is not None:
-                return int(bits)
-        return None
+    def _first(self, names: Sequence[str], handle: Any) -> Any:
+        """Of functions that follow each other in the library, what the newest one answers."""
+        answers = (self._nvml.ask(name, handle) for name in names)
+        return next((answer for answer in answers if answer is not None), None)
 
 
 def _of_processes(processes: Iterable[Any] | None, own: int) -> dict[str, Any]:

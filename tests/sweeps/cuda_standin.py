@@ -197,10 +197,13 @@ def worker_environment(**settings: Any) -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    import pynvml
+
     from sweeps.worker.__main__ import main
-    from tests.sweeps.machine.nvml_standin import GpuStandIn, library
+    from tests.sweeps.machine.nvml_standin import Driver, GpuStandIn
 
     with installed(StandIn(**json.loads(os.environ.get(SETTINGS, "{}")))) as seen:
-        driver = GpuStandIn(uuid=f"GPU-{seen.uuid}", name=seen.name, sms=seen.multiprocessors)
-        sys.modules["pynvml"] = library(driver)
+        pynvml.nvmlLib = Driver(
+            GpuStandIn(uuid=f"GPU-{seen.uuid}", name=seen.name, sms=seen.multiprocessors)
+        )
         main()

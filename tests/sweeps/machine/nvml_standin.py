@@ -1,22 +1,25 @@
-"""A stand-in for pynvml with the functions that the product calls: no machine of the tests has
-NVIDIA's driver, so the real library was never called here. What it gives back has the shapes of
-nvidia-ml-py 13.
+"""A stand-in for libnvidia-ml.so, NVIDIA's driver library, beneath the real nvidia-ml-py.
+
+The package's own functions and structures run; only the C functions that they look up are these.
+No machine of the tests has the driver, so the real library was never called here.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-import sys
 from dataclasses import dataclass, field
-from types import ModuleType, SimpleNamespace
 
 MIB = 2**20
 T4_MIB = 15360
+_DONE, _NOT_SUPPORTED, _NOT_FOUND, _TOO_SMALL = 0, 3, 6, 7
+_SM_CLOCK = 1
 
 
-@dataclass
+@dataclass(eq=False)
 class GpuStandIn:
-    """One GPU. `processes` are (pid, MiB); `bits` the throttle reasons at each moment."""
+    """One GPU. `processes` are (pid, MiB); `bits` and `clocks` what it shows at each moment;
+    `missing` the functions that its driver does not have."""
 
     uuid: str = "GPU-6f6d"
     name: str = "Tesla T4"
@@ -29,90 +32,149 @@ class GpuStandIn:
     clocks: list[int] = field(default_factory=lambda: [1590])
     slices: list[GpuStandIn] = field(default_factory=list)
     whole: GpuStandIn | None = None
-    unsupported: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
     asked: int = 0
+
+    def now(self, values: list[int]) -> int:
+        """The value of this moment; the last one stays."""
+        return values[min(self.asked, len(values)) - 1]
 
 
 def nvml_with(monkeypatch, *gpus):
-    """The product's `import pynvml` finds a driver with these GPUs."""
-    monkeypatch.setitem(sys.modules, "pynvml", library(*gpus))
+    """The product's driver has these GPUs."""
+    import pynvml
+
+    monkeypatch.setattr(pynvml, "nvmlLib", Driver(*gpus))
+    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
 
 
-class _NvmlError(Exception):
-    value = 3  # not supported
+class Driver:
+    """The functions of the library by name; each fills in what its last argument points at."""
+
+    def __init__(self, *gpus: GpuStandIn) -> None:
+        self._gpus = gpus
+        self._every = [*gpus, *(one for gpu in gpus for one in gpu.slices)]
+        self._missing = frozenset[str]().union(*(gpu.missing for gpu in gpus))
+
+    def __getattr__(self, name: str):
+        if name.startswith("_") or name in self._missing:
+            raise AttributeError(name)
+        if name in _OF_A_GPU:
+            return lambda handle, *rest: self._filled(_OF_A_GPU[name], handle, rest)
+        return getattr(self, f"_{name}")
+
+    def _filled(self, answer, handle, rest):
+        """An answer that is None is not supported; a GPU is given as its handle."""
+        *arguments, place = rest
+        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
+        value = answer(gpu, *(one.value for one in arguments))
+        if value is None:
+            return _NOT_SUPPORTED
+        return self._put(place, value)
+
+    def _put(self, place, value):
+        target = place._obj
+        if isinstance(value, dict):
+            for name, part in value.items():
+                setattr(target, name, part)
+        elif isinstance(value, GpuStandIn):
+            number = ctypes.c_void_p(self._every.index(value) + 1)
+            ctypes.pointer(target)[0] = ctypes.cast(number, type(target))
+        else:
+            target.value = value
+        return _DONE
+
+    def _nvmlInitWithFlags(self, _flags):
+        return _DONE
+
+    def _nvmlErrorString(self, code):
+        return f"error {code}".encode()
+
+    def _nvmlDeviceGetCount_v2(self, count):
+        return self._put(count, len(self._gpus))
+
+    def _nvmlDeviceGetHandleByIndex_v2(self, index, handle):
+        return self._put(handle, self._gpus[index.value])
+
+    def _nvmlDeviceGetHandleByUUID(self, uuid, handle):
+        found = [one for one in self._every if one.uuid.encode() == uuid.value]
+        return self._put(handle, found[0]) if found else _NOT_FOUND
+
+    def _nvmlSystemGetDriverVersion(self, text, _size):
+        text.value = b"550.54.15"
+        return _DONE
+
+    def _nvmlSystemGetCudaDriverVersion_v2(self, version):
+        return self._put(version, 12040)
+
+    def _text(self, handle, text, name):
+        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
+        text.value = getattr(gpu, name).encode()
+        return _DONE
+
+    def _nvmlDeviceGetUUID(self, handle, text, _size):
+        return self._text(handle, text, "uuid")
+
+    def _nvmlDeviceGetName(self, handle, text, _size):
+        return self._text(handle, text, "name")
+
+    def _nvmlDeviceGetIndex(self, handle, index):
+        return self._put(index, ctypes.cast(handle, ctypes.c_void_p).value - 1)
+
+    def _nvmlDeviceGetCudaComputeCapability(self, handle, major, minor):
+        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
+        return self._put(major, gpu.capability[0]) or self._put(minor, gpu.capability[1])
+
+    def _modes(self, current, pending, mode):
+        return self._put(current, int(mode)) or self._put(pending, int(mode))
+
+    def _nvmlDeviceGetMigMode(self, handle, current, pending):
+        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
+        return self._modes(current, pending, bool(gpu.slices))
+
+    def _nvmlDeviceGetEccMode(self, _handle, current, pending):
+        return self._modes(current, pending, True)
+
+    def _nvmlDeviceGetComputeRunningProcesses_v3(self, handle, count, found):
+        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
+        room, count._obj.value = count._obj.value, len(gpu.processes)
+        if found is None or room < len(gpu.processes):
+            return _TOO_SMALL if gpu.processes else _DONE
+        for place, (pid, mib) in zip(found, gpu.processes, strict=False):
+            place.pid, place.usedGpuMemory = pid, int(mib * MIB)
+        return _DONE
+
+    _nvmlDeviceGetComputeRunningProcesses_v2 = _nvmlDeviceGetComputeRunningProcesses_v3
 
 
-def library(*gpus):
-    """What `import pynvml` is to find."""
-    module = ModuleType("pynvml")
-    module.NVMLError, module.NVML_ERROR_LIBRARY_NOT_FOUND = _NvmlError, 12
-    module.NVML_CLOCK_SM, module.NVML_CLOCK_MEM, module.NVML_TEMPERATURE_GPU = 1, 2, 0
-
-    def found(uuid):
-        every = [*gpus, *(one for gpu in gpus for one in gpu.slices)]
-        return next((one for one in every if one.uuid == uuid), None) or _refuse()
-
-    def clock(gpu, kind):
-        gpu.asked += kind == module.NVML_CLOCK_SM
-        return gpu.clocks[min(gpu.asked, len(gpu.clocks)) - 1] if kind == 1 else 5001
-
-    def per_gpu(name, answer):
-        def function(gpu, *arguments):
-            if name in gpu.unsupported:
-                _refuse()
-            result = answer(gpu, *arguments)
-            return _refuse() if result is None else result
-
-        setattr(module, name, function)
-
-    module.nvmlInit = lambda: None
-    module.nvmlDeviceGetCount = lambda: len(gpus)
-    module.nvmlDeviceGetHandleByIndex = lambda index: gpus[index]
-    module.nvmlDeviceGetHandleByUUID = found
-    module.nvmlSystemGetDriverVersion = lambda: "550.54.15"
-    module.nvmlSystemGetCudaDriverVersion_v2 = lambda: 12040
-    for name, answer in {
-        "nvmlDeviceIsMigDeviceHandle": lambda gpu: int(gpu.whole is not None),
-        "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": lambda gpu: gpu.whole,
-        "nvmlDeviceGetMaxMigDeviceCount": lambda gpu: 7 if gpu.slices else 0,
-        "nvmlDeviceGetMigDeviceHandleByIndex": lambda gpu, n: dict(enumerate(gpu.slices)).get(n),
-        "nvmlDeviceGetAttributes_v2": lambda gpu: SimpleNamespace(
-            multiprocessorCount=gpu.sms, memorySizeMB=gpu.total_mib
-        ),
-        "nvmlDeviceGetIndex": gpus.index,
-        "nvmlDeviceGetUUID": lambda gpu: gpu.uuid,
-        "nvmlDeviceGetName": lambda gpu: gpu.name,
-        "nvmlDeviceGetPciInfo": lambda gpu: SimpleNamespace(busId=gpu.bus_id),
-        "nvmlDeviceGetCudaComputeCapability": lambda gpu: gpu.capability,
-        "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(
-            total=gpu.total_mib * MIB, used=sum(mib for _, mib in gpu.processes) * MIB
-        ),
-        "nvmlDeviceGetPowerManagementLimit": lambda gpu: 70_000,
-        "nvmlDeviceGetMaxClockInfo": lambda gpu, kind: 1590 if kind == 1 else 5001,
-        "nvmlDeviceGetMaxPcieLinkGeneration": lambda gpu: 3,
-        "nvmlDeviceGetMaxPcieLinkWidth": lambda gpu: 16,
-        "nvmlDeviceGetCurrPcieLinkGeneration": lambda gpu: 3,
-        "nvmlDeviceGetCurrPcieLinkWidth": lambda gpu: 8,
-        "nvmlDeviceGetMigMode": lambda gpu: [int(bool(gpu.slices)), 0],
-        "nvmlDeviceGetEccMode": lambda gpu: [1, 1],
-        "nvmlDeviceGetPersistenceMode": lambda gpu: 0,
-        "nvmlDeviceGetClockInfo": clock,
-        "nvmlDeviceGetPowerUsage": lambda gpu: 68_500,
-        "nvmlDeviceGetTemperature": lambda gpu, sensor: 71,
-        "nvmlDeviceGetUtilizationRates": lambda gpu: SimpleNamespace(gpu=99, memory=40),
-        "nvmlDeviceGetCurrentClocksEventReasons": _bits,
-        "nvmlDeviceGetCurrentClocksThrottleReasons": _bits,
-        "nvmlDeviceGetComputeRunningProcesses": lambda gpu: [
-            SimpleNamespace(pid=pid, usedGpuMemory=int(mib * MIB)) for pid, mib in gpu.processes
-        ],
-    }.items():
-        per_gpu(name, answer)
-    return module
+def _clock(gpu, kind):
+    gpu.asked += kind == _SM_CLOCK
+    return gpu.now(gpu.clocks) if kind == _SM_CLOCK else 5001
 
 
-def _bits(gpu):
-    return gpu.bits[min(gpu.asked, len(gpu.bits)) - 1]
-
-
-def _refuse():
-    raise _NvmlError
+_OF_A_GPU = {
+    "nvmlDeviceIsMigDeviceHandle": lambda gpu: int(gpu.whole is not None),
+    "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": lambda gpu: gpu.whole,
+    "nvmlDeviceGetMaxMigDeviceCount": lambda gpu: 7 if gpu.slices else 0,
+    "nvmlDeviceGetMigDeviceHandleByIndex": lambda gpu, n: dict(enumerate(gpu.slices)).get(n),
+    "nvmlDeviceGetAttributes_v2": lambda gpu: {
+        "multiprocessorCount": gpu.sms, "memorySizeMB": int(gpu.total_mib)
+    },
+    "nvmlDeviceGetPciInfo_v3": lambda gpu: {"busId": gpu.bus_id},
+    "nvmlDeviceGetMemoryInfo": lambda gpu: {
+        "total": int(gpu.total_mib * MIB), "used": int(sum(mib for _, mib in gpu.processes) * MIB)
+    },
+    "nvmlDeviceGetPowerManagementLimit": lambda gpu: 70_000,
+    "nvmlDeviceGetMaxClockInfo": lambda gpu, kind: 1590 if kind == _SM_CLOCK else 5001,
+    "nvmlDeviceGetMaxPcieLinkGeneration": lambda gpu: 3,
+    "nvmlDeviceGetMaxPcieLinkWidth": lambda gpu: 16,
+    "nvmlDeviceGetCurrPcieLinkGeneration": lambda gpu: 3,
+    "nvmlDeviceGetCurrPcieLinkWidth": lambda gpu: 8,
+    "nvmlDeviceGetPersistenceMode": lambda gpu: 0,
+    "nvmlDeviceGetClockInfo": _clock,
+    "nvmlDeviceGetPowerUsage": lambda gpu: 68_500,
+    "nvmlDeviceGetTemperature": lambda gpu, sensor: 71,
+    "nvmlDeviceGetUtilizationRates": lambda gpu: {"gpu": 99, "memory": 40},
+    "nvmlDeviceGetCurrentClocksEventReasons": lambda gpu: gpu.now(gpu.bits),
+    "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: gpu.now(gpu.bits),
+}  # fmt: skip

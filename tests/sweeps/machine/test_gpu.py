@@ -1,4 +1,4 @@
-"""What NVML says of GPUs, asked of a stand-in: no driver is on the machines of the tests."""
+"""What NVML says of GPUs, asked of a stand-in beneath the real package: no driver is here."""
 
 import sys
 from ctypes.util import find_library
@@ -37,7 +37,7 @@ def test_a_gpu_has_the_facts_that_rates_depend_on(monkeypatch):
 
 
 def test_what_a_driver_does_not_report_is_not_known(monkeypatch):
-    nvml_with(monkeypatch, GpuStandIn(unsupported=frozenset({"nvmlDeviceGetEccMode"})))
+    nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetEccMode"})))
     assert gpus()[0]["ecc_mode"] is None
 
 

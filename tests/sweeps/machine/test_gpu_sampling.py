@@ -59,8 +59,15 @@ def test_a_throttled_window_says_so_though_the_gpu_is_idle_afterwards(monkeypatc
 
 def test_drivers_before_535_call_the_reasons_otherwise(monkeypatch):
     gpu = Watched(2, bits=[0x40])
-    gpu.unsupported = frozenset({"nvmlDeviceGetCurrentClocksEventReasons"})
+    gpu.missing = frozenset({"nvmlDeviceGetCurrentClocksEventReasons"})
     assert sampled(monkeypatch, gpu)["gpu_throttle_reasons"] == {"hw_thermal_slowdown": 1.0}
+
+
+def test_drivers_before_510_count_processes_by_an_older_function(monkeypatch):
+    """The package's function without a version raises what is no NVMLError there."""
+    gpu = Watched(2, processes=[(os.getpid(), 1200.0), (1, 300.0)])
+    gpu.missing = frozenset({"nvmlDeviceGetComputeRunningProcesses_v3"})
+    assert sampled(monkeypatch, gpu)["gpu_other_processes"] == 1
 
 
 @pytest.mark.parametrize(
