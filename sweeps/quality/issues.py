@@ -31,9 +31,11 @@ _STOLEN = 0.02
 _CLOCK_FELL = 0.10
 # PyTorch has a release every two to three months, drivers as often.
 _OLD = timedelta(days=180)
-# A power cap is how a GPU of that size works; heat and brakes are this machine's. The second form
-# is that of rows from before codes.
-_HARMLESS = ("power_cap", "power cap")
+# How a GPU of that size works, and what somebody chose; heat and brakes are this machine's.
+_HARMLESS = frozenset({
+    "sw_power_cap", "gpu_idle", "applications_clocks_setting", "display_clock_setting",
+    "sync_boost", "power cap",  # the last in rows from before NVML's codes
+})  # fmt: skip
 _AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
 
 

@@ -43,7 +43,7 @@ def test_a_good_measurement_has_no_weakness():
         ({"environment": {"pace": paced(60.0, 100.0)}}, "slow_first_minute"),
         ({"environment": {"steal_share": 0.3}}, "stolen_cpu_time"),
         ({"environment": {"gpu_held_back_by": ["heat (driver)"]}}, "throttled"),
-        ({"environment": {"gpu_throttle_reasons": ["thermal", "power_cap"]}}, "throttled"),
+        ({"environment": {"gpu_throttle_reasons": {"hw_thermal_slowdown": 0.1}}}, "throttled"),
         ({"environment": {"cpu_thermal_throttles": 7}}, "throttled"),
         ({"environment": {"wall_clock_jump_seconds": -3600.0}}, "clock_jumped"),
         ({"environment": {"suspended_seconds": 300.0}}, "suspended"),
@@ -60,7 +60,7 @@ def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
     environment = {
         "pace": paced(100.0, 97.0),
         "steal_share": 0.001,
-        "gpu_throttle_reasons": ["power_cap"],
+        "gpu_throttle_reasons": {"sw_power_cap": 1.0, "gpu_idle": 0.2},
         "gpu_held_back_by": ["power cap"],
         "cpu_mhz": [3000.0, 2900.0],
     }
