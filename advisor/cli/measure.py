@@ -84,7 +84,7 @@ def measure(
     file = out or Path(f"anchor-{name}.json")
     require_writable(file)  # before two minutes are spent on what could not be written
     if reference:
-        document = _network(reference, task, precision, data, minutes)
+        document = _network(reference, task, precision, data, minutes, runs, profile)
     else:
         _refuse_options_of_networks(task, data)
         document = _script(command, minutes, runs or 1, profile)
@@ -111,7 +111,13 @@ def _refuse_options_of_networks(task: str | None, data: Path | None) -> None:
 
 
 def _network(
-    reference: str, task: str | None, precision: str, data: Path | None, minutes: float
+    reference: str,
+    task: str | None,
+    precision: str,
+    data: Path | None,
+    minutes: float,
+    runs: int | None,
+    profile: bool,
 ) -> dict[str, Any]:
     from advisor.answers.measuring import measure_reference
 
@@ -125,6 +131,8 @@ def _network(
         tasks=(Task(task),) if task else _TASKS,
         precision=Precision(precision),
         data=data,
+        runs=runs,
+        profile=profile,
         on_progress=_progress,
     )
 
@@ -148,11 +156,26 @@ def _screen(document: dict[str, Any]) -> list[str]:
     header = ("task", "precision", "input", "batch", f"{what['unit']}s/s", "GPU memory", "status")
     rows = [_cells(run) for run in document["runs"]]
     lines = [f"{name} on {where}", "", *table(header, rows, right=(3, 4, 5))]
+    lines += _spreads(document["runs"])
     lines += [text for run in document["runs"] for text in _epochs(run)]
     for task, operators in document.get("operators", {}).items():
         shares = ", ".join(f"{entry['name']} {entry['share']:.0%}" for entry in operators[:4])
         lines += _wrapped(f"{task} spends its time in {shares or '-'}")
     return lines + [part for text in document["warnings"] for part in _wrapped(f"Warning: {text}")]
+
+
+def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """How far the processes that measured one batch are apart."""
+    rates: dict[tuple[Any, ...], list[float]] = {}
+    for run in runs:
+        if run["samples_per_second"] is not None:
+            key = (run["task"], run["input"], run["batch_size"])
+            rates.setdefault(key, []).append(run["samples_per_second"])
+    return [
+        f"{task} batch {size}: {len(found)} processes, {max(found) / min(found) - 1:.1%} apart"
+        for (task, _, size), found in rates.items()
+        if len(found) > 1
+    ]
 
 
 def _epochs(run: dict[str, Any]) -> list[str]:

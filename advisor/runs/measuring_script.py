@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -15,8 +16,9 @@ from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
 from sweeps.anchors.measure.document import anchor_of_script
-from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps, read_steps
+from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps, gpu_uuid, read_steps
 from sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
+from sweeps.machine.gpu_sampling import GpuSampler
 
 _LOOK_EVERY_SECONDS = 0.2
 _SECONDS_TO_END = 5.0
@@ -50,34 +52,39 @@ def measure_script(
     for _ in range(runs):
         with tempfile.TemporaryDirectory(prefix="advisor-measure-") as folder:
             path = Path(folder) / "steps.jsonl"
-            environment = _environment(path, minutes / runs, profile)
-            with _started(command, environment) as process:
+            with _started(command, _environment(path, minutes / runs, profile)) as process:
                 on_progress(f"running {' '.join(command)}")
-                code = _wait(process, path, time.monotonic() + seconds_to_begin, on_progress)
+                state = _watch(process, path, seconds_to_begin, on_progress)
+                code = process.poll()
             recorded.append(_recorded(path, code))
+            recorded[-1].facts["gpu_state"] = state
         if code:
             warnings.append(f"the script {_ending(code)}: the steps until then count")
     return anchor_of_script(command, recorded, time.monotonic() - begun, warnings)
 
 
+def _watch(
+    process: subprocess.Popen[bytes], path: Path, seconds_to_begin: float, on_progress: Progress
+) -> dict[str, Any]:
+    """Until the steps are written or the script has ended; what its GPU did meanwhile."""
+    begin_by = time.monotonic() + seconds_to_begin
+    if _wait(process, unfinished(path).exists, begin_by):
+        on_progress("the script called the hook: timing its steps")
+    _wait(process, lambda: gpu_uuid(path) is not None)
+    with GpuSampler(gpu_uuid(path) or None) as sampler:
+        _wait(process, path.exists)
+    return sampler.environment
+
+
 def _wait(
-    process: subprocess.Popen[bytes], path: Path, begin_by: float, on_progress: Progress
-) -> int | None:
-    """Until the steps are written or the script has ended: its exit code, None while it runs."""
-    has_begun = False
-    while True:
-        code = process.poll()
-        if path.exists() or code is not None:
-            return code
-        if not has_begun and unfinished(path).exists():
-            has_begun = True
-            on_progress("the script called the hook: timing its steps")
-        if not has_begun and time.monotonic() > begin_by:
-            raise MeasuringError(
-                "the script did not reach steps(loader) in time",
-                hint=_ADVICE,
-            )
+    process: subprocess.Popen[bytes], is_there: Callable[[], bool], until: float = math.inf
+) -> bool:
+    """Until it is there, or the process has ended; `MeasuringError` after `until`."""
+    while not (found := is_there()) and process.poll() is None:
+        if time.monotonic() > until:
+            raise MeasuringError("the script did not reach steps(loader) in time", hint=_ADVICE)
         time.sleep(_LOOK_EVERY_SECONDS)
+    return found
 
 
 def _recorded(path: Path, code: int | None) -> RecordedSteps:

@@ -6,7 +6,7 @@ torchvision for the networks that come from it, torchvision and Pillow for `data
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,17 @@ def measure_network(
     precision: Precision = Precision.FP32,
     data: Path | None = None,
     device: str | None = None,
+    batches: Mapping[Task, int] | None = None,
+    profile: bool = True,
     report: Callable[[str], None] = lambda _line: None,
+    keep: Callable[[dict[str, Any]], None] = lambda _document: None,
 ) -> dict[str, Any]:
     """The document `advisor.anchor/1` of a network of the zoo, or of `path/to/file.py:build`.
 
     On `device` (default: CUDA where torch sees one, else the CPU). `data` is a folder of JPEG
-    files for networks that take images. Raises `UsageError` for what cannot be asked,
+    files for networks that take images. With `batches` each task runs at its batch size alone, as
+    another process did before; without `profile` there is no table of operations. `keep` gets the
+    document as it is after each run. Raises `UsageError` for what cannot be asked,
     `MeasuringError` where torch or the device is missing, or nothing could be measured.
     """
     from sweeps.probe.accelerator import load_torch
@@ -37,7 +42,7 @@ def measure_network(
 
     return measure(
         reference, minutes=minutes, tasks=tasks, precision=precision, data=data, device=device,
-        report=report,
+        batches=batches, profile=profile, report=report, keep=keep,
     )  # fmt: skip
 
 

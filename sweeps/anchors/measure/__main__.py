@@ -1,7 +1,8 @@
 """The child of `advisor measure`: `python -m sweeps.anchors.measure JOB`, JSON lines on stdout.
 
-JOB is a JSON object `{"reference", "minutes", "tasks", "precision", "data"}`. Lines are
-`{"progress": ...}`, and last `{"anchor": ...}`, or `{"error": ..., "usage": bool}`.
+JOB is a JSON object `{"reference", "minutes", "tasks", "precision", "data", "batches", "profile"}`.
+Lines are `{"progress": ...}` and `{"so_far": ...}` (the document after each run), and last
+`{"anchor": ...}`, or `{"error": ..., "usage": bool}`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def _measured(job: dict[str, Any]) -> dict[str, Any]:
         tasks=[Task(task) for task in job["tasks"]],
         precision=Precision(job["precision"]),
         data=Path(job["data"]) if job["data"] else None,
+        batches={Task(task): size for task, size in job["batches"].items()},
+        profile=job["profile"],
         report=lambda line: _report(progress=line),
+        keep=lambda document: _report(so_far=document),
     )
 
 

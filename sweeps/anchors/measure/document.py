@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from advisor.domain import Task
-from advisor.domain.steps import mean_step_seconds
+from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.errors import MeasuringError
 from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps
 from sweeps.machine.environment import describe_machine, describe_versions
@@ -40,7 +40,7 @@ def document(
         "what": dict(what),
         "device": dict(device),
         "machine": {**describe_machine(), "versions": describe_versions(*_VERSIONS)},
-        "runs": list(runs),
+        "runs": [{"process": 0, **run} for run in runs],
         **more,
         "warnings": list(warnings),
     }
@@ -54,6 +54,28 @@ def measured_runs(runs: Sequence[Run]) -> list[Run]:
 def best_run(runs: Sequence[Run]) -> Run | None:
     """The one with the highest rate; None where none has one."""
     return max(measured_runs(runs), key=lambda run: run["samples_per_second"], default=None)
+
+
+def best_batches(runs: Sequence[Run]) -> dict[str, int]:
+    """By task, the batch size of the network's best run."""
+    best = {
+        run["task"]: best_run([one for one in runs if _is_alike(one, run)])
+        for run in runs
+        if run["input"] == SYNTHETIC
+    }
+    return {task: run["batch_size"] for task, run in best.items() if run}
+
+
+def _is_alike(one: Run, other: Run) -> bool:
+    return (one["task"], one["input"]) == (other["task"], other["input"])
+
+
+def add_runs(document: dict[str, Any], again: Mapping[str, Any]) -> None:
+    """To a document, the runs of another process on the same machine."""
+    number = 1 + max(run["process"] for run in document["runs"])
+    document["runs"] += [run | {"process": number} for run in again["runs"]]
+    document["seconds"] += again["seconds"]
+    document["warnings"] += [one for one in again["warnings"] if one not in document["warnings"]]
 
 
 def goes_on(runs: Sequence[Run], seconds_left: float, least_steps: int) -> bool:
@@ -82,7 +104,7 @@ def anchor_of_script(
 ) -> dict[str, Any]:  # fmt: skip
     """The document of a loop that was recorded once or more; `MeasuringError` for too few steps."""
     warnings = list(warnings)
-    runs = [_run(one, warnings) for one in recorded]
+    runs = [{"process": n, **_run(one, warnings)} for n, one in enumerate(recorded)]
     facts = recorded[0].facts
     if facts["device"] == "cpu":
         warnings.append("measured on this CPU, not on a GPU")
@@ -131,6 +153,7 @@ def _run(recorded: RecordedSteps, warnings: list[str]) -> Run:
         "batch_size": batch_size,
         "status": "ok",
         "samples_per_second": sum(row[2] for row in counted) / sum(row[1] for row in counted),
+        "stall_share": stall_share([seconds for _, seconds, _ in counted], recorded.period),
         "steps": len(counted),
         "step_seconds": [seconds for _, seconds, _ in kept],
         "waited_seconds": [waited for waited, _, _ in kept],
@@ -139,5 +162,6 @@ def _run(recorded: RecordedSteps, warnings: list[str]) -> Run:
         "loader_start_seconds": [epoch["loader_start_seconds"] for epoch in recorded.epochs],
         "gpu_peak_allocated_mib": facts["gpu_peak_allocated_mib"],
         "gpu_peak_reserved_mib": facts["gpu_peak_reserved_mib"],
+        "gpu_state": facts.get("gpu_state", {}),
         "reason": "",
     }

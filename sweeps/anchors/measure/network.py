@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,16 @@ import torch
 
 from advisor.domain import Precision, Status, Task
 from advisor.errors import AdvisorError, MeasuringError, UsageError
-from models.zoo.opening import Runnable, open_network
-from sweeps.anchors.measure.document import (
-    SYNTHETIC,
-    Run,
-    best_run,
-    document,
-    goes_on,
-    measured_runs,
-)
+from models.zoo.opening import open_network
+from sweeps.anchors.measure.document import SYNTHETIC, Run, best_run, goes_on, measured_runs
 from sweeps.anchors.measure.operations import captured_operations, profiled_operators
-from sweeps.anchors.measure.session import Session, measure_with_loader, steps_on
+from sweeps.anchors.measure.session import Session, device_facts, measure_with_loader, steps_on
 from sweeps.probe.accelerator import need_cuda
 from sweeps.trial.faults import lacks_memory
 from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
 from sweeps.worker.timed_steps import TimeBox
 from sweeps.worker.torch_engine import TorchEngine
-from sweeps.worker.torch_facts import forget_peaks, free_memory, torch_facts
+from sweeps.worker.torch_facts import forget_peaks, free_memory
 
 _LEAST_STEPS = 4
 _MOST_POWER = 16
@@ -45,61 +38,74 @@ def measure(
     precision: Precision,
     data: Path | None,
     device: str | None,
+    batches: Mapping[Task, int] | None,
+    profile: bool,
     report: Callable[[str], None],
+    keep: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
     """See `sweeps.anchors.measure.measure_network`."""
-    begun = time.monotonic()
-    network = open_network(reference)
-    session = Session(
-        network=network, device=_device(device), precision=precision, data=data,
-        ends_at=begun + minutes * 60, report=report,
-    )  # fmt: skip
+    network, kind = open_network(reference), _device(device)
     if data is not None and not network.info.takes_images:
         raise UsageError(
             "{reference} takes no images", hint="leave --data out", reference=reference
         )
+    session = Session(
+        network=network, device=kind, device_facts=device_facts(kind), precision=precision,
+        data=data, ends_at=time.monotonic() + minutes * 60, report=report, keep=keep,
+    )  # fmt: skip
+    if kind == "cpu":
+        session.warnings.append("measured on this CPU, not on a GPU")
     torch.manual_seed(0)
     for number, task in enumerate(tasks):
-        _measure_task(session, task, session.seconds_left / (len(tasks) - number))
+        seconds = session.seconds_left / (len(tasks) - number)
+        try:
+            if batches:
+                _measure_again(session, task, batches[task], seconds)
+            else:
+                _measure_task(session, task, seconds, profile)
+        except _GpuLost:
+            break
     _require_something(session)
-    if session.device == "cpu":
-        session.warnings.append("measured on this CPU, not on a GPU")
-    return document(
-        what=_what(network),
-        device=_device_facts(session.device),
-        runs=session.runs,
-        seconds=time.monotonic() - begun,
-        warnings=session.warnings,
-        stage_rates=session.stage_rates,
-        operators=session.operators,
-        captured=_captured(session, tasks),
-    )
+    return session.document(captured=_captured(session, tasks) if not batches else {})
 
 
-def _measure_task(session: Session, task: Task, seconds: float) -> None:
+class _GpuLost(Exception):
+    """After some faults a process's CUDA never computes again."""
+
+
+def _measure_task(session: Session, task: Task, seconds: float, profile: bool) -> None:
     ends_at = time.monotonic() + seconds
     engine = _engine(session, task)
-    runner = StepRunner(engine, depth=QUEUE_DEPTH if session.device == "cuda" else 0)
+    runner = _runner(engine)
     runs: list[Run] = []
     least = session.network.info.min_training_batch if task is Task.TRAINING else 1
-    box = TimeBox(
-        seconds=max(0.05, _LADDER_SHARE * seconds / _BATCHES_EXPECTED), min_steps=_LEAST_STEPS,
-        max_seconds=max(0.1, 2 * _LADDER_SHARE * seconds / _BATCHES_EXPECTED),
-    )  # fmt: skip
+    box = _box(_LADDER_SHARE * seconds / _BATCHES_EXPECTED)
     for size in (1 << power for power in range(_MOST_POWER)):
         left = ends_at - time.monotonic() - (1 - _LADDER_SHARE) * seconds
         if not goes_on(runs, left, _LEAST_STEPS):
             break
         if size >= least:
             runs.append(_synthetic_run(session, runner, engine, task, size, box))
-    session.runs += runs
     best = best_run(runs)
     if best:
         session.stage_rates[task.value] = {"accelerator": best["samples_per_second"]}
         _with_loader(session, runner, task, best, ends_at)
-        session.operators[task.value] = _profile(session, engine, best["batch_size"], ends_at)
+        if profile:
+            session.operators[task.value] = _profile(session, engine, best["batch_size"], ends_at)
     del runner, engine
     free_memory(session.device)
+
+
+def _measure_again(session: Session, task: Task, size: int, seconds: float) -> None:
+    """One batch size, in a process that has measured nothing else."""
+    engine = _engine(session, task)
+    _synthetic_run(session, _runner(engine), engine, task, size, _box(_LADDER_SHARE * seconds))
+
+
+def _box(seconds: float) -> TimeBox:
+    return TimeBox(
+        seconds=max(0.05, seconds), min_steps=_LEAST_STEPS, max_seconds=max(0.1, 2 * seconds)
+    )
 
 
 def _engine(session: Session, task: Task) -> TorchEngine:
@@ -112,13 +118,18 @@ def _engine(session: Session, task: Task) -> TorchEngine:
     return engine
 
 
+def _runner(engine: TorchEngine) -> StepRunner:
+    return StepRunner(engine, depth=QUEUE_DEPTH if engine.device.type == "cuda" else 0)
+
+
 def _synthetic_run(
     session: Session, runner: StepRunner, engine: TorchEngine, task: Task, size: int, box: TimeBox
 ) -> Run:
     try:
         forget_peaks(session.device)
-        steps = steps_on(runner, repeat(engine.batch(size)), box)
-        run = session.run_of(task, SYNTHETIC, size, steps)
+        with session.sampler() as sampler:
+            steps = steps_on(runner, repeat(engine.batch(size)), box)
+        run = session.run_of(task, SYNTHETIC, size, steps, sampler)
         session.report(f"{task} batch {size}: {run['samples_per_second']:.4g} "
                      f"{session.network.info.unit}s/s")  # fmt: skip
     except AdvisorError:
@@ -128,9 +139,27 @@ def _synthetic_run(
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
         session.report(f"{task} batch {size}: {status.value.replace('_', ' ')}")
         run = _ended(session, task, size, status, reason)
+    session.add(run)
+    if run["status"] != Status.OK:
+        _require_usable(session, run)
     # Only here is the error gone, and with it what its traceback held.
     free_memory(session.device)
     return run
+
+
+def _require_usable(session: Session, run: Run) -> None:
+    """`_GpuLost` where the fault of a run took the GPU from this process."""
+    if session.device != "cuda":
+        return
+    try:
+        torch.ones(1, device=session.device).add_(1)
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        session.warnings.append(
+            f"the GPU stopped computing in {run['task']} at batch {run['batch_size']}; what was "
+            "measured before is kept"
+        )
+        raise _GpuLost from error
 
 
 def _ended(session: Session, task: Task, size: int, status: Status, reason: str) -> Run:
@@ -164,7 +193,8 @@ def _profile(
 ) -> list[dict[str, Any]]:
     session.report("operation profile")
     try:
-        return profiled_operators(engine, size, max(0.5, (ends_at - time.monotonic()) / 2))
+        seconds = max(0.5, (ends_at - time.monotonic()) / 2)
+        return profiled_operators(engine, size, seconds)
     except Exception as error:
         session.warnings.append(f"no operation profile: {type(error).__name__}: {error}")
         return []
@@ -187,19 +217,3 @@ def _device(wanted: str | None) -> str:
     if wanted == "cuda":
         need_cuda()
     return wanted or ("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _device_facts(device: str) -> dict[str, Any]:
-    return {"kind": device, "gpu": None, **torch_facts(device)}
-
-
-def _what(network: Runnable) -> dict[str, Any]:
-    info = network.info
-    return {
-        "kind": "network",
-        "name": info.name,
-        "fingerprint": network.fingerprint,
-        "input_shape": list(info.input_shape),
-        "unit": info.unit,
-        "samples_per_row": info.samples_per_row,
-    }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.hook import SCHEMA
+from sweeps.hook import SCHEMA, unfinished
 from sweeps.quality.timing import count_warmup_steps
 
 # Of a loop, fewer steps say nothing.
@@ -62,3 +62,15 @@ def read_steps(path: Path) -> RecordedSteps:
         result.epochs += news.pop("epochs", ())
         result.facts |= news
     return result
+
+
+def gpu_uuid(path: Path) -> str | None:
+    """Of the GPU that the script uses, while its file grows: empty for none, None where that is
+    not known yet."""
+    file = path if path.exists() else unfinished(path)
+    try:
+        with file.open() as lines:
+            next(lines)
+            return str(json.loads(next(lines)).get("gpu_uuid", ""))
+    except (OSError, StopIteration, ValueError):
+        return None

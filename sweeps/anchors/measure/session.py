@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Status, Task
-from advisor.domain.steps import mean_step_seconds
+from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.errors import UsageError
 from models.zoo.opening import Runnable
-from sweeps.anchors.measure.document import LOADER, Run
+from sweeps.anchors.measure.document import LOADER, Run, document
 from sweeps.datasets.opening import open_dataset
+from sweeps.machine.gpu_sampling import GpuSampler
 from sweeps.machine.size import machine_size
 from sweeps.probe.accelerator import missing
 from sweeps.quality.timing import count_warmup_steps
 from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
 from sweeps.worker.step_runner import HostEngine, StepRunner
 from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
-from sweeps.worker.torch_facts import forget_peaks, peaks
+from sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
 
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """What one network is measured with. `ends_at` is a time.monotonic() moment."""
+    """What one network is measured with. `ends_at` is a time.monotonic() moment; `keep` gets the
+    document as it is after each run."""
 
     network: Runnable
     device: str
+    device_facts: Mapping[str, Any]
     precision: Precision
     data: Path | None
     ends_at: float
     report: Callable[[str], None]
+    keep: Callable[[dict[str, Any]], None]
+    begun: float = field(default_factory=time.monotonic)
     runs: list[Run] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     operators: dict[str, Any] = field(default_factory=dict)
@@ -44,23 +49,65 @@ class Session:
         """Until nothing new is begun."""
         return self.ends_at - time.monotonic()
 
-    def run_of(self, task: Task, source: str, batch_size: int, steps: Sequence[float]) -> Run:
+    def sampler(self) -> GpuSampler:
+        """What watches the GPU while steps are timed."""
+        return GpuSampler(gpu_uuid() if self.device == "cuda" else None)
+
+    def run_of(
+        self, task: Task, source: str, batch_size: int, steps: Sequence[float],
+        sampler: GpuSampler, period: int = 1,
+    ) -> Run:  # fmt: skip
         """What steps on batches from `source` gave; the rate is in the network's samples."""
         samples, memory = batch_size * self.network.info.samples_per_row, peaks(self.device)
-        warmup = count_warmup_steps(steps)
+        warmup = count_warmup_steps(steps, period)
+        counted = list(steps[warmup:])
         return {
             "task": task.value,
             "precision": self.precision.value,
             "input": source,
             "batch_size": batch_size,
             "status": Status.OK.value,
-            "samples_per_second": samples / mean_step_seconds(steps[warmup:]),
-            "step_seconds": list(steps[warmup:]),
+            "samples_per_second": samples / mean_step_seconds(counted),
+            "stall_share": stall_share(counted, period),
+            "step_seconds": counted,
             "warmup_step_seconds": list(steps[:warmup]),
             "gpu_peak_allocated_mib": memory.get("gpu_peak_allocated_mib"),
             "gpu_peak_reserved_mib": memory.get("gpu_peak_reserved_mib"),
+            "gpu_state": sampler.environment,
             "reason": "",
         }
+
+    def add(self, run: Run) -> None:
+        """One more run."""
+        self.runs.append(run)
+        if run["samples_per_second"] is not None:
+            self.keep(self.document())
+
+    def document(self, **more: Any) -> dict[str, Any]:
+        """What was measured so far."""
+        info = self.network.info
+        return document(
+            what={
+                "kind": "network",
+                "name": info.name,
+                "fingerprint": self.network.fingerprint,
+                "input_shape": list(info.input_shape),
+                "unit": info.unit,
+                "samples_per_row": info.samples_per_row,
+            },
+            device=self.device_facts,
+            runs=self.runs,
+            seconds=time.monotonic() - self.begun,
+            warnings=self.warnings,
+            stage_rates=self.stage_rates,
+            operators=self.operators,
+            **more,
+        )
+
+
+def device_facts(device: str) -> dict[str, Any]:
+    """What computes; asked at first, since a GPU that has failed tells nothing."""
+    return {"kind": device, "gpu": None, **torch_facts(device)}
 
 
 _LEAST_STEPS = 4
@@ -83,8 +130,9 @@ def measure_with_loader(
     on_gpu = session.device == "cuda"
     with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
         forget_peaks(session.device)
-        steps = steps_on(runner, _with_targets(session, batches), box, drained)
-    session.runs.append(session.run_of(task, LOADER, batch_size, steps))
+        with session.sampler() as sampler:
+            steps = steps_on(runner, _with_targets(session, batches), box, drained)
+    session.add(session.run_of(task, LOADER, batch_size, steps, sampler, workers))
     if "host" not in session.stage_rates[task.value]:
         with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
             alone = steps_on(StepRunner(HostEngine(), depth=0), batches, box, drained)

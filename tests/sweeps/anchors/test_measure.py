@@ -12,6 +12,7 @@ from sweeps.anchors import measure as package
 from sweeps.anchors.measure import measure_network
 from sweeps.anchors.measure.document import anchor_of_script, best_run, goes_on
 from sweeps.anchors.measure.recorded import RecordedSteps
+from tests.sweeps.cuda_standin import StandIn, installed
 
 pytestmark = pytest.mark.vector
 
@@ -51,6 +52,58 @@ def test_a_network_gives_a_valid_document():
     assert found["captured"]["training"]["conv_3x3"]["flops_per_sample"] > 0
     assert any("not on a GPU" in warning for warning in found["warnings"])
     assert told
+
+
+NETWORK = """
+import torch
+INPUT_SHAPE = (3, 8, 8)
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(192, 4)
+    def forward(self, images):
+        if {fails}:
+            raise RuntimeError("CUDA error: device-side assert triggered")
+        return self.layer(images.flatten(1))
+def build():
+    return Network()
+"""
+
+
+class Lost(StandIn):
+    """A GPU that never answers again once it is asked."""
+
+    def synchronize(self, device=None):
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+
+def test_what_was_measured_before_the_gpu_was_lost_is_kept(tmp_path):
+    (tmp_path / "net.py").write_text(NETWORK.format(fails="self.training"))
+    kept = []
+    with installed(Lost(step_seconds=0.002)):
+        found = measure_network(
+            f"{tmp_path}/net.py:build", minutes=0.05, keep=kept.append, profile=False
+        )
+    validate(found)
+    *good, last = found["runs"]
+    assert {(run["task"], run["status"]) for run in good} == {("inference", "ok")}
+    assert (last["task"], last["status"]) == ("training", "failed")
+    assert "stopped computing in training at batch 1" in found["warnings"][-1]
+    assert [len(one["runs"]) for one in kept] == list(range(1, len(found["runs"])))
+
+
+def test_steps_on_a_gpu_last_from_completion_to_completion(tmp_path):
+    """Where the host launches faster than the GPU computes, a step takes what the GPU takes."""
+    (tmp_path / "net.py").write_text(NETWORK.format(fails="False"))
+    with installed(StandIn(step_seconds=0.02)):
+        found = measure_network(
+            f"{tmp_path}/net.py:build", minutes=0.02, tasks=(Task.INFERENCE,), profile=False,
+            batches={Task.INFERENCE: 2},
+        )  # fmt: skip
+    validate(found)
+    (run,) = found["runs"]
+    assert min(run["step_seconds"]) >= 0.0199
+    assert run["gpu_state"] == {"gpu_sampling": "unavailable"}
 
 
 @pytest.mark.slow
