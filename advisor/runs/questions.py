@@ -124,7 +124,7 @@ class SweepGrid(Question):
         "Disks: gp3,st1:500GiB,slow=20MiB/s,500iops,unlimited.", _DISKS, default=()
     )
     accelerator: tuple[str, ...] = _trial(
-        "cuda, cpu, or emulated:GPU (takes its known step times).",
+        "cuda, cuda:T4 (that whole card), cpu, or emulated:T4 (takes its known step times).",
         _KINDS,
         "cuda where there is one, else emulated:T4",
         default=(),

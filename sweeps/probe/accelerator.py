@@ -13,7 +13,7 @@ from sweeps.probe.timing import time_calls
 
 
 @dataclass(frozen=True, slots=True)
-class Accelerator:
+class Device:
     """A torch device; `kind` is `cuda` (its device 0) or `cpu`."""
 
     kind: str
@@ -38,8 +38,8 @@ class Accelerator:
             load_torch().cuda.empty_cache()
 
 
-CPU = Accelerator("cpu")
-CUDA = Accelerator("cuda")
+CPU = Device("cpu")
+CUDA = Device("cuda")
 
 
 def has_cuda() -> bool:

@@ -12,7 +12,7 @@ from advisor.errors import MeasuringError
 from sweeps.probe.accelerator import (
     CPU,
     CUDA,
-    Accelerator,
+    Device,
     compute_capability,
     has_cuda,
     load_torch,
@@ -42,7 +42,7 @@ def probe(session: Session) -> Document:
     return document
 
 
-def _figure(accelerator: Accelerator, precision: str, seconds: float) -> Document:
+def _figure(accelerator: Device, precision: str, seconds: float) -> Document:
     """The largest size that fits the time is timed: small ones measure launches."""
     _refuse_emulated(accelerator, precision)
     dtype = getattr(load_torch(), _TYPES[precision])
@@ -57,7 +57,7 @@ def _figure(accelerator: Accelerator, precision: str, seconds: float) -> Documen
     return result | {"sizes": {"size": size}}
 
 
-def _refuse_emulated(accelerator: Accelerator, precision: str) -> None:
+def _refuse_emulated(accelerator: Device, precision: str) -> None:
     if accelerator.kind == "cuda" and precision in ("tf32", "bf16"):
         if load_torch().version.hip:
             if precision == "tf32":
@@ -72,7 +72,7 @@ def _refuse_emulated(accelerator: Accelerator, precision: str) -> None:
             )
 
 
-def _seconds_once(accelerator: Accelerator, dtype: Any, size: int) -> float:
+def _seconds_once(accelerator: Device, dtype: Any, size: int) -> float:
     """One product after a first one, which may load libraries; the best of three, since a
     neighbour must not make a size look too large."""
     matrices = _matrices(accelerator, size, dtype)
@@ -87,7 +87,7 @@ def _seconds_once(accelerator: Accelerator, dtype: Any, size: int) -> float:
     return min(tries)
 
 
-def _matrices(accelerator: Accelerator, size: int, dtype: Any) -> tuple[Any, Any, Any]:
+def _matrices(accelerator: Device, size: int, dtype: Any) -> tuple[Any, Any, Any]:
     left, right = (accelerator.random(size, size, dtype=dtype) for _ in range(2))
     return left, right, load_torch().empty_like(left)
 

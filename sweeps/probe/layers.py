@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sweeps.probe.accelerator import Accelerator, load_torch
+from sweeps.probe.accelerator import Device, load_torch
 
 SIZES = ("wide", "deep")
 _LSTM_STEPS = 35
@@ -41,7 +41,7 @@ class Layer:
 class Setting:
     """Where and how large: device, batch, and the type that activations have."""
 
-    accelerator: Accelerator
+    accelerator: Device
     batch: int
     dtype: Any
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-from sweeps.probe.accelerator import CPU, CUDA, Accelerator, has_cuda, load_torch
+from sweeps.probe.accelerator import CPU, CUDA, Device, has_cuda, load_torch
 from sweeps.probe.figures import Document, figure
 from sweeps.probe.layers import LAYERS, SIZES, Build, Layer, Setting
 from sweeps.probe.session import Session
@@ -43,14 +43,14 @@ def probe(session: Session) -> Document:
     return document
 
 
-def _launch(accelerator: Accelerator, seconds: float) -> Document:
+def _launch(accelerator: Device, seconds: float) -> Document:
     """What one operation costs at least: calls on one number, back to back."""
     number = accelerator.random(1)
     times = accelerator.time_calls(partial(number.add_, 1.0), seconds)
     return figure([time_ * 1e6 for time_ in times], "us", "torch adds to one number, back to back")
 
 
-def _measured(session: Session, accelerator: Accelerator, precision: str, build: Build) -> Document:
+def _measured(session: Session, accelerator: Device, precision: str, build: Build) -> Document:
     torch = load_torch()
     torch.manual_seed(0)
     dtype = torch.float16 if precision == "amp" else torch.float32
@@ -75,13 +75,13 @@ def _measured(session: Session, accelerator: Accelerator, precision: str, build:
     }
 
 
-def _forward(accelerator: Accelerator, precision: str, layer: Layer) -> Any:
+def _forward(accelerator: Device, precision: str, layer: Layer) -> Any:
     """With the graph that a backward pass needs, as in training."""
     with _autocast(accelerator, precision):
         return layer.call(*layer.inputs)
 
 
-def _autocast(accelerator: Accelerator, precision: str) -> AbstractContextManager[Any]:
+def _autocast(accelerator: Device, precision: str) -> AbstractContextManager[Any]:
     if precision != "amp":
         return nullcontext()
     torch = load_torch()

@@ -36,6 +36,7 @@ _HARMLESS = frozenset({
     "sw_power_cap", "gpu_idle", "applications_clocks_setting", "display_clock_setting",
     "sync_boost", "power cap",  # the last in rows from before NVML's codes
 })  # fmt: skip
+_BUSY_PERCENT = 5  # of the last second, before a step of its own
 _AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
 
 
@@ -147,6 +148,21 @@ def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
             "credits spent)",
             "measure on an instance that is not burstable, or with unlimited credits",
             stolen_percent=100 * share,
+        )
+    if (others := environment.get("gpu_other_processes") or 0) > 0:
+        yield _issue(
+            "gpu_shared",
+            "{others} other processes computed on the GPU meanwhile",
+            "end them (`nvidia-smi` names them), or take another GPU; then measure again",
+            others=others,
+        )
+    busy = environment.get("gpu_utilization_before_percent") or 0
+    if busy > _BUSY_PERCENT:
+        yield _issue(
+            "gpu_busy_before",
+            "the GPU was {busy:.0f} % busy before the first step",
+            "measure again when nobody else uses it",
+            busy=busy,
         )
     if causes := _throttle_reasons(environment):
         yield _issue(

@@ -156,7 +156,7 @@ def _surroundings(trial: Trial, window: TimedRun) -> dict[str, Any]:
         "versions": describe_versions("torch", "torchvision", "numpy", "Pillow"),
         "gpu": None,
         **torch_facts(_device(trial)),
-        **peaks(_device(trial)),
+        **peaks(_device(trial), window.machine.get("gpu_process_memory_mib")),
         "anonymous_memory_mib": window.after.anonymous_memory_mib,
         "steady": is_steady(window.step_seconds, trial.loader_period),
         "substituted_operators": list(substituted_operators()),

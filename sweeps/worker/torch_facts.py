@@ -63,14 +63,18 @@ def forget_peaks(device: str) -> None:
         torch.cuda.reset_peak_memory_stats()
 
 
-def peaks(device: str) -> dict[str, float]:
-    """MiB that tensors took at most since `forget_peaks`, and that torch took from the GPU; the
-    CUDA context and other libraries come on top. Empty on a CPU."""
+def peaks(device: str, process_mib: float | None = None) -> dict[str, float]:
+    """MiB that tensors took at most since `forget_peaks`, and that torch took from the GPU. Of
+    what the driver counts for the process (`process_mib`; None: it does not say) the rest is the
+    CUDA context and other libraries, `gpu_context_mib`. Empty on a CPU."""
     if device != AcceleratorKind.CUDA:
         return {}
+    reserved = torch.cuda.max_memory_reserved() / MIB
+    context = {} if process_mib is None else {"gpu_context_mib": max(0.0, process_mib - reserved)}
     return {
         "gpu_peak_allocated_mib": torch.cuda.max_memory_allocated() / MIB,
-        "gpu_peak_reserved_mib": torch.cuda.max_memory_reserved() / MIB,
+        "gpu_peak_reserved_mib": reserved,
+        **context,
     }
 
 

@@ -90,6 +90,7 @@ def test_what_a_worker_measures_on_a_named_gpu_is_stored_fitted_and_an_anchor(im
     assert (row.environment["gpu"], row.environment["gpu_sm_count"]) == ("Tesla T4", 40)
     assert row.environment["gpu_facts"]["power_limit_watts"] == 70.0
     assert row.environment["gpu_samples"]["count"] >= 1
+    assert row.environment["gpu_context_mib"] == 0.0  # as much as torch's in the stand-ins
     # What else this machine does, and whether it can hold limits, is not the matter here.
     row = replace(row, status=Status.OK, reason="", limited_by=LimitedBy.CGROUP_V2)
     with closing(open_store()) as store:

@@ -45,6 +45,8 @@ def test_a_good_measurement_has_no_weakness():
         ({"environment": {"gpu_held_back_by": ["heat (driver)"]}}, "throttled"),
         ({"environment": {"gpu_throttle_reasons": {"hw_thermal_slowdown": 0.1}}}, "throttled"),
         ({"environment": {"cpu_thermal_throttles": 7}}, "throttled"),
+        ({"environment": {"gpu_other_processes": 2}}, "gpu_shared"),
+        ({"environment": {"gpu_utilization_before_percent": 40}}, "gpu_busy_before"),
         ({"environment": {"wall_clock_jump_seconds": -3600.0}}, "clock_jumped"),
         ({"environment": {"suspended_seconds": 300.0}}, "suspended"),
     ],
@@ -62,6 +64,8 @@ def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
         "steal_share": 0.001,
         "gpu_throttle_reasons": {"sw_power_cap": 1.0, "gpu_idle": 0.2},
         "gpu_held_back_by": ["power cap"],
+        "gpu_other_processes": 0,
+        "gpu_utilization_before_percent": 1,
         "cpu_mhz": [3000.0, 2900.0],
     }
     assert codes(environment=environment) == set()
