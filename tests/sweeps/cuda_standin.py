@@ -177,6 +177,7 @@ def installed(device: StandIn | None = None) -> Iterator[StandIn]:
         "Event": lambda **options: _Event(device, **options),
         "empty_cache": lambda: None,
         "reset_peak_memory_stats": lambda _device=None: None,
+        "memory_allocated": lambda _device=None: 700 * 2**20,
         "max_memory_allocated": lambda _device=None: 900 * 2**20,
         "max_memory_reserved": lambda _device=None: 1_200 * 2**20,
         "mem_get_info": lambda _device=None: (10_000 * 2**20, properties.total_memory),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sweeps import hook
 from sweeps.anchors.measure.recorded import read_steps
 from sweeps.hook import FILE_VARIABLE, Recorder, batch_size, steps, unfinished
+from tests.sweeps.cuda_standin import StandIn, installed
 
 
 class Tensor:
@@ -140,6 +141,39 @@ def test_a_loop_without_a_step_leaves_no_finished_file(place):
     loop.recorder.finish()
     assert not place.exists()
     assert read_steps(unfinished(place)).rows == []
+
+
+def gpu_loop(place, *, wait, step_seconds=0.02, steps=30):
+    """A loop whose host takes 1 ms a step beside `wait` for its loader; the recorded steps but
+    the first three (whose events begin), and the seconds that the loop took."""
+    loop = Loop(place)
+
+    def sleep(seconds):
+        loop.now += seconds
+
+    device = StandIn(step_seconds=step_seconds, clock=lambda: loop.now, sleep=sleep)
+    with installed(device):
+        for number, _ in enumerate(loop.recorder.watch(loop.loader(steps, 0.0, wait)), 1):
+            device.launch()
+            loop.now += 0.001
+            if number == steps - 1:
+                host_seconds = loop.now
+        loop.recorder.finish()
+    return read_steps(place).rows[3:], host_seconds
+
+
+def test_on_a_gpu_steps_are_its_own_and_the_loop_still_runs_ahead(place):
+    rows, host_seconds = gpu_loop(place, wait=0.004)
+    assert [row[1] for row in rows] == pytest.approx([0.02] * 27)
+    # The loader's 4 ms pass while the GPU computes: it waits for nothing.
+    assert max(row[0] for row in rows) == pytest.approx(0.0, abs=1e-9)
+    assert host_seconds == pytest.approx(29 * 0.005)
+
+
+def test_a_gpu_that_its_loader_starves_is_seen_to_wait(place):
+    rows, _ = gpu_loop(place, wait=0.05)
+    assert [row[1] for row in rows] == pytest.approx([0.051] * 27)
+    assert [row[0] for row in rows] == pytest.approx([0.03] * 27)
 
 
 def test_a_place_that_cannot_be_written_does_not_disturb_the_script(tmp_path):
