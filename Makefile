@@ -70,6 +70,7 @@ lint: .venv/full ## ruff, mypy, import contracts
 bench: .venv/full ## accuracy and speed, as JSON
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json || exit 1; done
 	@$(BIN)/python -m benchmarks.truth --rows infra/performance_sources/observations.csv.gz --json
+	@for part in stalls coverage pairs harness sweeps; do $(BIN)/python -m benchmarks.rates $$part --json || exit 1; done
 	@$(BIN)/python -m benchmarks.vcpu_truth --json
 	@$(BIN)/python -m benchmarks.kills --json --kills 20
 	@$(BIN)/python -m benchmarks.service_load --json

@@ -203,6 +203,29 @@ class Measurement:
         return self.trial.samples_per_step / seconds
 
     @property
+    def median_samples_per_second(self) -> float | None:
+        """Samples over the median step of all runs: what most steps reach, between stalls. None
+        where there is no rate."""
+        import statistics
+
+        if self.throughput_samples_per_second is None:
+            return None
+        steps = [seconds for run in self.run_steps for seconds in run]
+        return self.trial.samples_per_step / statistics.median(steps)
+
+    @property
+    def stall_share(self) -> float | None:
+        """Part of the counted time that isolated stalls took, over all runs; None where there is
+        no rate."""
+        from advisor.domain.steps import stall_share
+
+        if self.throughput_samples_per_second is None:
+            return None
+        times = [sum(run) for run in self.run_steps]
+        lost = [stall_share(run, self.trial.loader_period) for run in self.run_steps]
+        return sum(map(float.__mul__, lost, times)) / sum(times)
+
+    @property
     def run_steps(self) -> tuple[Sequence[float], ...]:
         """The counted steps of every good run, in seconds: its own, and those of its repeats."""
         return (self.step_seconds, *(repeat["step_seconds"] for repeat in self.repeats))

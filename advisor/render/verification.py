@@ -10,7 +10,7 @@ from advisor.domain import Prediction, Verdict, Verification
 from advisor.render.blocks import bounds, rate_unit
 from advisor.render.document import request_document
 from advisor.render.text import WIDTH, interval_text
-from advisor.units import format_mib, format_rate, format_target
+from advisor.units import format_counted, format_mib, format_rate, format_target
 
 SCHEMA = "advisor.verification/1"
 _WORDS = {
@@ -41,6 +41,7 @@ def verification_document(verification: Verification) -> dict[str, Any]:
             "unit": _unit(verification),
             "confidence": 0.95,
             "steps": len(verification.measurement.step_seconds),
+            "runs": len(verification.measurement.run_steps),
             "batch_size": trial.workload.batch_size,
             "accelerator": str(trial.accelerator),
             "gpu": verification.measurement.environment.get("gpu"),
@@ -95,7 +96,8 @@ def _unit(verification: Verification) -> str:
 def _measured(verification: Verification) -> str:
     if verification.rate is None:
         return f"no rate ({verification.measurement.status.value.replace('_', ' ')})"
-    steps = f"{len(verification.measurement.step_seconds)} steps"
+    runs = verification.measurement.run_steps
+    steps = f"{sum(map(len, runs))} steps in {format_counted(len(runs), 'run')}"
     if verification.lower is None or verification.upper is None:
         return f"{format_rate(verification.rate)} {_unit(verification)}, {steps}"
     low, high = format_rate(verification.lower), format_rate(verification.upper)

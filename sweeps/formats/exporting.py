@@ -12,7 +12,7 @@ from advisor.domain import Measurement
 from sweeps.formats.serialization import measurement_to_dict
 
 # Column: where its value stands. Written out, so that a new field of a record cannot change the
-# published columns.
+# published columns; new ones stand last.
 _PLACES = {
     "trial_id": "trial.trial_id",
     "status": "status.value",
@@ -42,6 +42,9 @@ _PLACES = {
     "cpu_model": "environment",
     "started_at": "started_at",
     "reason": "reason",
+    "median_samples_per_second": "median_samples_per_second",
+    "stall_share": "stall_share",
+    "runs": "run_steps",
 }
 SUMMARY_COLUMNS = tuple(_PLACES)
 _values = attrgetter(*_PLACES.values())

@@ -24,8 +24,10 @@ _AT_ONCE = 500  # names in one query; SQLite takes 32,766, older ones 999
 
 
 def row_of(measurement: Measurement) -> dict[str, Any]:
-    """The columns of the measurement's row, but for its number."""
-    trial = measurement.trial
+    """The columns of the measurement's row, but for its number. The payload holds raw values
+    alone; the rate is for readers of an export."""
+    trial, payload = measurement.trial, measurement_to_dict(measurement)
+    del payload["throughput_samples_per_second"]
     return {
         "trial_id": trial.trial_id,
         "network": trial.workload.network,
@@ -35,7 +37,7 @@ def row_of(measurement: Measurement) -> dict[str, Any]:
         "limited_by": measurement.limited_by.value,
         "started_at": measurement.started_at,
         "schema_version": SCHEMA_VERSION,
-        "payload": json.dumps(measurement_to_dict(measurement)),
+        "payload": json.dumps(payload),
     }
 
 

@@ -24,7 +24,7 @@ from sweeps.store.dialects import (
 )
 
 VERSION_TABLE = "advisor_schema"
-VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 HEAD = VERSIONS[-1]
 _UNVERSIONED = VERSIONS[0]
 _VERSION = sql.table(VERSION_TABLE, sql.column("version_num"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Measurement
-from advisor.domain.steps import stall_indices, stall_share
+from advisor.domain.steps import stall_indices
 from advisor.messages import Message
 from sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
 from sweeps.formats.importing import ReadLines
@@ -107,11 +106,14 @@ def _checked(row: Measurement, issues: Sequence[QualityIssue]) -> dict[str, Any]
 
 
 def _numbers(detail: Message) -> dict[str, Any]:
-    """The parameters of a message, those that are messages as text."""
-    return {
-        name: value if isinstance(value, (int, float, str)) else str(Message("{it}", it=value))
-        for name, value in detail.parameters.items()
-    }
+    """The parameters of a message; messages among them as texts."""
+    return {name: _plain(value) for name, value in detail.parameters.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return str(value) if isinstance(value, Message) else value
 
 
 def spread_document(row: Measurement) -> dict[str, Any] | None:
@@ -132,7 +134,7 @@ def spread_document(row: Measurement) -> dict[str, Any] | None:
              "relative_error": interval.relative_error if interval else None}
             for run, interval in zip(runs, run_intervals(row), strict=True)
         ],
-        "median_samples_per_second": _rate(row, statistics.median(steps)),
+        "median_samples_per_second": row.median_samples_per_second,
         "step_rates": _percentiles(row, steps),
         **_stalls(row),
     }  # fmt: skip
@@ -146,14 +148,13 @@ def _bounds(interval: RateInterval | None) -> dict[str, float | None]:
     }
 
 
-def _stalls(row: Measurement) -> dict[str, float]:
-    """Of the first run: the part of its steps that are stalls, and of its time lost in them."""
-    steps, period = row.step_seconds, row.trial.loader_period
-    if not steps:
-        return {"outlier_share": 0.0, "stall_share": 0.0}
+def _stalls(row: Measurement) -> dict[str, float | None]:
+    """The part of all steps that are stalls, and of the time that was lost in them."""
+    period, steps = row.trial.loader_period, sum(map(len, row.run_steps))
+    stalls = sum(len(stall_indices(run, period)) for run in row.run_steps)
     return {
-        "outlier_share": len(stall_indices(steps, period)) / len(steps),
-        "stall_share": stall_share(steps, period),
+        "outlier_share": stalls / steps if steps else 0.0,
+        "stall_share": row.stall_share,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -110,25 +111,39 @@ def execute_sweep(
         )  # fmt: skip
 
 
-def measure_once(trial: Trial, store: MeasurementStore) -> Measurement:
-    """One more run of a trial here, whether or not there are others; it joins the trial's row.
+def measure_runs(
+    trial: Trial, store: MeasurementStore, most: int, within_seconds: float
+) -> Measurement:
+    """Up to `most` further runs of a trial here, each in processes of its own, whether or not there
+    are others; they join the trial's row. A further run begins where one as long as the longest so
+    far ends `within_seconds` after the first began, and all before ended well.
 
-    Returns the run by itself: somebody waits, so that neighbours spoil it and do not repeat it.
-    Raises `MeasuringError` while a sweep runs on this machine.
+    Returns these runs alone, as one measurement: somebody waits, so that neighbours spoil a run and
+    do not repeat it. Raises `MeasuringError` while a sweep runs on this machine.
     """
     from sweeps.driver.runner import current_rows
     from sweeps.executors.process import ProcessExecutor
+    from sweeps.planning.repeating import merged
     from sweeps.trial.trial_process import measure_trial
 
     current_rows([trial], store)  # a row that cannot be read is told before, not after
+    done, begun, longest = None, time.monotonic(), 0.0
     with (
         _only_sweep_here(False),
         closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
     ):
-        (bare,) = chosen.execute([trial])
-    fresh = replace(bare, environment={**bare.environment, **probed_machine()})
-    keep_run(fresh, store)
-    return fresh
+        for _ in range(most):
+            before = time.monotonic()
+            (bare,) = chosen.execute([trial])
+            fresh = replace(bare, environment={**bare.environment, **probed_machine()})
+            keep_run(fresh, store)
+            done = merged(done, fresh)
+            longest = max(longest, time.monotonic() - before)
+            late = time.monotonic() - begun + longest > within_seconds
+            if late or fresh.status is not Status.OK:
+                break
+    assert done is not None
+    return done
 
 
 def keep_run(fresh: Measurement, store: MeasurementStore) -> None:

@@ -162,7 +162,8 @@ def _volume(disk: Disk) -> Volume:
 
 
 def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
-    """The last good run of the verification; else its last one, whatever came of it."""
+    """The latest good row of the verification, with all its runs; else its last one, whatever
+    came of it."""
     from infra.aws.guest.result_bucket import ResultBucket
 
     job = job_of(plan)
@@ -177,7 +178,11 @@ def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
                 "what its instance said is in the bucket, at {prefix}/guests/", prefix=job.prefix
             ),
         )
-    return max(rows, key=lambda row: (row.status is Status.OK, row.started_at))
+    return max(rows, key=_goodness)
+
+
+def _goodness(row: Measurement) -> tuple[bool, str, int]:
+    return row.status is Status.OK, row.started_at, len(row.repeats)
 
 
 def _place(name: str, catalog: Catalog, measured: Measurement | None) -> VerifiedMachine:

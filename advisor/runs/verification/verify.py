@@ -31,7 +31,7 @@ from advisor.runs.sweeps.data import data_of_networks
 from advisor.runs.sweeps.sweeping import (
     disk_rate,
     local_machine,
-    measure_once,
+    measure_runs,
     step_seconds,
 )
 from advisor.runs.verification.machine import (
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 _BATCH_SIZE = 32
 # Known this well, more minutes would not tell more: another run differs by as much.
 _REL_ERROR = 0.01
+# What a verdict hangs on, one process cannot say: it would differ from the next one.
+_RUNS = 3
 _LEAST_SECONDS = 10.0
 # A cold trial ends with the first epoch: made data last this long at the target.
 _COLD_SECONDS = 15.0
@@ -125,11 +127,14 @@ def verify(
     model: PerformanceModel,
     today: date,
 ) -> Verification:
-    """Run the trial, store what was measured, and say what follows.
+    """Run the trial, three times where its longest time allows, store what was measured, and say
+    what follows.
 
     Raises `MeasuringError` where it failed altogether, or another sweep runs here.
     """
-    return concluded(request, trying, measure_once(trying.trial, store), catalog, model, today)
+    longest = trying.trial.plan["max_seconds"]
+    fresh = measure_runs(trying.trial, store, _RUNS, longest)
+    return concluded(request, trying, fresh, catalog, model, today)
 
 
 def concluded(

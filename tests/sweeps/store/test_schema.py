@@ -1,5 +1,6 @@
 """Databases of other versions, and of other programs."""
 
+import json
 import shutil
 import sqlite3
 import threading
@@ -44,11 +45,16 @@ def sqlite_tables(path):
     return {name for name in names if not name.startswith(("sqlite_", "ix_"))}
 
 
-def run(path, statement):
+def run(path, statement, parameters=()):
     connection = sqlite3.connect(path)
-    connection.execute(statement)
+    connection.execute(statement, parameters)
     connection.commit()
     connection.close()
+
+
+def rows_of(path, query):
+    with closing(sqlite3.connect(path)) as connection:
+        return [value for (value,) in connection.execute(query)]
 
 
 def version_in(url):
@@ -67,6 +73,22 @@ def test_an_older_database_is_migrated_and_keeps_its_rows(old):
     assert store.all() == [*OLD_ROWS, NEW]
     assert version_in(f"sqlite:///{old}") == [HEAD]
     store.close()
+
+
+def test_rows_of_an_older_database_have_the_rate_that_their_steps_give(old):
+    """A stall of 30 s was left out of the rate that was stored; nothing of it is left."""
+    stalled = (*[0.1] * 99, 30.0)
+    (payload,) = rows_of(old, "SELECT payload FROM measurements WHERE number = 1")
+    document = json.loads(payload) | {"throughput_samples_per_second": 80.0}
+    statement = "UPDATE measurements SET payload = ? WHERE number = 1"
+    run(old, statement, (json.dumps(document | {"step_seconds": stalled}),))
+    with closing(SqlStore(f"sqlite:///{old}")) as store:
+        first, second = store.all()
+    assert first.throughput_samples_per_second == pytest.approx(100 * 8 / 39.9)
+    assert first.stall_share == pytest.approx(29.9 / 39.9)
+    assert second == OLD_ROWS[1]
+    for payload in rows_of(old, "SELECT payload FROM measurements"):
+        assert "throughput_samples_per_second" not in json.loads(payload)
 
 
 def test_an_older_postgresql_database_is_migrated_and_takes_long_names(postgresql):

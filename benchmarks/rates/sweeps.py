@@ -1,15 +1,8 @@
-"""How well two sweeps of the same plan agree.
-
-`python benchmarks/agreement.py FIRST.jsonl SECOND.jsonl`: two files of `advisor measurements
-export --format jsonl`, as of one plan measured into two stores (`ADVISOR_DATABASE_URL`). Without
-files it measures four short trials twice itself, in about three minutes. One JSON document on
-stdout, progress on stderr.
-"""
+"""How well two sweeps of the same plan agree: two exports, or a short sweep measured twice into
+stores of its own, in about three minutes."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -20,13 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement, Status
+from benchmarks.rates.coverage import between_runs
 from sweeps.formats.importing import read_file
+from sweeps.quality.rates import rate_interval
 
 _SWEEP = (
     "--networks", "googlenet", "--tasks", "inference,preprocessing", "--vcpus", "0.5,1",
     "--memory", "2GiB", "--disks", "unlimited", "--accelerator", "emulated:T4",
     "--executor", "process",
 )  # fmt: skip
+
+
+def figures(files: Sequence[Path]) -> dict[str, Any]:
+    """Of two files, or of what is measured now."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = files or [_measured(Path(folder), name) for name in ("first", "second")]
+        first, second = (read_file(file).measurements for file in files)
+        return differences(first, second)
 
 
 def differences(first: Sequence[Measurement], second: Sequence[Measurement]) -> dict[str, Any]:
@@ -42,12 +45,13 @@ def differences(first: Sequence[Measurement], second: Sequence[Measurement]) -> 
         raise SystemExit("no trial ended well in both files")
     worst = max(pairs, key=lambda pair: apart[pair[0].trial.trial_id])[0].trial
     return {
-        "schema": "advisor.agreement/1",
         "trials_in_both": len(apart),
         "not_ok": sum(row.status is not Status.OK for row in (*first, *second)),
         "median_percent": round(100 * statistics.median(apart.values()), 2),
         "largest_percent": round(100 * max(apart.values()), 2),
         "over_two_percent": sum(value > 0.02 for value in apart.values()),
+        "interval_holds_the_other": round(statistics.fmean(_holds(*pair) for pair in pairs), 3),
+        "between_runs": between_runs(pairs),
         "worst": {
             "network": worst.workload.network,
             "task": worst.workload.task,
@@ -57,6 +61,12 @@ def differences(first: Sequence[Measurement], second: Sequence[Measurement]) -> 
             "accelerator": str(worst.accelerator),
         },
     }
+
+
+def _holds(one: Measurement, other: Measurement) -> bool:
+    """Whether the second rate lies where the first sweep expects its next run."""
+    interval, rate = rate_interval(one), other.throughput_samples_per_second
+    return interval is not None and rate is not None and interval.lower <= rate <= interval.upper
 
 
 def _apart(one: Measurement, other: Measurement) -> float:
@@ -75,21 +85,3 @@ def _measured(folder: Path, name: str) -> Path:
         command = [sys.executable, "-m", "advisor", *arguments]
         subprocess.run(command, check=True, env=environment, stdout=sys.stderr)
     return out
-
-
-def main() -> None:
-    """Compare two files, or measure twice and compare."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
-    parser.add_argument("--json", action="store_true", help="there is no other form")
-    files = parser.parse_args().files
-    if len(files) not in (0, 2):
-        parser.error("name two files, or none")
-    with tempfile.TemporaryDirectory() as folder:
-        files = files or [_measured(Path(folder), name) for name in ("first", "second")]
-        first, second = (read_file(file).measurements for file in files)
-        print(json.dumps(differences(first, second), indent=2))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,16 +1,13 @@
-"""What the harness costs: `python benchmarks/harness.py --json [FOLDER]`.
+"""What the harness costs: the same network, the same DataLoader, one process.
 
-The same network, the same DataLoader, one process: a plain PyTorch loop against the worker's own
-step loop (accelerator object, timing, looking whether enough is known), in turns of many short
-windows, so that a drift of the machine hits both alike. One JSON document on stdout.
+A plain PyTorch loop against the worker's own step loop (step runner, timing, checking whether
+enough is known), in turns of many short windows, so that a drift of the machine hits both alike.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -65,7 +62,7 @@ def compare(name: str, task: Task, batch_size: int, folder: Path) -> dict[str, A
     trial = trial_of(name, task, batch_size, folder)
     engine = TorchEngine(opened, device="cpu", task=task, precision=trial.workload.precision)
     runner = StepRunner(engine, depth=0)
-    # It looks for narrow intervals all the time.
+    # It checks five times, and no interval is narrow enough.
     box = TimeBox(seconds=0.0, min_steps=1, max_seconds=600.0, rel_error=1e-9, most_steps=_STEPS)
     network = opened.build().eval()
     batches = PhotographBatches(trial, opened, open_dataset(folder))
@@ -95,18 +92,9 @@ def compare(name: str, task: Task, batch_size: int, folder: Path) -> dict[str, A
     }
 
 
-def main() -> None:
-    """Measure on a folder of JPEG files, or on some made now."""
-    folders = [Path(one) for one in sys.argv[1:] if not one.startswith("-")]
+def figures() -> dict[str, Any]:
+    """Of each network, on JPEG files that are made now."""
     with tempfile.TemporaryDirectory() as made:
-        folder = folders[0] if folders else Path(made)
-        if not folders:
-            sys.stderr.write("making photographs ...\n")
-            write_samples(folder, range(_SAMPLES), seed=0)
+        write_samples(Path(made), range(_SAMPLES), seed=0)
         torch.set_num_threads(1)
-        results = [compare(*one, folder) for one in _NETWORKS]
-    print(json.dumps({"schema": "advisor.harness/1", "results": results}, indent=2))
-
-
-if __name__ == "__main__":
-    main()
+        return {"results": [compare(*one, Path(made)) for one in _NETWORKS]}
