@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Cpu
-from sweeps.machine.size import machine_size, physical_cores
+from sweeps.machine.size import machine_size, physical_cores, total_memory_mib
 
 _DMI = Path("/sys/devices/virtual/dmi/id")
 _INDICATIVE_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "neon", "sve")
 
 
 def describe_machine() -> dict[str, Any]:
-    """CPU, memory, kernel and Python of this machine, and what a container leaves of it (None as
-    a quota or limit: there is none); needs no package."""
-    info, size = _cpuinfo(), machine_size()
+    """CPU, memory, kernel and Python of this machine, and what a container leaves of it; needs
+    no package."""
+    info = _cpuinfo()
     return {
         "cpu_model": cpu_model(),
         "cpu_family": info.get("cpu family", ""),
@@ -26,14 +26,22 @@ def describe_machine() -> dict[str, Any]:
         "architecture": platform.machine(),
         "cpus": os.cpu_count(),
         "physical_cores": physical_cores(),
-        "memory_mib": size.host_memory_mib,
-        "usable_cpus": len(size.cpus),
-        "cpu_quota": size.cpu_quota,
-        "memory_limit_mib": size.memory_limit_mib,
+        "memory_mib": total_memory_mib(),
+        **describe_container(),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "host": platform.node(),
         **({"instance_type": name} if (name := instance_type()) else {}),
+    }
+
+
+def describe_container() -> dict[str, Any]:
+    """What the cgroups around this process leave of the machine; None: no quota, no limit."""
+    size = machine_size()
+    return {
+        "usable_cpus": len(size.cpus),
+        "cpu_quota": size.cpu_quota,
+        "memory_limit_mib": size.memory_limit_mib,
     }
 
 

@@ -14,6 +14,7 @@ from advisor.domain import MOUNTED, CacheState, LimitedBy, Measurement, Status, 
 from sweeps.events import INFO, WARNING, emit
 from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
 from sweeps.machine.caches import carved_from
+from sweeps.machine.environment import describe_container
 from sweeps.machine.mounts import block_device, device_number
 from sweeps.trial.child import (
     LOADED,
@@ -203,6 +204,7 @@ def _converse(
         return _failure(trial, Status.FAILED, hold.limited_by, worker.last_output())
     facts = {
         **measurement.environment,
+        **describe_container(),  # the worker sees the trial's own group as the container
         "limits_held": dict(hold.held),
         "disk": request.device,
         "disk_source": _disk_source(trial, request),

@@ -15,8 +15,8 @@ from advisor.domain import LimitedBy
 from advisor.errors import MeasuringError
 from advisor.places import datasets_folder, user_folder
 from advisor.runs.doctor.finding import Finding, State
-from sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
-from sweeps.machine.size import allowed_cpus
+from sweeps.machine.cgroups import v1_groups, v2_group
+from sweeps.machine.size import allowed_cpus, machine_size
 from sweeps.trial.limits.choosing import choose_limiter
 from sweeps.trial.limits.types import LimitRequest
 
@@ -26,6 +26,12 @@ _ENOUGH_BYTES, _LEAST_BYTES = 2 * _GIB, _GIB // 5
 # A batch of 256 images of 224 x 224 in fp32 takes 147 MiB, and a loader has two in hand.
 _ENOUGH_SHARED_BYTES = _GIB // 2
 _TRIED_MEMORY_MIB = 64.0
+_WAYS_OUT = (
+    "run as root; as a user, in a scope of your own (systemd-run --user --scope -p Delegate=yes "
+    "advisor ..); in a container, with cgroups read-write (docker run --security-opt "
+    "writable-cgroups=true, or --privileged; podman run --security-opt unmask=/sys/fs/cgroup)"
+)
+_LEFT = (("cpu_quota", "CPUs"), ("memory_limit_mib", "MiB of memory"))
 
 
 def check_limits() -> Finding:
@@ -37,28 +43,35 @@ def check_limits() -> Finding:
         )  # fmt: skip
     request = LimitRequest(vcpus=0.5, memory_mib=_TRIED_MEMORY_MIB, cpus=tuple(allowed_cpus()[:1]))
     facts: dict[str, Any] = {"version_1": sorted(v1_groups()), "version_2": _version_2()}
+    facts |= _container()
     try:
         with choose_limiter(request).hold(request) as hold:
             hold.limit_memory()
             hold.engage()
-            held = hold.limited_by
+            facts |= {"limited_by": hold.limited_by.value, "held": dict(hold.held)}
+            has_io = _has_io(hold.usage_source())
     except (OSError, MeasuringError) as error:
         return Finding(
             check="limits", state=State.PROBLEM, facts=facts,
-            found=f"a cgroup cannot be made or set ({error})",
-            advice="run as root, or in a container with --privileged --cgroupns=host",
+            found=f"a cgroup cannot be made or set ({error})", advice=_WAYS_OUT,
         )  # fmt: skip
-    facts["limited_by"] = held.value
-    if held in (LimitedBy.CGROUP_V1, LimitedBy.CGROUP_V2):
-        have = facts["version_1"] if held is LimitedBy.CGROUP_V1 else facts["version_2"]
-        text = f"vCPUs, memory and disk are held by {held.value} ({', '.join(have)})"
+    leaves = "".join(f"; the container leaves {facts[name]:g} {unit}" for name, unit in _LEFT
+                     if facts[name])  # fmt: skip
+    if facts["limited_by"] == LimitedBy.NONE:
+        found = "no cgroup of our own can be made: only whole vCPUs and private memory are held"
+        return Finding(
+            check="limits", state=State.WARNING, facts=facts, found=found + leaves,
+            advice=_WAYS_OUT,
+        )  # fmt: skip
+    by = f"held by {facts['limited_by']}"
+    if has_io:
+        text = f"vCPUs, memory and disk are {by}{leaves}"
         return Finding(check="limits", state=State.OK, found=text, facts=facts)
     return Finding(
         check="limits", state=State.WARNING, facts=facts,
-        found=f"no cgroup with {', '.join(_missing(facts))} may be made: only whole vCPUs and "
-        "private memory can be held",
-        advice="run as root (in a container: --privileged --cgroupns=host), or delegate cgroups: "
-        "systemd-run --user --scope -p Delegate=yes advisor sweep run ..",
+        found=f"vCPUs and memory are {by}, disk rates are not (no io controller){leaves}",
+        advice="to hold disk rates, run as root, or have io delegated (systemctl edit "
+        "user@.service: Delegate=cpu cpuset io memory pids)",
     )  # fmt: skip
 
 
@@ -121,8 +134,17 @@ def _version_2() -> list[str]:
     return sorted(text.split())
 
 
-def _missing(facts: Mapping[str, Any]) -> list[str]:
-    return sorted(set(V1_CONTROLLERS) - set(facts.get("version_1", ()))) or ["all controllers"]
+def _container() -> dict[str, float | None]:
+    """The limits around all of us; None: there is none."""
+    size = machine_size()
+    return {"cpu_quota": size.cpu_quota, "memory_limit_mib": size.memory_limit_mib}
+
+
+def _has_io(group: Mapping[str, Any]) -> bool:
+    """Whether a trial's group can throttle a disk."""
+    if group["kind"] != LimitedBy.CGROUP_V2:
+        return True
+    return "io" in (Path(group["group"]) / "cgroup.controllers").read_text().split()
 
 
 def _free(folder: Path) -> int:

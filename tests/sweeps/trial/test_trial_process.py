@@ -8,6 +8,7 @@ from pathlib import Path
 from advisor.domain import LimitedBy, Status
 from advisor.errors import MeasuringError
 from sweeps.formats.serialization import measurement_to_dict
+from sweeps.machine.environment import describe_container
 from sweeps.machine.processes import stat_fields
 from sweeps.trial.limits.without_cgroups import Unlimited
 from sweeps.trial.trial_process import measure_trial, run_attempt
@@ -39,6 +40,11 @@ def test_the_answer_is_the_measurement_whatever_libraries_print_before():
 
 def test_the_measurement_says_what_held_the_trial():
     assert attempt(answering(limited_by=LimitedBy.HOST)).limited_by is LimitedBy.NONE
+
+
+def test_the_machines_size_is_that_around_the_trial_not_of_its_own_group():
+    row = attempt(answering(environment={"cpu_quota": 0.01, "usable_cpus": 0}))
+    assert {**row.environment, **describe_container()} == row.environment
 
 
 def test_a_worker_waits_for_its_limits():
