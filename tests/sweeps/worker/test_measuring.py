@@ -1,0 +1,97 @@
+"""What one trial's process measures, in this process."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from advisor.domain import DatasetProfile, MemoryFormat, Stack, Stage, Status, Task
+from sweeps.worker.engines import runner_of
+from sweeps.worker.measuring import measure
+from tests.sweeps.builders import resources, trial
+
+MADE = DatasetProfile(
+    name="made-in-memory", samples=1_000_000, bytes_per_sample=1e4, storage_format="synthetic",
+    width=1, height=1,
+)  # fmt: skip
+BRIEF = {"measure_seconds": 0.1, "min_steps": 4, "max_seconds": 0.5}
+JOB = {"usage_source": {"kind": "process-tree"}, "cpus": [0]}
+
+
+def a_trial(accelerator="cpu", plan=BRIEF, **changes):
+    values = {
+        "network": "cifar10_cnn", "task": Task.INFERENCE, "batch_size": 2, "dataset": MADE,
+        "accelerator": accelerator, "plan": plan,
+        "emulated_step_seconds": 0.01 if accelerator.startswith("emulated") else None,
+    }  # fmt: skip
+    return trial(**{**values, **changes})
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def without_cuda(monkeypatch):
+    """Whoever asks for the GPU is found out: a context would take a gigabyte of the trial's."""
+
+    def asked(*_):
+        raise AssertionError("CUDA was asked for")
+
+    for name in ("_lazy_init", "is_available", "get_device_name", "current_device", "synchronize"):
+        monkeypatch.setattr(torch.cuda, name, asked)
+
+
+@pytest.mark.usefixtures("without_cuda", "threads")
+@pytest.mark.parametrize("accelerator", ["cpu", "emulated:T4"])
+def test_a_trial_that_computes_on_no_gpu_asks_for_none(accelerator):
+    row = measure(a_trial(accelerator), JOB, None)
+    assert row.environment["gpu"] is None
+    assert row.step_seconds
+    assert "gpu_peak_reserved_mib" not in row.environment
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("task", [Task.INFERENCE, Task.TRAINING])
+def test_a_synthetic_trial_is_its_network_alone(task):
+    row = measure(a_trial(task=task, plan={**BRIEF, "input": "synthetic"}), JOB, None)
+    assert row.status in (Status.OK, Status.CONTAMINATED)
+    alone = row.stage_rates[Stage.ACCELERATOR.value]
+    assert list(row.stage_rates) == [Stage.ACCELERATOR.value]
+    assert alone == pytest.approx(row.throughput_samples_per_second)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("task", [Task.INFERENCE, Task.TRAINING])
+def test_a_compiled_trial_compiles_before_its_limits_are_on(task, tmp_path, monkeypatch):
+    """And leaves its kernels where the next trial looks for them."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    one = a_trial(task=task, resources=resources(vcpus=1.0))
+    workload = dataclasses.replace(
+        one.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST
+    )
+    one = dataclasses.replace(one, workload=workload, plan={**BRIEF, "input": "synthetic"})
+    compiled = []
+
+    def get_set():
+        compiled.extend(path for path in tmp_path.rglob("*") if path.suffix in (".cpp", ".so"))
+
+    assert measure(one, JOB, get_set).step_seconds
+    assert compiled
+
+
+def test_a_gpu_has_two_steps_in_flight_and_a_cpu_none():
+    class Opened:
+        fingerprint = ""
+
+        def build(self):
+            return torch.nn.Linear(2, 2)
+
+    assert runner_of(a_trial("emulated:T4"), Opened()).depth == 2
+    assert runner_of(a_trial("cpu"), Opened()).depth == 0
+    waiting = a_trial("emulated:T4", plan={**BRIEF, "synchronise_each_step": True})
+    assert runner_of(waiting, Opened()).depth == 0
