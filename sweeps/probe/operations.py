@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
+from advisor.domain import Precision
+from models.zoo.steps import autocast
 from sweeps.probe.accelerator import CPU, CUDA, Device, has_cuda, load_torch
 from sweeps.probe.figures import Document, figure
 from sweeps.probe.layers import LAYERS, SIZES, Build, Layer, Setting
@@ -77,16 +78,8 @@ def _measured(session: Session, accelerator: Device, precision: str, build: Buil
 
 def _forward(accelerator: Device, precision: str, layer: Layer) -> Any:
     """With the graph that a backward pass needs, as in training."""
-    with _autocast(accelerator, precision):
+    with autocast(accelerator.kind, Precision(precision)):
         return layer.call(*layer.inputs)
-
-
-def _autocast(accelerator: Device, precision: str) -> AbstractContextManager[Any]:
-    if precision != "amp":
-        return nullcontext()
-    torch = load_torch()
-    context: AbstractContextManager[Any] = torch.autocast(accelerator.kind, dtype=torch.float16)
-    return context
 
 
 def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> Document:

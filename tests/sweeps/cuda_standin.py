@@ -21,10 +21,10 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 SETTINGS = "CUDA_STANDIN"
+_AUTOCAST = torch.autocast
 COMMAND = (sys.executable, "-P", "-m", "tests.sweeps.cuda_standin")
 
 
@@ -49,6 +49,7 @@ class StandIn:
 
     name: str = "Tesla T4"
     memory_mib: int = 15_102
+    free_mib: int = 10_000
     multiprocessors: int = 40
     capability: tuple[int, int] = (7, 5)
     uuid: str = "6f6d0000-0000-0000-0000-000000000000"
@@ -69,10 +70,6 @@ class StandIn:
         now = self.clock()
         self.calls.append(Call(what, number, now, self.ready_at > now, blocking))
         return number
-
-    def launch(self, *_: Any) -> None:
-        """A network is computed: kernels are queued."""
-        self.launched = True
 
     def work(self, seconds: float) -> None:
         """Queue work on the device's one stream."""
@@ -121,26 +118,34 @@ class _Event:
 
 
 class _OnTheCpu(TorchFunctionMode):
-    """Makes on the CPU what is asked for on a CUDA device, and sees copies to it."""
+    """Makes on the CPU what is asked for on a CUDA device; sees copies to it and kernels there."""
 
     def __init__(self, device: StandIn) -> None:
         self._device = device
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        on_device = func is not torch.device and any(map(_is_cuda, (*args, *kwargs.values())))
-        if not on_device:
-            return func(*args, **kwargs)
-        if func is torch.Tensor.to and getattr(args[0], "_on_cuda", False):
+        named = func is not torch.device and any(map(_is_cuda, (*args, *kwargs.values())))
+        there = any(getattr(value, "_on_cuda", False) for value in args)
+        if named and there and func is torch.Tensor.to:
             return args[0]
-        answer = func(*map(_on_cpu, args), **{k: _on_cpu(v) for k, v in kwargs.items()})
-        if func is torch.Tensor.to:
+        if named:
+            args = tuple(map(_on_cpu, args))
+            kwargs = {name: _on_cpu(value) for name, value in kwargs.items()}
+        kwargs.pop("pin_memory", None)  # a CPU build pins nothing
+        answer = func(*args, **kwargs)
+        if named and func is torch.Tensor.to:
             answer = answer.view_as(answer)
             self._device.note("copy")
             self._device.work(self._device.copy_seconds)
-        if isinstance(answer, torch.Tensor):
+        if isinstance(answer, torch.Tensor) and (named or there):
+            self._device.launched |= there
             answer._on_cuda = True
         return answer
+
+
+def _cpu_autocast(_device: str, **_options: Any) -> Any:
+    return _AUTOCAST("cpu", dtype=torch.bfloat16)
 
 
 def _is_cuda(value: Any) -> bool:
@@ -180,14 +185,15 @@ def installed(device: StandIn | None = None) -> Iterator[StandIn]:
         "memory_allocated": lambda _device=None: 700 * 2**20,
         "max_memory_allocated": lambda _device=None: 900 * 2**20,
         "max_memory_reserved": lambda _device=None: 1_200 * 2**20,
-        "mem_get_info": lambda _device=None: (10_000 * 2**20, properties.total_memory),
+        "mem_get_info": lambda _device=None: (device.free_mib * 2**20, properties.total_memory),
     }
     with (
         mock.patch.multiple(torch.cuda, **fakes),
         mock.patch.object(torch.version, "cuda", "12.8"),
         mock.patch.object(torch.backends.cudnn, "version", return_value=91_002),
+        # With the CPU's own 16 bits: there it computes with the same weights and activations.
+        mock.patch.object(torch, "autocast", side_effect=_cpu_autocast),
         _OnTheCpu(device),
-        register_module_forward_pre_hook(device.launch),
     ):
         yield device
 

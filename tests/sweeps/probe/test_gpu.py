@@ -6,8 +6,8 @@ import torch
 from advisor.errors import MeasuringError
 from sweeps.probe import accelerator, gemm, gpu, layers, operations
 from sweeps.probe.figures import is_figure, is_skipped
+from tests.sweeps.cuda_standin import StandIn, installed
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
-from tests.sweeps.probe.cuda_rehearsal import rehearsed_cuda
 from tests.sweeps.probe.samples import document
 from tests.sweeps.probe.test_session import _session
 from tests.sweeps.probe.test_showing import validate
@@ -24,8 +24,10 @@ def rehearsal(monkeypatch):
     monkeypatch.setitem(operations._BATCHES, "cuda", 1)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # tiny tensors on many threads mostly wait for each other
-    with rehearsed_cuda(monkeypatch) as stand_in:
-        yield stand_in
+    # Work that is queued lasts longer than any probe waits, unless a test says otherwise.
+    device = StandIn(uuid="6f6d", free_mib=40, step_seconds=1e6, sleep=lambda _: None)
+    with installed(device):
+        yield device
     torch.set_num_threads(threads)
 
 
@@ -90,7 +92,7 @@ def test_the_whole_gpu_part_runs_through(tmp_path, rehearsal):
 
 
 def test_the_state_of_an_idle_gpu_does_not_pass_for_that_under_load(tmp_path, rehearsal):
-    rehearsal.busy = False
+    rehearsal.step_seconds = 0.0
     found = gpu.probe(_session(tmp_path, 60.0))
     assert "idle again" in found["under_load"]["skipped"]
 
