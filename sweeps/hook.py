@@ -334,6 +334,7 @@ def _torch_facts(device: int | None) -> dict[str, Any]:
             "gpu": properties.name,
             "gpu_uuid": str(getattr(properties, "uuid", "")),
             "gpu_memory_mib": properties.total_memory / _MIB,
+            "gpu_sm_count": properties.multi_processor_count,
             "gpu_peak_allocated_mib": cuda.max_memory_allocated(device) / _MIB,
             "gpu_peak_reserved_mib": cuda.max_memory_reserved(device) / _MIB,
         }

@@ -15,16 +15,9 @@ from sweeps.datasets.photographs import write_samples
 from sweeps.executors.process import InlineExecutor, ProcessExecutor
 from sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import resources, trial
+from tests.sweeps.marks import REAL_WORKER
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.machine,
-    # Ray and torch leave sockets and files to the garbage collector.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = REAL_WORKER
 
 
 @pytest.fixture(scope="module")

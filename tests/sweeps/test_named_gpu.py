@@ -7,6 +7,7 @@ way, not how fast a T4 is.
 import json
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,25 +32,12 @@ from sweeps.planning.repeating import merged
 from sweeps.store import open_store
 from sweeps.trial.trial_process import run_attempt
 from sweeps.worker.engines import runner_of
+from sweeps.worker.torch_facts import peaks
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.cuda_standin import COMMAND, StandIn, installed, worker_environment
+from tests.sweeps.marks import REAL_WORKER
 
 T4 = Accelerator.parse("cuda:T4")
-real_worker = [
-    pytest.mark.slow,
-    pytest.mark.machine,
-    # torch and Ray leave sockets and files to the garbage collector.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
-
-
-def marked(test):
-    for mark in real_worker:
-        test = mark(test)
-    return test
 
 
 @pytest.fixture(scope="module")
@@ -81,54 +69,60 @@ def advisor(*words):
     return json.loads(answer.stdout)
 
 
-@marked
-def test_what_a_worker_measures_on_a_named_gpu_is_stored_fitted_and_an_anchor(images, tmp_path):
-    """The stage run failed: `Invalid device string: 'cuda:T4'`; and no anchor was taken."""
-    row = measured_with_standins(on_a_t4(images))
-    assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
-    assert row.stage_rates["accelerator"] > 0
-    assert (row.environment["gpu"], row.environment["gpu_sm_count"]) == ("Tesla T4", 40)
-    assert row.environment["gpu_facts"]["power_limit_watts"] == 70.0
-    assert row.environment["gpu_samples"]["count"] >= 1
-    assert row.environment["gpu_context_mib"] == 0.0  # as much as torch's in the stand-ins
-    # What else this machine does, and whether it can hold limits, is not the matter here.
-    row = replace(row, status=Status.OK, reason="", limited_by=LimitedBy.CGROUP_V2)
-    with closing(open_store()) as store:
-        store.join(row, merged)
-        (kept,) = store.read().measurements
-    assert kept == row
-    assert advisor("fit", "-o", "json")["gpu_steps"]["taken"] == 1
-    exported = tmp_path / "t4.jsonl"
-    CliRunner().invoke(cli, ["measurements", "export", "--out", str(exported)])
-    sheets = load_catalog().gpus
+class TestInARealWorker:
+    pytestmark = REAL_WORKER
 
-    def sheet(name, **size):
-        return sheet_of(name, sheets, **size)
+    def test_what_a_worker_measures_on_a_named_gpu_is_stored_fitted_and_an_anchor(
+        self, images, tmp_path, monkeypatch
+    ):
+        """The stage run failed: `Invalid device string: 'cuda:T4'`; and no anchor was taken."""
+        monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
+        row = measured_with_standins(on_a_t4(images))
+        assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
+        assert row.stage_rates["accelerator"] > 0
+        assert (row.environment["gpu"], row.environment["gpu_sm_count"]) == ("Tesla T4", 40)
+        assert row.environment["gpu_facts"]["power_limit_watts"] == 70.0
+        assert row.environment["gpu_samples"]["count"] >= 1
+        assert row.environment["gpu_context_mib"] == 0.0  # as much as torch's in the stand-ins
+        facts = {"driver", "compute_capability", "ecc_mode", "persistence_mode", "mig_mode"}
+        assert facts <= row.environment["gpu_facts"].keys()
+        assert {"cuda", "cudnn", "tf32_convolutions", "variables"} <= row.environment.keys()
+        assert row.environment["variables"] == {"NVIDIA_TF32_OVERRIDE": "0"}
+        # What else this machine does, and whether it can hold limits, is not the matter here.
+        row = replace(row, status=Status.OK, reason="", limited_by=LimitedBy.CGROUP_V2)
+        with closing(open_store()) as store:
+            store.join(row, merged)
+            (kept,) = store.read().measurements
+        assert kept == row
+        assert advisor("fit", "-o", "json")["gpu_steps"]["taken"] == 1
+        exported = tmp_path / "t4.jsonl"
+        CliRunner().invoke(cli, ["measurements", "export", "--out", str(exported)])
+        sheets = load_catalog().gpus
+        sheet = partial(sheet_of, sheets=sheets)
+        (anchor,) = read_anchor(exported, sheet, Precision.FP32).observations
+        assert anchor.gpu is sheets["T4"]
 
-    (anchor,) = read_anchor(exported, sheet, Precision.FP32).observations
-    assert anchor.gpu is sheets["T4"]
+    def test_a_worker_refuses_a_slice_where_a_card_is_named(self, images, monkeypatch):
+        settings = worker_environment(name="GRID T4-16Q", memory_mib=16_384)
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        row = measured_with_standins(on_a_t4(images))
+        assert row.status is Status.FAILED
+        assert (
+            "T4 asked for, but the GPU of this node is a slice of a card (GRID T4-16Q" in row.reason
+        )
 
-
-@marked
-def test_a_worker_refuses_a_slice_where_a_card_is_named(images, monkeypatch):
-    settings = worker_environment(name="GRID T4-16Q", memory_mib=16_384)
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    row = measured_with_standins(on_a_t4(images))
-    assert row.status is Status.FAILED
-    assert "T4 asked for, but the GPU of this node is a slice of a card (GRID T4-16Q" in row.reason
-
-
-@marked
-def test_a_cluster_measures_it_on_the_node_with_that_gpu(ray_cluster, images, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    with closing(RayExecutor(ray_cluster.address, measure=measured_with_standins)) as executor:
-        one = on_a_t4(images)
-        executor.refuse_impossible([one])
-        (row,) = executor.execute(iter([one]))
-    assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
-    assert row.trial.accelerator == T4
-    assert row.environment["gpu"] == "Tesla T4"
+    def test_a_cluster_measures_it_on_the_node_with_that_gpu(
+        self, ray_cluster, images, monkeypatch
+    ):
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+        with closing(RayExecutor(ray_cluster.address, measure=measured_with_standins)) as executor:
+            one = on_a_t4(images)
+            executor.refuse_impossible([one])
+            (row,) = executor.execute(iter([one]))
+        assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
+        assert row.trial.accelerator == T4
+        assert row.environment["gpu"] == "Tesla T4"
 
 
 def test_what_a_rented_machine_is_sent_plans_trials_of_its_gpu():
@@ -163,3 +157,10 @@ def test_a_trial_computes_on_the_card_that_it_names_and_on_no_other(images, devi
             return
         with pytest.raises(Exception, match=refusal):
             runner_of(on_a_t4(images), open_network("googlenet"))
+
+
+def test_what_the_driver_counts_beyond_torchs_memory_is_the_context():
+    with installed():
+        assert peaks("cuda", 1_650.0)["gpu_context_mib"] == 450.0
+        assert "gpu_context_mib" not in peaks("cuda")
+    assert peaks("cpu", 1_650.0) == {}

@@ -111,7 +111,9 @@ def anchor_of_script(
     if reason := facts.get("no_profile"):
         warnings.append(f"no operation profile: {reason}")
     operators = {"training": facts["operators"]} if facts.get("operators") else {}
-    memory = {"gpu_memory_mib": facts["gpu_memory_mib"]} if "gpu_memory_mib" in facts else {}
+    size: dict[str, Any] = {
+        name: facts[name] for name in ("gpu_memory_mib", "gpu_sm_count") if name in facts
+    }
     return document(
         what={"kind": "script", "command": list(command), "unit": "sample"},
         device={
@@ -119,7 +121,7 @@ def anchor_of_script(
             "gpu": facts["gpu"],
             "threads": facts["threads"],
             "torch": facts["torch"],
-            **memory,
+            **size,
         },
         runs=runs,
         seconds=seconds,

@@ -20,16 +20,10 @@ from sweeps.driver.runner import run_sweep
 from sweeps.executors.ray.executor import LOST_RUNS, RayExecutor
 from sweeps.store import SqlStore
 from tests.sweeps import ray_clusters
+from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, add_node, numbered
 
-pytestmark = [
-    pytest.mark.slow,
-    # Ray leaves sockets and files to the garbage collector.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = [pytest.mark.slow, *LEFT_TO_THE_COLLECTOR]
 
 
 @pytest.fixture

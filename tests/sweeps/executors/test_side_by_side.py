@@ -16,16 +16,9 @@ from sweeps.datasets.photographs import write_samples
 from sweeps.machine.size import allowed_cpus
 from sweeps.trial.placement.taking import placed
 from tests.sweeps.builders import resources, trial
+from tests.sweeps.marks import REAL_WORKER
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.machine,
-    # Ray and torch leave sockets and files to the garbage collector.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = REAL_WORKER
 ROOT = Path(__file__).parents[3]
 _HOLDER = """
 import sys
