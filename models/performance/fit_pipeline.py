@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain import Measurement, Precision, Task
+from advisor.domain import MIB, Measurement, Precision, Stage, Task
 from models.performance.intervals import GAMMA_RANGE, half_widths
 from models.performance.networks import Floats, NetworkTable
 from models.performance.on_cpu import published_on_cpu, speed_of
@@ -98,8 +98,11 @@ def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Tr
     """Columns of usable measurements, see `usable.sort_out`."""
     rows = [_request(measurement) for measurement in measurements]
     existing = [stated_accelerator_rate(measurement) for measurement in measurements]
+    columns = pipeline_columns(rows, networks)
+    copied = np.array([_copied_bytes(measurement) for measurement in measurements])
+    measured = np.where(np.isnan(copied), columns.copy_bytes_per_second, copied)
     return Trials(
-        columns=pipeline_columns(rows, networks),
+        columns=replace(columns, copy_bytes_per_second=measured),
         cells=tuple((row.workload.network, row.workload.task) for row in rows),
         accelerator=np.array(
             [
@@ -139,6 +142,13 @@ def cpu_steps_of(
 def _request(measurement: Measurement) -> PipelineRequest:
     trial = measurement.trial
     return PipelineRequest(trial.workload, trial.resources, trial.network_on_cpu, trial.cache)
+
+
+def _copied_bytes(measurement: Measurement) -> float:
+    """Bytes per second over the bus to the GPU, where the trial measured them; else nan."""
+    runs = measurement.environment.get("stage_runs", {})
+    copies = runs.get(Stage.TRANSFER.value)
+    return float(copies["mib_per_second"]) * MIB if copies else np.nan
 
 
 def fit_pipeline(trials: Trials, reference: ReferenceCpu) -> Pipeline:

@@ -22,6 +22,7 @@ from sweeps.trial.ownership import OWNER_VARIABLE, new_name, own_tag, scratch_pa
 
 # -P: a folder `sweeps` where the user stands must not take the place of ours.
 WORKER_COMMAND = (sys.executable, "-P", "-m", "sweeps.worker")
+STAGES_FOLLOW = "stages_follow"  # in a measurement that another one will replace
 _STDERR_CHARACTERS = 600
 _LOOK_EVERY_SECONDS = 0.5
 _PATIENCE_SECONDS = 10.0

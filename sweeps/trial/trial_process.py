@@ -19,6 +19,7 @@ from sweeps.machine.mounts import block_device, device_number
 from sweeps.trial.child import (
     LOADED,
     READY,
+    STAGES_FOLLOW,
     WORKER_COMMAND,
     Worker,
     WorkerEnded,
@@ -192,11 +193,10 @@ def _converse(
                 worker.send("go")
                 answer = worker.receive(deadline)
         measurement = measurement_from_dict(answer)
+        if answer.get(STAGES_FOLLOW):
+            measurement = _with_stages(measurement, hold, worker, deadline)
     except WorkerLate:
-        reason = (
-            f"no answer within {timeout_seconds:g} s, so it was ended; does the disk of "
-            f"'{trial.dataset_path}' answer, and the accelerator?"
-        )
+        reason = _late(trial, timeout_seconds)
         return _failure(trial, Status.TIMED_OUT, hold.limited_by, reason)
     except MemoryError as error:
         return _failure(trial, Status.OUT_OF_MEMORY, hold.limited_by, str(error))
@@ -210,6 +210,32 @@ def _converse(
         "disk_source": _disk_source(trial, request),
     }
     return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
+
+
+def _with_stages(
+    measured: Measurement, hold: ResourceLimits, worker: Worker, deadline: float
+) -> Measurement:
+    """What the worker sends once its stages ran; what was measured before, where they ended it."""
+    try:
+        whole = measurement_from_dict(worker.receive(deadline))
+        if whole.step_seconds:
+            return whole
+        reason = whole.reason
+    except WorkerLate:
+        reason = "no answer in time"
+    except WorkerEnded:
+        reason = worker.last_output()
+    if hold.killed_for_memory():
+        reason = _at_its_limit(measured.trial)
+    facts = {**measured.environment, "stage_failures": {"worker": reason}}
+    return replace(measured, environment=facts)
+
+
+def _late(trial: Trial, seconds: float) -> str:
+    return (
+        f"no answer within {seconds:g} s, so it was ended; does the disk of "
+        f"'{trial.dataset_path}' answer, and the accelerator?"
+    )
 
 
 def _with_place(measurement: Measurement, placement: Placement) -> Measurement:
@@ -242,12 +268,17 @@ def _disk_source(trial: Trial, request: LimitRequest) -> str:
 
 
 def _with_memory_verdict(measurement: Measurement, hold: ResourceLimits) -> Measurement:
-    """Whatever the worker reported last: a kill for memory is the cause, the rest its effect."""
-    if not hold.killed_for_memory():
+    """Whatever the worker reported last: a kill for memory is the cause, the rest its effect. What
+    was measured before it stays."""
+    if measurement.step_seconds or not hold.killed_for_memory():
         return measurement
-    limit = measurement.trial.resources.memory_mib
-    reason = f"the kernel killed it at its limit of {limit:g} MiB"
-    return replace(measurement, status=Status.OUT_OF_MEMORY, reason=reason)
+    return replace(
+        measurement, status=Status.OUT_OF_MEMORY, reason=_at_its_limit(measurement.trial)
+    )
+
+
+def _at_its_limit(trial: Trial) -> str:
+    return f"the kernel killed it at its limit of {trial.resources.memory_mib:g} MiB"
 
 
 def _failure(trial: Trial, status: Status, limited_by: LimitedBy, reason: str) -> Measurement:

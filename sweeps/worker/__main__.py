@@ -5,7 +5,8 @@ Reads one line of JSON on stdin: `{"trial": ..., "usage_source": ..., "cpus": [.
 network are, and `ready` when the page cache is as asked, and goes on at the next line of stdin each
 time, so that the parent can switch limits on. With `shares_disk` other trials may read the same
 files now: it empties no page cache. Lines `{"event": ...}` are events (`sweeps.events`), none of
-them inside of a timed run. The last line of stdout is the measurement.
+them inside of a timed run. With `wait_for_go` the measurement is printed as soon as the main run is
+over, with `{"stages_follow": true}`. The last line of stdout is the whole measurement.
 
 Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow,
 torch and torchvision only, so that it runs on a bare GPU machine.
@@ -15,10 +16,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sweeps.machine.processes import end_with_parent
-from sweeps.trial.child import send_to_parent, wait_for_go
+from sweeps.trial.child import STAGES_FOLLOW, send_to_parent, wait_for_go
+
+if TYPE_CHECKING:
+    from advisor.domain import Measurement
 
 
 def main() -> None:
@@ -41,7 +45,10 @@ def _measure(job: dict[str, Any]) -> dict[str, Any]:
     try:
         from sweeps.worker.measuring import measure
 
-        measurement = measure(trial, job, wait_for_go if job.get("wait_for_go") else None)
+        if job.get("wait_for_go"):
+            measurement = measure(trial, job, wait_for_go, _send_before_stages)
+        else:
+            measurement = measure(trial, job, None)
     except Exception as error:
         ending = ending_of(error, trial.dataset_path)
         measurement = Measurement(
@@ -51,6 +58,12 @@ def _measure(job: dict[str, Any]) -> dict[str, Any]:
             reason=ending.reason,
         )
     return measurement_to_dict(measurement)
+
+
+def _send_before_stages(measurement: Measurement) -> None:
+    from sweeps.formats.serialization import measurement_to_dict
+
+    send_to_parent({**measurement_to_dict(measurement), STAGES_FOLLOW: True})
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +27,7 @@ from advisor.domain import (
     Task,
     Trial,
 )
-from advisor.errors import MeasuringError
+from advisor.errors import DataError, MeasuringError
 from models.zoo.opening import Runnable, open_network
 from models.zoo.torchvision_operators import substituted_operators
 from sweeps.datasets.opening import open_dataset
@@ -40,7 +41,7 @@ from sweeps.worker.engines import runner_of
 from sweeps.worker.inputs import DeviceBatch, open_batches
 from sweeps.worker.page_cache import cached_share, evict, fill
 from sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads, is_synthetic
-from sweeps.worker.stages import stage_rates
+from sweeps.worker.stages import stage_results
 from sweeps.worker.step_runner import StepRunner
 from sweeps.worker.timed_run import TimedRun, timed_run
 from sweeps.worker.torch_engine import TorchEngine
@@ -50,10 +51,14 @@ _LOOKED_AT_FILES = 500
 
 
 def measure(
-    trial: Trial, job: Mapping[str, Any], get_set: Callable[[str], None] | None
+    trial: Trial,
+    job: Mapping[str, Any],
+    get_set: Callable[[str], None] | None,
+    keep: Callable[[Measurement], None] = lambda _measurement: None,
 ) -> Measurement:
-    """Measure the trial; `get_set` returns when the limits of a stage (`LOADED`, then
-    `READY`) are on (None: no limits follow)."""
+    """Measure the trial; `get_set` returns when the limits of a stage (`LOADED`, then `READY`) are
+    on (None: no limits follow). `keep` gets what was measured end to end before the stages run,
+    which may end this process."""
     started_at = datetime.now(UTC).isoformat()
     torch.set_num_threads(compute_threads(trial.resources.vcpus))
     torch.manual_seed(0)
@@ -75,12 +80,16 @@ def measure(
     )
     batches.close()
     _emit_timed_run(trial, window)
-    shares["cached_share_after"] = _cached_share(files)
+    shares["cached_share_after"] = _cached_share_after(files)
     measured = replace(_measurement(trial, job, window, runner, shares), started_at=started_at)
     if is_synthetic(trial.plan):
         rate = trial.samples_per_step / fmean(measured.step_seconds)
         return replace(measured, stage_rates={Stage.ACCELERATOR.value: rate})
-    return replace(measured, stage_rates=stage_rates(trial, opened, runner, source))
+    keep(measured)
+    shares_disk = bool(job.get("shares_disk"))
+    stages = stage_results(trial, opened, runner, source, shares_disk=shares_disk)
+    environment = {**measured.environment, **stages.environment}
+    return replace(measured, stage_rates=stages.rates, environment=environment)
 
 
 def _measurement(
@@ -199,3 +208,10 @@ def _prepare_cache(trial: Trial, files: list[Path], shared: bool) -> float | Non
 
 def _cached_share(files: list[Path]) -> float | None:
     return cached_share(random.Random(1).sample(files, min(_LOOKED_AT_FILES, len(files))))
+
+
+def _cached_share_after(files: list[Path]) -> float | None:
+    """None where the files have gone meanwhile: what was measured stays."""
+    with suppress(DataError):
+        return _cached_share(files)
+    return None

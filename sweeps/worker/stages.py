@@ -1,143 +1,213 @@
 """Each stage by itself, after the main run and under the same limits, for a second or so each.
 
-As DS-Analyzer does (Mohan et al., VLDB 2021, section 3.3): the accelerator on one synthetic
-batch that lies on it; the host on files that are cached, with nothing that computes; the storage
-by reading files that are not cached, as the pipeline reads them, without decoding.
+As DS-Analyzer does (Mohan et al., VLDB 2021, section 3.3): the storage by reading samples that are
+not cached, as the pipeline reads them, without decoding; the host on samples that are cached, with
+nothing that computes; the accelerator on one synthetic batch that lies on it; the transfer by
+copies of one pinned batch. What fails costs its own figure, never the main run. CUDA comes last:
+after some faults of it nothing else works in the process.
 """
 
 from __future__ import annotations
 
-import random
-import statistics
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import repeat
+from statistics import fmean
 from typing import Any
 
-from advisor.domain import Stage, Trial
+import torch
+
+from advisor.domain import MIB, AcceleratorKind, Stage, Trial
 from models.zoo.opening import Runnable
-from sweeps.datasets.source import Sample, SampleSource
+from models.zoo.steps import to_device
+from sweeps.datasets.source import SampleSource
+from sweeps.machine.caches import last_level_cache_mib
+from sweeps.machine.size import allowed_cpus
+from sweeps.quality.timing import count_warmup_steps
+from sweeps.trial.faults import ending_of
 from sweeps.worker.inputs import DeviceBatch, PhotographBatches
-from sweeps.worker.page_cache import cached_share, evict
-from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
+from sweeps.worker.step_runner import QUEUE_DEPTH, HostEngine, StepRunner
+from sweeps.worker.stored_samples import StoredPart, read_for
 from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
-from sweeps.worker.torch_engine import TorchEngine
+from sweeps.worker.torch_engine import CudaCompletion, TorchEngine
 
-_SECONDS = 1.0
+SECONDS = 1.0
 _FEWEST_STEPS = 3
-_LONGEST_SECONDS = 4 * _SECONDS
-_SAMPLES = 256
-_HOST_BATCH = 8  # small, so that a slow host delivers several in the time
-_STILL_CACHED = 0.2
-_BOX = TimeBox(
-    seconds=_SECONDS, min_steps=_FEWEST_STEPS, max_seconds=_LONGEST_SECONDS, rel_error=1.0
-)
+_LONGEST_SECONDS = 4 * SECONDS
+_CACHE_MULTIPLE = 2  # so much data that the last cache holds little of what comes next
+_NVME_MIB_PER_SECOND = 2048.0
+_CACHE_MIB = 32.0  # where sysfs names none
+_MEMORY_SHARE = 0.5  # of the trial's, for samples that stay in the page cache
 
 
-def stage_rates(
-    trial: Trial, opened: Runnable, runner: StepRunner, source: SampleSource | None
-) -> dict[str, float]:
-    """Samples per second of every stage that the trial has and that can be measured by itself."""
-    rates: dict[str, float | None] = {Stage.ACCELERATOR.value: _accelerator_rate(trial, runner)}
-    if source is not None:
-        some = _Some(source, _SAMPLES)
-        # In this order: the read samples are cached then, as the host's run needs them.
-        rates[Stage.STORAGE.value] = _storage_rate(trial, some)
-        rates[Stage.HOST.value] = _host_rate(trial, opened, some)
-    return {stage: rate for stage, rate in rates.items() if rate}
+@dataclass(slots=True)
+class StageResults:
+    """By stage: samples per second, what the run was of, and why others have no rate."""
 
-
-def _accelerator_rate(trial: Trial, runner: StepRunner) -> float | None:
-    """Known when emulated; none for preprocessing; else on one batch that lies on the device."""
-    if trial.emulated_step_seconds is not None:
-        return trial.samples_per_step / trial.emulated_step_seconds
-    if not isinstance(runner.engine, TorchEngine):
-        return None
-    batches = DeviceBatch(trial, runner.engine)
-    warm_up(runner, batches, QUEUE_DEPTH + 1)
-    return trial.samples_per_step / statistics.fmean(timed_steps(runner, batches, _BOX))
-
-
-def _host_rate(trial: Trial, opened: Runnable, some: _Some) -> float:
-    """Decoding, augmenting and collating of cached samples, by all loader processes."""
-    for index in range(len(some)):
-        some.read(index)
-    size = min(_HOST_BATCH, trial.workload.batch_size, len(some))
-    batches = PhotographBatches(trial, opened, some, batch_size=size)
-    try:
-        for _ in range(trial.plan["loader_workers"] * trial.plan["prefetch_factor"]):
-            next(batches)
-        seconds = _timed(lambda: next(batches))
-    finally:
-        batches.close()
-    return size * len(seconds) / sum(seconds)
-
-
-def _storage_rate(trial: Trial, some: _Some) -> float | None:
-    """Samples as they are stored, in random order, as many at once as there are loader
-    processes.
-
-    Bytes are counted and divided by the data set's bytes a sample (which include a container's
-    padding: up to 2 % more than a sample's own in an LMDB). None where the files do not
-    leave the page cache (tmpfs, or somebody maps them).
-    """
-    evict(some.files)
-    left = cached_share(some.files)
-    if left is not None and left > _STILL_CACHED:
-        return None
-    workers = max(1, trial.plan["loader_workers"])
-    start = time.perf_counter()
-    # The first opens what a process opens once, before several threads would.
-    sizes = [len(some.read(0).content)]
-    with ThreadPoolExecutor(workers) as pool:
-        sizes += pool.map(lambda index: _read_before(some, index, start + _SECONDS), some.others)
-    elapsed = time.perf_counter() - start
-    return sum(sizes) / trial.workload.dataset.bytes_per_sample / elapsed
-
-
-def _read_before(some: _Some, index: int, deadline: float) -> int:
-    return len(some.read(index).content) if time.perf_counter() < deadline else 0
-
-
-class _Some:
-    """A random part of a data set: a `SampleSource` of its own."""
-
-    def __init__(self, source: SampleSource, samples: int) -> None:
-        count = min(samples, len(source))
-        self._source = source
-        self._indices = random.Random(2).sample(range(len(source)), count)
-        self.storage_format = source.storage_format
-        # Files of one sample each are emptied one by one; larger ones as a whole.
-        alone = len(source.files) == len(source)
-        self.files = [source.files[i] for i in self._indices] if alone else source.files
-
-    def __len__(self) -> int:
-        return len(self._indices)
+    rates: dict[str, float] = field(default_factory=dict)
+    runs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
 
     @property
-    def others(self) -> range:
-        """All numbers but the first."""
-        return range(1, len(self))
-
-    def read(self, index: int) -> Sample:
-        """See `SampleSource`."""
-        return self._source.read(self._indices[index])
-
-    def name(self, index: int) -> str:
-        """See `SampleSource`."""
-        return self._source.name(self._indices[index])
+    def environment(self) -> dict[str, Any]:
+        """As a measurement has it."""
+        failures = {"stage_failures": self.failures} if self.failures else {}
+        return {"stage_runs": self.runs, **failures}
 
 
-def _timed(step: Callable[[], Any]) -> list[float]:
-    """Seconds of each step, for a second and three steps, at most for 4 s."""
-    return list(_steps(step))
+@dataclass(frozen=True, slots=True)
+class _Run:
+    rate: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _steps(step: Callable[[], Any]) -> Iterator[float]:
-    count, total = 0, 0.0
-    while (count < _FEWEST_STEPS or total < _SECONDS) and total < _LONGEST_SECONDS:
-        start = time.perf_counter()
-        step()
-        seconds = time.perf_counter() - start
-        count, total = count + 1, total + seconds
-        yield seconds
+def stage_results(
+    trial: Trial,
+    opened: Runnable,
+    runner: StepRunner,
+    source: SampleSource | None,
+    *,
+    shares_disk: bool = False,
+) -> StageResults:
+    """Every stage that the trial has and that can be measured by itself. With `shares_disk` the
+    storage is not: that would empty the page cache of other trials."""
+    stages = _of_cpu(trial, opened, source, shares_disk) | _of_accelerator(trial, opened, runner)
+    results = StageResults()
+    for stage, measure in stages.items():
+        try:
+            run = measure()
+        except Exception as error:  # of any kind: the main run must not be lost with it
+            results.failures[stage.value] = ending_of(error, trial.dataset_path).reason
+        else:
+            results.rates[stage.value] = run.rate
+            if run.facts:
+                results.runs[stage.value] = run.facts
+    return results
+
+
+def _of_cpu(
+    trial: Trial, opened: Runnable, source: SampleSource | None, shares_disk: bool
+) -> dict[Stage, Callable[[], _Run]]:
+    if source is None:
+        return {}
+    host = {Stage.HOST: lambda: _host(trial, opened, source)}
+    return host if shares_disk else {Stage.STORAGE: lambda: _storage(trial, source)} | host
+
+
+def _of_accelerator(
+    trial: Trial, opened: Runnable, runner: StepRunner
+) -> dict[Stage, Callable[[], _Run]]:
+    if (seconds := trial.emulated_step_seconds) is not None:
+        return {Stage.ACCELERATOR: lambda: _Run(trial.samples_per_step / seconds)}
+    if not isinstance(engine := runner.engine, TorchEngine):
+        return {}
+    computing = {Stage.ACCELERATOR: lambda: _accelerator(trial, runner, engine)}
+    if engine.device.type != AcceleratorKind.CUDA:
+        return computing
+    return computing | {Stage.TRANSFER: lambda: _transfer(trial, opened, engine.device)}
+
+
+def _storage(trial: Trial, source: SampleSource) -> _Run:
+    """Samples that no page cache has, each read once. Bytes are counted and divided by the data
+    set's bytes a sample (which include a container's padding: up to 2 % more than a sample's own
+    in an LMDB)."""
+    size = trial.workload.dataset.bytes_per_sample
+    # More than the disk gives in the time: a throttled one its rate, others that of fast NVMe.
+    rate = None if trial.on_mounted_disk else trial.resources.disk.read_mib_per_second
+    part = StoredPart(source, 2 * SECONDS * (rate or _NVME_MIB_PER_SECOND), size)
+    part.evict()
+    read = read_for(SECONDS, part, workers=max(1, trial.plan["loader_workers"]))
+    facts = {
+        "samples": read.samples,
+        "seconds": read.seconds,
+        "mib_per_second": read.size / MIB / read.seconds,
+        # Then the run may be shorter than a second, and a throttle let a part pass at once.
+        "whole_data_set": part.is_all and read.samples == len(part),
+    }
+    return _Run(read.size / size / read.seconds, facts)
+
+
+def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
+    """Decoding, augmenting and collating of cached samples by all loader processes, in batches of
+    the trial's size, of more data than the last cache holds."""
+    plan, bytes_each = trial.plan, trial.workload.dataset.bytes_per_sample
+    cache_mib = last_level_cache_mib(allowed_cpus()) or _CACHE_MIB
+    wanted = min(_CACHE_MULTIPLE * cache_mib, _MEMORY_SHARE * trial.resources.memory_mib)
+    part = StoredPart(source, max(wanted, trial.workload.batch_size * bytes_each / MIB), bytes_each)
+    # From a slow disk as many as come in time.
+    part.keep(read_for(_LONGEST_SECONDS, part, workers=plan["loader_workers"] or 1).samples)
+    size = min(trial.workload.batch_size, len(part))
+    batches = PhotographBatches(trial, opened, part, batch_size=size)
+    try:
+        seconds = _step_seconds(
+            StepRunner(HostEngine(), depth=0), batches,
+            warming=plan["loader_workers"] * plan["prefetch_factor"], period=trial.loader_period,
+        )  # fmt: skip
+    finally:
+        batches.close()
+    facts = {
+        "batch_size": size,
+        "stored_mib": len(part) * bytes_each / MIB,
+        "last_level_cache_mib": cache_mib,
+    }
+    return _Run(size / seconds, facts)
+
+
+def _accelerator(trial: Trial, runner: StepRunner, engine: TorchEngine) -> _Run:
+    batches = DeviceBatch(trial, engine)
+    return _Run(trial.samples_per_step / _step_seconds(runner, batches, QUEUE_DEPTH + 1))
+
+
+def _transfer(trial: Trial, opened: Runnable, device: torch.device) -> _Run:
+    """Copies of a batch's inputs, as the loader pins them; nothing else uses the bus."""
+    inputs = _pinned(opened.synthetic_batch(trial.workload.batch_size)[0])
+    runner = StepRunner(_Copying(device))
+    seconds = _step_seconds(runner, repeat((inputs, None)), QUEUE_DEPTH + 1)
+    return _Run(trial.samples_per_step / seconds, {"mib_per_second": _size(inputs) / MIB / seconds})
+
+
+def _step_seconds(
+    runner: StepRunner, batches: Iterator[Any], warming: int, period: int = 1
+) -> float:
+    """The mean step over a second in steady state."""
+    box = TimeBox(
+        seconds=SECONDS, min_steps=_FEWEST_STEPS, max_seconds=_LONGEST_SECONDS, rel_error=1.0,
+        period=period,
+    )  # fmt: skip
+    warm_up(runner, batches, warming)
+    steps = timed_steps(runner, batches, box)
+    return fmean(steps[count_warmup_steps(steps, period) :])
+
+
+class _Copying(HostEngine):
+    """Copies a batch to the GPU, and computes nothing."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self._device = device
+
+    def mark(self) -> Any:
+        """The end of all copies so far."""
+        return CudaCompletion(self._device)
+
+    def launch(self, inputs: Any, targets: Any) -> Any:  # noqa: ARG002
+        """Begin one copy."""
+        to_device(inputs, self._device)
+        return CudaCompletion(self._device, inputs)
+
+
+def _pinned(batch: Any) -> Any:
+    if isinstance(batch, Mapping):
+        return {name: _pinned(value) for name, value in batch.items()}
+    if isinstance(batch, list | tuple):
+        return [_pinned(value) for value in batch]
+    return batch.pin_memory()
+
+
+def _size(batch: Any) -> int:
+    """Bytes."""
+    if isinstance(batch, Mapping):
+        return sum(map(_size, batch.values()))
+    if isinstance(batch, list | tuple):
+        return sum(map(_size, batch))
+    return int(batch.numel() * batch.element_size())

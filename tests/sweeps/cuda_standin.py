@@ -189,6 +189,7 @@ def installed(device: StandIn | None = None) -> Iterator[StandIn]:
     }
     with (
         mock.patch.multiple(torch.cuda, **fakes),
+        mock.patch.object(torch.Tensor, "pin_memory", lambda tensor: tensor),
         mock.patch.object(torch.version, "cuda", "12.8"),
         mock.patch.object(torch.backends.cudnn, "version", return_value=91_002),
         # With the CPU's own 16 bits: there it computes with the same weights and activations.

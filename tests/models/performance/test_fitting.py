@@ -12,6 +12,8 @@ from advisor.domain import IMAGENET, ON_CPU, LimitedBy, Stack, Stage, Status, Ta
 from advisor.errors import DataError
 from advisor.runs.fitting import fit_user_model
 from models.performance import load_model
+from models.performance.fit_pipeline import trials_of
+from models.performance.networks import bundled_networks
 from tests.models.performance.synthetic import (
     measure,
     measurement,
@@ -142,3 +144,14 @@ def test_measurements_that_contradict_each_other_widen_the_interval(parameters):
     request = (good[0].trial.workload, good[0].trial.resources)
     sure, wide = (found.model.predict([request])[0] for found in (calm, unsure))
     assert wide.upper / wide.lower > 2 * sure.upper / sure.lower
+
+
+def test_a_bus_that_a_trial_measured_takes_the_place_of_the_assumed_one(parameters):
+    (row, *_), networks = measure(trials()[:1], parameters), bundled_networks()
+    runs = {"stage_runs": {"transfer": {"mib_per_second": 5_000.0}}}
+    measured = replace(row, environment={**row.environment, **runs})
+    assumed, known = (
+        trials_of([one], networks).columns.copy_bytes_per_second[0] for one in (row, measured)
+    )
+    assert known == pytest.approx(5_000.0 * 2**20)
+    assert assumed != pytest.approx(known)

@@ -3,7 +3,6 @@ import itertools
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.worker.stages import stage_rates
 from sweeps.worker.step_runner import HostEngine, StepRunner
 from sweeps.worker.timed_run import timed_run
 from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
@@ -138,20 +137,3 @@ def test_a_long_trial_tells_its_pace_against_the_first_minute(monkeypatch):
     pace = window.machine["pace"]
     assert pace["first_minute_samples_per_second"] == pytest.approx(16)
     assert pace["sustained_samples_per_second"] == pytest.approx(8)
-
-
-@pytest.mark.slow
-def test_each_stage_has_a_rate_of_its_own(tmp_path):
-    """Training of Mask R-CNN-like targets aside, a small network: three stages, all finite."""
-    from models.zoo.opening import open_network
-    from sweeps.datasets.jpeg_files import JpegFiles
-    from sweeps.datasets.photographs import write_samples
-    from sweeps.worker.step_runner import EmulatedGpu
-
-    write_samples(tmp_path, range(12), seed=0)
-    source = JpegFiles(tmp_path)
-    one = trial(accelerator="emulated:T4", emulated_step_seconds=0.04, dataset_path=str(tmp_path))
-    rates = stage_rates(one, open_network("googlenet"), StepRunner(EmulatedGpu(0.04)), source)
-    assert rates["accelerator"] == 8 / 0.04
-    assert rates["host"] > 0
-    assert rates.get("storage", 1) > 0

@@ -1,0 +1,220 @@
+"""Each stage by itself, and what a stage that fails costs: its own figure."""
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain import Stage, Status, Task
+from sweeps.datasets.jpeg_files import JpegFiles
+from sweeps.datasets.opening import profile_folder
+from sweeps.datasets.photographs import write_samples
+from sweeps.datasets.source import Sample, SampleKind
+from sweeps.trial.limits.without_cgroups import Unlimited
+from sweeps.trial.trial_process import run_attempt
+from sweeps.worker.stages import stage_results
+from sweeps.worker.step_runner import EmulatedGpu, StepRunner
+from sweeps.worker.stored_samples import StoredPart, read_for
+from tests.sweeps.builders import trial
+from tests.sweeps.cuda_standin import StandIn, installed
+
+STEP, COPY = 0.5, 0.25
+
+
+class Stored:
+    """Samples in one file each, of 1 MiB as far as they tell, that are slow to read."""
+
+    storage_format = "jpeg-files"
+
+    def __init__(self, count, seconds=0.0):
+        self.files = [Path(f"/{number}") for number in range(count)]
+        self._seconds = seconds
+        self.read_ones = []
+
+    def __len__(self):
+        return len(self.files)
+
+    def read(self, index):
+        time.sleep(self._seconds)
+        self.read_ones.append(index)
+        return Sample(SampleKind.JPEG, b"x" * 100)
+
+    def name(self, index):
+        return str(self.files[index])
+
+
+@given(st.integers(1, 300), st.floats(0.1, 400))
+def test_a_part_has_no_sample_twice_and_about_the_size_that_was_asked_for(count, mib):
+    part = StoredPart(Stored(count), mib, 2.0**20)
+    for index in range(len(part)):
+        part.read(index)
+    assert len(set(part._source.read_ones)) == len(part) == min(count, -int(-mib // 1))
+    assert part.is_all == (len(part) == count)
+
+
+def test_every_sample_is_read_once_by_all_threads_together_until_time_is_up():
+    source = Stored(100_000, seconds=0.001)
+    read = read_for(0.2, StoredPart(source, 1e6, 2.0**20), workers=4)
+    assert read.samples == len(source.read_ones) == len(set(source.read_ones)) < 100_000
+    assert read.seconds >= 0.2
+    assert read.size == 100 * read.samples
+
+
+def test_a_small_data_set_is_read_whole_and_no_longer():
+    source = Stored(20)
+    read = read_for(60.0, StoredPart(source, 1e6, 2.0**20), workers=3)
+    assert read.samples == 20
+    assert read.seconds < 60
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    write_samples(folder, range(24), seed=0)
+    return folder
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A network that costs nothing."""
+    import torch
+
+    from models.zoo.opening import open_network
+
+    opened = open_network("googlenet")
+    small = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=64), torch.nn.Flatten())
+    monkeypatch.setattr(type(opened), "build", lambda _self: small)
+    monkeypatch.setattr(type(opened), "forward", lambda _self, built, inputs: built(inputs))
+    return opened
+
+
+def on(images, **changes):
+    return trial(
+        dataset_path=str(images), dataset=profile_folder(images), task=Task.INFERENCE,
+        batch_size=4, **changes,
+    )  # fmt: skip
+
+
+EMULATED = {"accelerator": "emulated:T4", "emulated_step_seconds": 0.04}
+
+
+@pytest.mark.slow
+def test_stages_of_an_emulated_gpu_say_what_they_were_measured_on(images, tiny):
+    runner = StepRunner(EmulatedGpu(0.04))
+    results = stage_results(on(images, **EMULATED), tiny, runner, JpegFiles(images))
+    assert results.rates["accelerator"] == 4 / 0.04
+    assert results.rates["host"] > 0
+    assert results.runs["host"]["batch_size"] == 4
+    assert "transfer" not in {**results.rates, **results.failures}
+    if "storage" in results.rates:  # not where the folder lies in memory
+        run = results.runs["storage"]
+        assert run["samples"] == 24
+        assert run["whole_data_set"]
+
+
+@pytest.mark.slow
+def test_a_trial_that_shares_its_disk_empties_no_page_cache(images, tiny):
+    runner = StepRunner(EmulatedGpu(0.04))
+    one, source = on(images, **EMULATED), JpegFiles(images)
+    assert "storage" not in stage_results(one, tiny, runner, source, shares_disk=True).rates
+
+
+class Clock:
+    def __init__(self):
+        self.now = 50.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("time.perf_counter", clock)
+    device = StandIn(clock=clock, sleep=clock.sleep, step_seconds=STEP, copy_seconds=COPY)
+    with installed(device):
+        yield device
+
+
+def gpu_stages(opened):
+    from sweeps.worker.engines import runner_of
+
+    one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
+    return stage_results(one, opened, runner_of(one, opened), None)
+
+
+def test_transfer_is_the_pace_of_copies_and_the_accelerator_that_of_steps(gpu, tiny):
+    results = gpu_stages(tiny)
+    assert results.rates[Stage.TRANSFER] == pytest.approx(4 / COPY)
+    assert results.rates[Stage.ACCELERATOR] == pytest.approx(4 / STEP)
+    mib = 4 * 3 * 224 * 224 * 4 / 2**20
+    assert results.runs[Stage.TRANSFER]["mib_per_second"] == pytest.approx(mib / COPY)
+
+
+def test_a_fault_of_cuda_that_stays_costs_the_figures_of_the_gpu_only(gpu, tiny, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    from sweeps.worker.engines import runner_of
+
+    one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
+    runner = runner_of(one, tiny)
+    monkeypatch.setattr("torch.cuda.Event", broken)
+    results = stage_results(one, tiny, runner, None)
+    assert results.rates == {}
+    assert set(results.failures) == {Stage.ACCELERATOR, Stage.TRANSFER}
+    assert "illegal memory access" in results.failures[Stage.TRANSFER]
+    assert "stage_failures" in results.environment
+
+
+# A real worker in which something happens between the main run and the stages.
+_BETWEEN = """
+import os, shutil, sys
+import sweeps.worker.measuring as measuring
+from sweeps.worker.__main__ import main
+
+stage_results = measuring.stage_results
+
+def run(*arguments, **options):
+    {between}
+    return stage_results(*arguments, **options)
+
+measuring.stage_results = run
+main()
+"""
+
+
+def measured_with(between, folder):
+    one = on(folder, **EMULATED)
+    command = (sys.executable, "-P", "-c", _BETWEEN.format(between=between))
+    return run_attempt(one, limiter=Unlimited(), command=command)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("between", "failures"),
+    [
+        ("shutil.rmtree({folder!r})", {"storage", "host"}),
+        ("[os.truncate(os.path.join({folder!r}, name), 9) for name in os.listdir({folder!r})]",
+         {"host"}),
+        ("os.kill(os.getpid(), 9)", {"worker"}),
+        ("sys.exit('an end that nobody foresaw')", {"worker"}),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_in_a_stage_costs_no_more_than_that_stage(
+    between, failures, images, tmp_path
+):
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    row = measured_with(between.format(folder=str(folder)), folder)
+    assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
+    assert row.throughput_samples_per_second > 0
+    assert set(row.environment["stage_failures"]) >= failures
+    assert failures == {"worker"} or row.stage_rates["accelerator"] == 4 / 0.04
