@@ -54,7 +54,7 @@ class GpuSampler:
 
     def __init__(self, uuid: str | None, every_seconds: float = _EVERY_SECONDS) -> None:
         self._device = None if uuid is None else _Device.of(uuid)
-        self._is_asked = uuid is not None
+        self._is_needed = uuid is not None
         self._every_seconds = every_seconds
         self._samples: list[Sample] = []
         self._ended = threading.Event()
@@ -78,7 +78,7 @@ class GpuSampler:
     def environment(self) -> dict[str, Any]:
         """See `summarised`; `gpu_sampling` is `unavailable` where NVML could not be asked, and
         nothing is there where no GPU is measured."""
-        if not self._is_asked:
+        if not self._is_needed:
             return {}
         if not self._samples:
             return {"gpu_sampling": "unavailable"}

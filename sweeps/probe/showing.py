@@ -49,7 +49,7 @@ def sections(document: Node) -> list[Section]:
 
 
 def not_measured(document: Node) -> list[str]:
-    """'gpu: nvidia-smi is not installed', a line for each reason, however many figures it cost."""
+    """'gpu: NVIDIA's driver ..', a line for each reason, however many figures it cost."""
     reasons: dict[str, list[str]] = {}
     for name, reason in _skips(document["parts"]):
         reasons.setdefault(reason, []).append(name)

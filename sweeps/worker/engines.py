@@ -68,7 +68,7 @@ def _prepare_compiler(trial: Trial) -> None:
 
 
 def _device(trial: Trial) -> str:
-    """torch's name of it; `MeasuringError` where another GPU is here than was asked for."""
+    """torch's name of it; `MeasuringError` where another GPU is here than was requested."""
     if trial.accelerator.gpu:
         _refuse_another_gpu(trial.accelerator.gpu)
     return trial.accelerator.kind.value
@@ -83,7 +83,7 @@ def _refuse_another_gpu(requested: str) -> None:
         return
     if present.is_slice:
         raise MeasuringError(
-            "{requested} asked for, but the GPU of this node is a slice of a card ({name}, "
+            "{requested} was requested, but the GPU of this node is a slice of a card ({name}, "
             "{memory_mib:,.0f} MiB, {sm_count} multiprocessors)",
             hint="measure on a whole card; --accelerator cuda measures the slice, and no fit or "
             "anchor takes it for a card",
@@ -91,10 +91,9 @@ def _refuse_another_gpu(requested: str) -> None:
             sm_count=present.sm_count,
         )  # fmt: skip
     raise MeasuringError(
-        "{requested} asked for, but the GPU of this node is a {present}",
+        "{requested} was requested, but the GPU of this node is: {present}",
         hint=Message(
-            "correct the node's resources, or ask for --accelerator cuda:{present}",
-            present=present.gpu,
+            "correct the node's resources, or use --accelerator cuda:{present}", present=present.gpu
         ),
         requested=requested, present=present.gpu,
     )  # fmt: skip

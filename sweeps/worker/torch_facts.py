@@ -51,7 +51,11 @@ def present_gpu(sheets: Mapping[str, Gpu]) -> Accelerator:
 
 
 def gpu_uuid() -> str:
-    """The present GPU's UUID, without the driver's prefix; '' where this torch has none."""
+    """The present GPU's UUID, without the driver's prefix; of a slice that was made visible by
+    name, that name. '' where this torch has none."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if visible.startswith("MIG-"):  # CUDA sees the first slice alone
+        return visible.partition(",")[0]
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return str(getattr(properties, "uuid", ""))
 

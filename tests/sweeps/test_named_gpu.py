@@ -32,7 +32,7 @@ from sweeps.planning.repeating import merged
 from sweeps.store import open_store
 from sweeps.trial.trial_process import run_attempt
 from sweeps.worker.engines import runner_of
-from sweeps.worker.torch_facts import peaks
+from sweeps.worker.torch_facts import gpu_uuid, peaks
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.cuda_standin import COMMAND, StandIn, installed, worker_environment
 from tests.sweeps.marks import REAL_WORKER
@@ -108,9 +108,8 @@ class TestInARealWorker:
             monkeypatch.setenv(name, value)
         row = measured_with_standins(on_a_t4(images))
         assert row.status is Status.FAILED
-        assert (
-            "T4 asked for, but the GPU of this node is a slice of a card (GRID T4-16Q" in row.reason
-        )
+        assert "T4 was requested" in row.reason
+        assert "a slice of a card (GRID T4-16Q, 16,384 MiB" in row.reason
 
     def test_a_cluster_measures_it_on_the_node_with_that_gpu(
         self, ray_cluster, images, monkeypatch
@@ -145,7 +144,7 @@ def asked(words):
     ("device", "refusal"),
     [
         (StandIn(), ""),
-        (StandIn(name="NVIDIA L4", memory_mib=22_574, multiprocessors=58), "is a L4"),
+        (StandIn(name="NVIDIA L4", memory_mib=22_574, multiprocessors=58), "node is: L4"),
         (StandIn(name="Tesla T4", memory_mib=7_680), "a slice of a card"),
         (StandIn(name="GRID T4-16Q", memory_mib=16_384), "a slice of a card"),
     ],
@@ -157,6 +156,18 @@ def test_a_trial_computes_on_the_card_that_it_names_and_on_no_other(images, devi
             return
         with pytest.raises(Exception, match=refusal):
             runner_of(on_a_t4(images), open_network("googlenet"))
+
+
+@pytest.mark.parametrize(
+    ("visible", "uuid"),
+    [(None, "6f6d"), ("GPU-6f6d", "6f6d"), ("MIG-b2", "MIG-b2"), ("", "6f6d")],
+)
+def test_a_slice_goes_by_the_name_that_makes_it_visible(monkeypatch, visible, uuid):
+    """CUDA may give a slice the UUID of its card."""
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with installed(StandIn(uuid="6f6d")):
+        assert gpu_uuid() == uuid
 
 
 def test_what_the_driver_counts_beyond_torchs_memory_is_the_context():

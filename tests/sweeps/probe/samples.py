@@ -6,22 +6,6 @@ from typing import Any
 
 from sweeps.probe.figures import SCHEMA, figure, skipped
 
-# Two T4s; `nvidia-smi --query-gpu=index,uuid,pci.bus_id,name,driver_version,compute_cap,
-# memory.total,clocks.max.sm,clocks.max.memory,power.limit,pcie.link.gen.max,pcie.link.width.max,
-# mig.mode.current,ecc.mode.current,persistence_mode --format=csv,noheader,nounits`
-QUERY_T4 = """\
-0, GPU-6f6d9b4e-1c1f-97a8-6a2f-a0a6a4f1d0c1, 00000000:00:1B.0, Tesla T4, 550.127.05, 7.5, 15360, 1590, 5001, 70.00, 3, 16, [N/A], Enabled, Enabled
-1, GPU-0c0a4c5e-93f1-1b9a-3c4d-7d7c2d5b8a22, 00000000:00:1C.0, Tesla T4, 550.127.05, 7.5, 15360, 1590, 5001, 70.00, 3, 16, [N/A], Enabled, Enabled
-"""  # noqa: E501
-# A passed-through or consumer card tells less.
-STATE_RTX = "GPU-99aa, 210, 405, [Not Supported], 34, 0, 12, 1, 16\n"
-UNKNOWN_FIELD = 'Field "compute_cap" is not a valid field to query.\n\n'
-BANNER = """\
-Sat Nov 21 03:10:11 2026
-+-----------------------------------------------------------------------------------------+
-| NVIDIA-SMI 550.127.05             Driver Version: 550.127.05     CUDA Version: 12.4     |
-|-----------------------------------------+------------------------+----------------------+
-"""
 # `lspci -D -mm -nn` of a g4dn instance and a desktop.
 LSPCI = """\
 0000:00:00.0 "Host bridge [0600]" "Intel Corporation [8086]" "440FX - 82441FX PMC [Natoma] [1237]" "" ""
