@@ -1,6 +1,7 @@
 """What one trial's process measures, in this process."""
 
 import dataclasses
+import shutil
 
 import pytest
 import torch
@@ -65,6 +66,8 @@ def test_a_synthetic_trial_is_its_network_alone(task):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a compiler on a CPU")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch about itself
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("task", [Task.INFERENCE, Task.TRAINING])
 def test_a_compiled_trial_compiles_before_its_limits_are_on(task, tmp_path, monkeypatch):
