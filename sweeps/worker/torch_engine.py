@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -50,10 +50,11 @@ class TorchEngine:
     """One network on one device, in one task and precision: an `Engine` of a `StepRunner`.
 
     Training is forward, loss, backward and an SGD step with momentum; inference is forward in
-    eval mode under `torch.inference_mode`. `amp` is autocast to fp16 (with a scaled loss on
-    CUDA), `bf16` autocast to bf16, `fp32` PyTorch's default (convolutions may use TF32).
-    With `stack` COMPILE the first step compiles. Copies go through the stream that computes, as
-    in a plain loop: they overlap with the host's work, not with the GPU's own.
+    eval mode under `torch.inference_mode` (`no_grad` for a network that needs it). `amp` is
+    autocast to fp16 (with a scaled loss on CUDA), `bf16` autocast to bf16, `fp32` PyTorch's
+    default (convolutions may use TF32). With `stack` COMPILE the first step compiles. Copies go
+    through the stream that computes, as in a plain loop: they overlap with the host's work, not
+    with the GPU's own.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class TorchEngine:
             module = module.to(memory_format=self._format)
         self._without_onednn = self._lacks_onednn_lstm(module)
         self._module: Any = torch.compile(module) if stack is Stack.COMPILE else module
+        self._without_gradients: Callable[[], AbstractContextManager[Any]] = torch.inference_mode
         self._launched = self._optimized = 0
         self._loss: Any = None
         if self._training:
@@ -98,7 +100,8 @@ class TorchEngine:
         """What a measurement says of what computed it, where that is not the usual."""
         kernels = {"cpu_kernels": "native, without oneDNN"} if self._without_onednn else {}
         skipped = {"skipped_optimizer_steps": self.skipped_steps} if self.skipped_steps else {}
-        return {**kernels, **skipped}
+        mode = {"gradient_mode": "no_grad"} if self._without_gradients is torch.no_grad else {}
+        return {**kernels, **skipped, **mode}
 
     @property
     def skipped_steps(self) -> int:
@@ -120,8 +123,7 @@ class TorchEngine:
         if self._training:
             self._train(sent, to_device(targets, self.device))
         else:
-            with torch.inference_mode(), self._computing():
-                self._runnable.forward(self._module, sent)
+            self._infer(sent)
         self._launched += 1
         return self._completion((inputs, targets))
 
@@ -142,6 +144,17 @@ class TorchEngine:
         if self.device.type == AcceleratorKind.CUDA:
             return CudaCompletion(self.device, batch)
         return Moment(self._clock(), self._clock, time.sleep)
+
+    def _infer(self, inputs: Any) -> None:
+        try:
+            with self._without_gradients(), self._computing():
+                self._runnable.forward(self._module, inputs)
+        except RuntimeError:
+            # A network may take gradients within its forward pass, which inference mode forbids.
+            if self._launched or self._without_gradients is torch.no_grad:
+                raise
+            self._without_gradients = torch.no_grad
+            self._infer(inputs)
 
     def _train(self, inputs: Any, targets: Any) -> None:
         self._optimizer.zero_grad(set_to_none=True)

@@ -143,6 +143,29 @@ def test_training_changes_the_weights_and_inference_does_not(task, precision, me
     assert changed == (task is Task.TRAINING)
 
 
+def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
+    """As energies and their forces are computed; inference mode forbids it."""
+    import torch
+
+    from sweeps.worker.torch_engine import TorchEngine
+
+    class Force(torch.nn.Linear):
+        def forward(self, places):
+            with torch.enable_grad():
+                places = places.clone().requires_grad_()
+                return torch.autograd.grad(super().forward(places).sum(), places)[0]
+
+    def engine(network):
+        made = TorchEngine(
+            Linear(network), device="cpu", task=Task.INFERENCE, precision=Precision.FP32
+        )
+        StepRunner(made, depth=0).submit(torch.rand(2, 3), None)
+        return made
+
+    assert engine(Force(3, 1)).environment == {"gradient_mode": "no_grad"}
+    assert engine(torch.nn.Linear(3, 1)).environment == {}
+
+
 @pytest.mark.parametrize("memory_format", MemoryFormat)
 def test_images_and_weights_lie_in_the_format_of_the_trial(memory_format):
     import torch
