@@ -1,6 +1,7 @@
 """What every limiter promises; the kernel's own is tested for real where it may be used."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -135,6 +136,13 @@ class TestAffinity(LimiterContract):
     def test_the_process_is_pinned(self, limiter):
         with limiter.hold(asked()) as hold, Held(hold, "pass") as held:
             assert os.sched_getaffinity(held.process.pid) == {allowed_cpus()[-1]}
+
+    def test_nobody_is_limited_before_a_process_is_added(self, limiter):
+        """A pid of 0 would be ourselves."""
+        before = resource.getrlimit(resource.RLIMIT_DATA)
+        with limiter.hold(asked(memory_mib=2048)) as hold:
+            hold.limit_memory()
+        assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
     def test_an_allocation_beyond_the_memory_fails(self, limiter):
         code = "try: bytearray(2**30)\nexcept MemoryError: print('no')"

@@ -18,9 +18,10 @@ from advisor.runs.doctor.finding import Finding, State
 from sweeps.machine.cgroups import v1_groups, v2_group
 from sweeps.machine.size import allowed_cpus, machine_size
 from sweeps.trial.limits.choosing import choose_limiter
-from sweeps.trial.limits.types import LimitRequest
+from sweeps.trial.limits.types import LimitRequest, ResourceLimits
 
 _GIB = 2**30
+_SYSTEMD = Path("/run/systemd/system")
 # A made data set of 10,000 images takes 1.1 GB, rows of a large sweep some tens of MiB.
 _ENOUGH_BYTES, _LEAST_BYTES = 2 * _GIB, _GIB // 5
 # A batch of 256 images of 224 x 224 in fp32 takes 147 MiB, and a loader has two in hand.
@@ -49,30 +50,35 @@ def check_limits() -> Finding:
             hold.limit_memory()
             hold.engage()
             facts |= {"limited_by": hold.limited_by.value, "held": dict(hold.held)}
-            has_io = _has_io(hold.usage_source())
+            state, text, advice = _what_is_held(hold)
     except (OSError, MeasuringError) as error:
         return Finding(
             check="limits", state=State.PROBLEM, facts=facts,
             found=f"a cgroup cannot be made or set ({error})", advice=_WAYS_OUT,
         )  # fmt: skip
-    leaves = "".join(f"; the container leaves {facts[name]:g} {unit}" for name, unit in _LEFT
-                     if facts[name])  # fmt: skip
-    if facts["limited_by"] == LimitedBy.NONE:
-        found = "no cgroup of our own can be made: only whole vCPUs and private memory are held"
-        return Finding(
-            check="limits", state=State.WARNING, facts=facts, found=found + leaves,
-            advice=_WAYS_OUT,
-        )  # fmt: skip
-    by = f"held by {facts['limited_by']}"
-    if has_io:
-        text = f"vCPUs, memory and disk are {by}{leaves}"
-        return Finding(check="limits", state=State.OK, found=text, facts=facts)
-    return Finding(
-        check="limits", state=State.WARNING, facts=facts,
-        found=f"vCPUs and memory are {by}, disk rates are not (no io controller){leaves}",
-        advice="to hold disk rates, run as root, or have io delegated (systemctl edit "
-        "user@.service: Delegate=cpu cpuset io memory pids)",
-    )  # fmt: skip
+    left = [f"{facts[name]:g} {unit}" for name, unit in _LEFT if facts[name]]
+    text += f"; the container leaves {' and '.join(left)}" if left else ""
+    return Finding(check="limits", state=state, found=text, advice=advice, facts=facts)
+
+
+def _what_is_held(hold: ResourceLimits) -> tuple[State, str, str]:
+    """State, words and advice for half a vCPU that was tried."""
+    if hold.limited_by is LimitedBy.NONE:
+        text = "no cgroup of our own can be made: only whole vCPUs and private memory are held"
+        return State.WARNING, text, _WAYS_OUT
+    by, group = f"held by {hold.limited_by.value}", hold.usage_source()
+    if _is_systemds(group):
+        text = f"vCPUs, memory and disk are {by}, until systemd takes it back"
+        advice = "run in a scope of its own: systemd-run --scope -p Delegate=yes advisor .."
+        return State.WARNING, text, advice
+    if _has_io(group):
+        return State.OK, f"vCPUs, memory and disk are {by}", ""
+    text = f"vCPUs and memory are {by}, disk rates are not (no io controller)"
+    advice = (
+        "to hold disk rates, run as root, or have io delegated (systemctl edit user@.service: "
+        "Delegate=cpu cpuset io memory pids)"
+    )
+    return State.WARNING, text, advice
 
 
 def check_disk() -> Finding:
@@ -138,6 +144,14 @@ def _container() -> dict[str, float | None]:
     """The limits around all of us; None: there is none."""
     size = machine_size()
     return {"cpu_quota": size.cpu_quota, "memory_limit_mib": size.memory_limit_mib}
+
+
+def _is_systemds(group: Mapping[str, Any]) -> bool:
+    """Whether a trial's group lies beneath the kernel's root, which systemd manages: it switches
+    controllers off there that no unit of its own needs."""
+    if group["kind"] != LimitedBy.CGROUP_V2 or not _SYSTEMD.is_dir():
+        return False
+    return not (Path(group["group"]).parent / "cgroup.type").exists()
 
 
 def _has_io(group: Mapping[str, Any]) -> bool:

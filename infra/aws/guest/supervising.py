@@ -24,6 +24,7 @@ POLL_SECONDS = 5.0  # EC2's guide to interruption notices advises this at least
 GRACE_SECONDS = 30.0
 # Before the timer that ends the instance: enough to leave, and to send what is left.
 BEFORE_EXPIRY = timedelta(seconds=90)
+SYSTEMD = Path("/run/systemd/system")  # there while it is what started the machine
 SPOT, EXPIRY = "spot", "expiry"
 
 
@@ -68,14 +69,22 @@ def watching(watch: Watch, poll_seconds: float = POLL_SECONDS) -> Iterator[Watch
         thread.join()
 
 
+def _own_scope() -> tuple[str, ...]:
+    """What comes before a command, so that it has a cgroup of its own to divide. Root may make
+    groups anywhere, but systemd takes controllers back from those that it did not give away."""
+    if os.getuid() != 0 or not SYSTEMD.is_dir():
+        return ()
+    return ("systemd-run", "--quiet", "--scope", "--property=Delegate=yes")
+
+
 class Child:
     """A program in a session of its own: what it starts ends with it."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._log: IO[bytes] = log.open("ab")
         self._process = subprocess.Popen(
-            command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=self._log,
-            stderr=subprocess.STDOUT, start_new_session=True,
+            [*_own_scope(), *command], env=dict(environment), stdin=subprocess.DEVNULL,
+            stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
 
     def wait(self, seconds: float) -> int | None:

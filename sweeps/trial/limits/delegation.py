@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ LEAF = "advisor-leaf"
 _CONTROLLERS = ("memory", "io", "cpuset", "cpu")
 # Processes may come, or fork, while others are moved.
 _MOST_ROUNDS = 20
+_PATIENCE_SECONDS = 10.0
 
 
 def delegated_parent(own: UnifiedGroup | None) -> Path | None:
@@ -58,23 +60,32 @@ def _is_writable(group: Path) -> bool:
 def _is_given_away(group: Path, own: UnifiedGroup) -> bool:
     """Whether the group and all in it are ours to organise.
 
-    The root of a cgroup namespace was made for this container; systemd marks what it gave away
+    The root of a cgroup namespace was made for this container; systemd knows what it gave away
     (Delegate=yes); and an ordinary user owns a group inside one that is not his only where
     somebody handed it over. All other groups belong to systemd, or to nobody we know.
     """
     if group != own.directory or not (group / "cgroup.type").exists():  # the kernel's own root
         return False
-    if group == own.mount_point or any(_mark(group, name) for name in ("user", "trusted")):
+    if group == own.mount_point:
         return True
     owner = group.stat().st_uid
-    return owner == os.geteuid() != 0 and group.parent.stat().st_uid != owner
+    if owner == os.geteuid() != 0 and group.parent.stat().st_uid != owner:
+        return True
+    return group.suffix in (".scope", ".service") and _systemd_gave_away(group.name)
 
 
-def _mark(group: Path, namespace: str) -> bool:
+def _systemd_gave_away(unit: str) -> bool:
+    """The mark that systemd leaves on such groups (user.delegate) is missing in users' scopes of
+    version 252."""
+    of_user = ["--user"] if os.geteuid() else []
+    command = ["systemctl", *of_user, "show", "--property=Delegate", "--value", unit]
     try:
-        return os.getxattr(group, f"{namespace}.delegate") == b"1"
-    except OSError:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
         return False
+    return answer.stdout.strip() == "yes"
 
 
 def _hands_down(group: Path, *, may_empty: bool) -> bool:

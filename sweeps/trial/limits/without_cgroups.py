@@ -33,7 +33,7 @@ class AffinityHold:
 
     def __init__(self, request: LimitRequest) -> None:
         self._request = request
-        self._pid = 0
+        self._pids: list[int] = []
 
     @property
     def held(self) -> Held:
@@ -50,13 +50,14 @@ class AffinityHold:
 
     def add(self, pid: int) -> None:
         """Pin the process."""
-        self._pid = pid
+        self._pids.append(pid)
         os.sched_setaffinity(pid, self._request.cpus)
 
     def limit_memory(self) -> None:
-        """Private memory only, of the process and its later children."""
+        """Private memory only, of the processes and their later children."""
         size = int(self._request.memory_mib * MIB)
-        resource.prlimit(self._pid, resource.RLIMIT_DATA, (size, size))
+        for pid in self._pids:
+            resource.prlimit(pid, resource.RLIMIT_DATA, (size, size))
 
     def engage(self) -> None:
         """The CPUs are pinned already."""

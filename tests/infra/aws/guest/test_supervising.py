@@ -49,6 +49,18 @@ def ended(child):
     return code
 
 
+def test_where_systemd_runs_the_child_has_a_scope_of_its_own_to_divide(tmp_path, monkeypatch):
+    """Root's groups beneath the kernel's root lose their controllers to systemd now and then."""
+    program = tmp_path / "systemd-run"
+    program.write_text('#!/bin/sh\necho "$1 $2 $3"; shift 3; exec "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(supervising, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(supervising.os, "getuid", lambda: 0)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with closing(started(tmp_path, SLEEPER)):
+        assert "--quiet --scope --property=Delegate=yes\n" in (tmp_path / "log").read_text()
+
+
 def test_a_notice_ends_the_child_in_order(service, tmp_path):
     with closing(started(tmp_path, POLITE)) as child:
         with watching(watch_of(service, child), 0.05) as watch:
