@@ -83,7 +83,8 @@ class GpuSampler:
         if not self._samples:
             return {"gpu_sampling": "unavailable"}
         busy = self._before.get("utilization_percent")
-        return summarised(self._samples) | {"gpu_utilization_before_percent": busy}
+        before = {} if busy is None else {"gpu_utilization_before_percent": busy}
+        return summarised(self._samples) | before
 
     def _run(self) -> None:
         assert self._device
@@ -181,9 +182,10 @@ def summarised(samples: Sequence[Sample]) -> dict[str, Any]:
         "gpu_process_memory_mib": _values(samples, "own_memory_mib"),
     }
     ranges = {name: _range(values) for name, values in figures.items() if values}
+    bits = _values(samples, "throttle_bits")
     return {
         "gpu_samples": {"count": len(samples)} | ranges,
-        "gpu_throttle_reasons": throttle_shares(_values(samples, "throttle_bits")),
+        **({"gpu_throttle_reasons": throttle_shares(bits)} if bits else {}),
         **{name: max(values) for name, values in peaks.items() if values},
     }
 

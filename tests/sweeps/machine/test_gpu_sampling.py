@@ -57,6 +57,23 @@ def test_a_throttled_window_says_so_though_the_gpu_is_idle_afterwards(monkeypatc
     assert "gpu_idle" not in found["gpu_throttle_reasons"]
 
 
+def test_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
+    """No throttle reasons would else pass for none."""
+    gpu = Watched(2)
+    functions = (
+        "CurrentClocksEventReasons",
+        "CurrentClocksThrottleReasons",
+        "PowerUsage",
+        "UtilizationRates",
+        "ComputeRunningProcesses_v3",
+        "ComputeRunningProcesses_v2",
+    )
+    gpu.missing = frozenset(f"nvmlDeviceGet{name}" for name in functions)
+    found = sampled(monkeypatch, gpu)
+    assert found.keys() == {"gpu_samples", "gpu_used_memory_mib"}
+    assert not {"power_watts", "utilization_percent"} & found["gpu_samples"].keys()
+
+
 def test_drivers_before_535_call_the_reasons_otherwise(monkeypatch):
     gpu = Watched(2, bits=[0x40])
     gpu.missing = frozenset({"nvmlDeviceGetCurrentClocksEventReasons"})
