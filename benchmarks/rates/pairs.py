@@ -34,6 +34,8 @@ def figures(count: int) -> dict[str, Any]:
         ratios[trial.workload.network].append(rates[0] / rates[1])
         sys.stderr.write(f"{number + 1} of {count}: {rates[0]:.1f} and {rates[1]:.1f}/s by hand\n")
     every = [ratio for found in ratios.values() for ratio in found]
+    if not every:
+        raise SystemExit("neighbours spoiled every trial: measure on a quiet machine")
     return {
         "pairs": len(every),
         "spoiled": count - len(every),

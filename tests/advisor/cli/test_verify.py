@@ -80,23 +80,35 @@ def test_the_verdict_is_the_exit_code(images, measured, capsys, seconds, status,
     assert "measuring googlenet preprocessing" in said.err
 
 
-def test_the_machine_is_held_to_the_instance_and_the_run_is_stored(images, measured, tmp_path):
+def test_the_machine_is_held_to_the_instance_and_three_runs_are_stored(images, measured, tmp_path):
     out = tmp_path / "run.jsonl"
     assert verify(images, "10", "--instance", "c5.large", "--disk", "gp3:500GiB",
                   "--batch-size", "8", "--out", str(out)) == 0  # fmt: skip
-    (trial,) = measured.given
+    trial, *again = measured.given
+    assert again == [trial, trial]
     assert (trial.resources.vcpus, trial.resources.memory_mib) == (2, 4096)
     assert trial.resources.disk.type == "gp3"
     assert trial.workload.batch_size == 8
     (row,) = open_store().all()
     assert row.trial.trial_id == trial.trial_id == json.loads(out.read_text())["trial_id"]
+    assert len(row.run_steps) == 3
 
 
-def test_a_second_run_joins_the_row_of_the_first(images, measured):
-    verify(images, "10")
-    verify(images, "10")
+def test_a_verification_stands_on_its_own_runs_and_joins_them_to_the_row(images, measured, capsys):
+    for _ in range(2):
+        capsys.readouterr()
+        verify(images, "10", "-o", "json")
+        assert json.loads(capsys.readouterr().out)["measured"]["runs"] == 3
     (row,) = open_store().all()
-    assert len(row.repeats) == 1
+    assert len(row.run_steps) == 6
+
+
+def test_no_further_run_begins_where_its_time_is_over(images, measured, monkeypatch):
+    """A run of 70 s leaves no room for another one in two minutes."""
+    clock = iter(range(0, 10_000, 35))
+    monkeypatch.setattr("advisor.runs.sweeps.sweeping.time.monotonic", lambda: float(next(clock)))
+    verify(images, "10", "--minutes", "2")
+    assert len(measured.given) == 1
 
 
 def test_a_failed_trial_is_one_line_and_stays_stored(images, measured, capsys):
