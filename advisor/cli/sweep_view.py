@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _BAR = 24
+_WORTH_A_WORD = 0.01  # of a rate's time
 _SHOWN_RUNNING = 8
 _NAME_COLUMNS = 62
 
@@ -252,7 +253,9 @@ def _tell_line(progress: Progress, tally: Tally) -> None:
 def _result(measurement: Measurement) -> str:
     rate = measurement.throughput_samples_per_second
     if measurement.status is Status.OK and rate:
-        return f"{format_rate(rate)} samples/s"
+        share = measurement.stall_share or 0.0
+        stalls = f", {100 * share:.0f} % of the time in stalls" if share >= _WORTH_A_WORD else ""
+        return f"{format_rate(rate)} samples/s{stalls}"
     return f"{measurement.status.value.replace('_', ' ')} ({measurement.reason})"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from advisor.domain import (
     REPLAYED_FROM,
+    STEP_SIGMA,
     Measurement,
     Observation,
     Stage,
@@ -28,6 +29,7 @@ from sweeps.anchors.records import (
     no_anchor,
 )
 from sweeps.formats.importing import RefusedLine, read_lines
+from sweeps.quality.rates import rate_interval
 
 _SYNTHETIC = "synthetic"
 
@@ -67,9 +69,17 @@ def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | R
         workload=replace(row.trial.workload, tf32=_tf32(row)),
         gpu=sheet,
         seconds=seconds,
+        sigma=_sigma(row),
         peak_mib=peak if is_positive(peak) else None,
         origin=origin,
     )
+
+
+def _sigma(row: Measurement) -> float:
+    """Standard error of log seconds: what runs differ by counts, and no step is known better than
+    one that was timed with care."""
+    interval = rate_interval(row)
+    return max(STEP_SIGMA, interval.standard_error) if interval else STEP_SIGMA
 
 
 def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:

@@ -21,8 +21,10 @@ from sweeps.quality.timing import count_warmup_steps, is_steady, steps_together
 
 CONFIDENCE = 0.95
 # Log standard deviation of a trial's rate from run to run on a quiet machine, beside the error
-# within its runs, and how many degrees of freedom that knowledge is worth:
-# `python -m benchmarks.rates coverage --json`, `between_runs`.
+# within its runs: half of 27 trials differed by 1.7 % between two sweeps (docs/internals/
+# measuring.md), which is 0.6745 * sqrt(2) of it. `python -m benchmarks.rates coverage --json`
+# measures it (`between_runs`), and how often the intervals hold. The degrees of freedom that this
+# knowledge is worth are judgement: a trial bound by a slow disk varies more.
 BETWEEN_RUNS_SIGMA = 0.018
 BETWEEN_RUNS_DEGREES = 8
 # Enough for a spread, and each far longer than what a step takes after the ones before it.
