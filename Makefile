@@ -13,7 +13,7 @@ OLDER_CPU := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 NPY_DISABLE_CPU_FE
 MODEL ?= googlenet
 TASK ?= inference
 
-.PHONY: help setup system-deps recommend sweep test test-full test-night test-host lint bench
+.PHONY: help setup system-deps recommend sweep test test-full test-night test-host test-gpu lint bench
 .DEFAULT_GOAL := help
 
 help: ## what can be made
@@ -61,6 +61,9 @@ test-night: .venv/full ## thousands of examples never tried before, fuzz, chaos 
 
 test-host: .venv/full ## what needs root: cgroups, loop devices
 	@$(PYTEST) -m lane_host
+
+test-gpu: .venv/full ## what needs a CUDA device
+	@$(BIN)/python -m tests.gpu
 
 lint: .venv/full ## ruff, mypy, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

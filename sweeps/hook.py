@@ -51,7 +51,7 @@ def steps(loader: Iterable[Batch]) -> Iterable[Batch]:
         seconds = float(os.environ.get(SECONDS_VARIABLE, _DEFAULT_SECONDS))
         profiles = os.environ.get(PROFILE_VARIABLE, "1") != "0"
         _recorder = Recorder(Path(place), seconds, profiles=profiles)
-        atexit.register(_recorder.finish)
+        atexit.register(_recorder.close)
     return _Watched(loader, _recorder)
 
 
@@ -142,8 +142,8 @@ class Recorder:
             self._epoch_ended = begun
             self._end_epoch(getattr(loader, "num_workers", None))
 
-    def finish(self) -> None:
-        """Write what is left and give the file its name; nothing if that is done already."""
+    def close(self) -> None:
+        """Write what is left; nothing if that is done already."""
         # A forked loader process inherits the exit handler, but has nothing to report.
         if self._done or os.getpid() != self._pid:
             return
@@ -151,8 +151,13 @@ class Recorder:
         self._read(wait=True)
         found = self._profile.operators() if self._profile else {}
         self._write(self._news() | found)
-        if self._steps:
-            _quietly(unfinished(self._place).replace, self._place)
+
+    def finish(self) -> None:
+        """Close, and give the file its name: the script need not go on."""
+        if not self._done:
+            self.close()
+            if self._steps:
+                _quietly(unfinished(self._place).replace, self._place)
 
     def _mark(self) -> _Mark:
         event = None if self._done else _quietly(_recorded_event, self._device)

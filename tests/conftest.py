@@ -2,8 +2,8 @@
 
 No test reads or writes the user's store, model or cache. A test's marks name the resource that it
 needs (pyproject.toml lists them); its lane follows from them, and `make test`, `test-full`,
-`test-night` and `test-host` each run one lane. Of each kind one test is `smoke`: it runs in the
-quick lane, whatever else it needs.
+`test-night`, `test-host` and `test-gpu` each run one lane. Of each kind one test is `smoke`: it
+runs in the quick lane, whatever else it needs.
 """
 
 import ctypes.util
@@ -40,7 +40,13 @@ settings.load_profile("quick")
 
 # The mark that comes with a fixture; tests that share one of these run in one process.
 _MARK_OF_FIXTURE = MappingProxyType(
-    {"postgresql": "postgres", "browser": "browser", "ray_cluster": "ray", "pango": "pdf"}
+    {
+        "postgresql": "postgres",
+        "browser": "browser",
+        "ray_cluster": "ray",
+        "pango": "pdf",
+        "gpu": "gpu",
+    }
 )
 _FULL = ("slow", "machine", "postgres", "ray", "browser", "pdf", "kills")
 
@@ -62,6 +68,8 @@ def _lane(marks):
         return "lane_night"
     if "root" in marks:
         return "lane_host"
+    if "gpu" in marks:
+        return "lane_gpu"
     return "lane_full" if marks.intersection(_FULL) and "smoke" not in marks else "lane_quick"
 
 

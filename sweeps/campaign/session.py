@@ -101,6 +101,7 @@ class Campaign:
     report: Callable[[str], None]
     ends_at: float
     patience_seconds: float = 180.0
+    attempt: Callable[..., Measurement] = run_attempt
     environment: dict[str, Any] = field(default_factory=dict)
     measured: int = 0
 
@@ -118,7 +119,7 @@ class Campaign:
         if self.seconds_left < usual:
             return False
         deadline = usual + self.patience_seconds
-        row = run_attempt(trial, timeout_seconds=min(deadline, self.seconds_left))
+        row = self.attempt(trial, timeout_seconds=min(deadline, self.seconds_left))
         # Only a cell that had its deadline, or a whole run, is known to hang.
         if row.status is Status.TIMED_OUT and self.seconds_left <= 0 and self.measured:
             return False

@@ -2,8 +2,9 @@
 
 torch computes on the CPU, and the order of calls is recorded on the clock of a device that takes
 `step_seconds` for the kernels between two recorded events, and `copy_seconds` for a batch. With
-`python -m tests.sweeps.cuda_standin` the worker runs in a process of its own where torch sees a
-GPU; `SETTINGS` in its environment says which. It shows order and plumbing, and measures nothing.
+`python -m tests.sweeps.cuda_standin` the worker (or another program, by its name) runs in a
+process of its own where torch sees a GPU; `SETTINGS` in its environment says which. It shows order
+and plumbing, and measures nothing.
 """
 
 from __future__ import annotations
@@ -205,13 +206,15 @@ def worker_environment(**settings: Any) -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    import importlib
+
     import pynvml
 
-    from sweeps.worker.__main__ import main
     from tests.sweeps.machine.nvml_standin import Driver, GpuStandIn
 
     with installed(StandIn(**json.loads(os.environ.get(SETTINGS, "{}")))) as seen:
         pynvml.nvmlLib = Driver(
             GpuStandIn(uuid=f"GPU-{seen.uuid}", name=seen.name, sms=seen.multiprocessors)
         )
-        main()
+        program = sys.argv.pop(1) if len(sys.argv) > 1 else "sweeps.worker"
+        importlib.import_module(f"{program}.__main__").main()

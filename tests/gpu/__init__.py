@@ -1,0 +1,1 @@
+"""What can only be seen on a CUDA device: `make test-gpu`."""

@@ -1,0 +1,27 @@
+"""`python -m tests.gpu`: the tests that need a CUDA device, or one line that says what is missing.
+
+With `ADVISOR_TEST_GPU=rehearsal` they run against the stand-in for torch.cuda: their plumbing.
+"""
+
+import sys
+
+import pytest
+
+from advisor.errors import MeasuringError
+from sweeps.probe.accelerator import need_cuda
+from tests.gpu.conftest import is_rehearsal
+
+
+def main() -> int:
+    """Run them; returns the exit code."""
+    if not is_rehearsal():
+        try:
+            need_cuda()
+        except MeasuringError as error:
+            sys.stderr.write(f"test-gpu: {error}\n")
+            return 1
+    return pytest.main(["-m", "lane_gpu", "tests/gpu", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,70 @@
+"""The GPU of these tests: a real one, or in a rehearsal the stand-in for torch.cuda."""
+
+import os
+import sys
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from advisor.domain import Accelerator
+from sweeps.campaign.cells import Machine, host_resources
+from sweeps.datasets.photographs import write_samples
+from sweeps.machine.size import machine_size
+from sweeps.trial.trial_process import run_attempt
+
+STAND_IN = "tests.sweeps.cuda_standin"
+
+
+def is_rehearsal():
+    """Whether a stand-in computes; it shows that the tests run, and nothing of a GPU."""
+    return os.environ.get("ADVISOR_TEST_GPU") == "rehearsal"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """Device 0, by the name that its driver gives it."""
+
+    name: str
+
+    @property
+    def accelerator(self):
+        return Accelerator.parse(f"cuda:{self.name}")
+
+    @property
+    def machine(self):
+        """The whole machine with this GPU."""
+        size = machine_size()
+        resources = host_resources(size.vcpus, size.physical_cores, round(size.memory_mib))
+        return Machine(accelerator=self.accelerator, resources=resources, gpu=self.name)
+
+    def program(self, name):
+        """The command of one of the programs that compute."""
+        return [sys.executable, "-P", "-m", *([STAND_IN] if is_rehearsal() else []), name]
+
+    @property
+    def attempt(self):
+        """`run_attempt` by the worker."""
+        return partial(run_attempt, command=self.program("sweeps.worker"))
+
+    def needs_a_real_one(self, why):
+        if is_rehearsal():
+            pytest.skip(f"not rehearsed: {why}")
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    if is_rehearsal():
+        return Gpu("Tesla T4")
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device here: make test-gpu says what is missing")
+    return Gpu(torch.cuda.get_device_name(0))
+
+
+@pytest.fixture(scope="session")
+def photographs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("photographs")
+    write_samples(folder, range(256), seed=0)
+    return folder

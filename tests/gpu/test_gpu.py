@@ -1,0 +1,244 @@
+"""The way of a measurement on a real CUDA device: worker, campaign, measure, hook and probe.
+
+Nothing here says how fast a GPU is: ratios have wide bounds, and rates are compared with rates.
+"""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor.answers.measuring import measure_reference
+from advisor.domain import MemoryFormat, Precision, Stack, Status, Task
+from advisor.runs.measuring_script import measure_script
+from models.zoo.networks import network_info
+from models.zoo.opening import open_network
+from sweeps.campaign.cells import QUICK, Ladder, Setting, pipeline_trials, synthetic_trial
+from sweeps.campaign.records import Records
+from sweeps.campaign.session import Campaign, measure_ladder
+from sweeps.datasets.opening import profile_folder
+from sweeps.formats.importing import read_file
+from tests.gpu.conftest import is_rehearsal
+
+MEASURED = (Status.OK, Status.CONTAMINATED)
+BUDGET = replace(QUICK, seconds=1.0, max_seconds=4.0, pipeline_seconds=2.0, pipeline_batch=16)
+FP32 = Setting(precision=Precision.FP32)
+SMALL = network_info("cifar10_cnn")
+
+
+def cell(gpu, setting=FP32, task=Task.TRAINING, info=SMALL, batch_size=32, fingerprint=""):
+    ladder = Ladder(info=info, task=task, setting=setting, batches=(), fingerprint=fingerprint)
+    return synthetic_trial(ladder, batch_size, gpu.machine, BUDGET)
+
+
+def behind_the_loader(gpu, photographs, task=Task.TRAINING):
+    (trial, *_) = pipeline_trials(
+        [network_info("alexnet")], gpu.machine, replace(BUDGET, pipeline_tasks=(task,)),
+        profile_folder(photographs), str(photographs),
+    )  # fmt: skip
+    return trial
+
+
+@pytest.mark.parametrize(
+    ("task", "setting"),
+    [
+        (Task.INFERENCE, FP32),
+        (Task.TRAINING, FP32),
+        (Task.TRAINING, Setting(precision=Precision.AMP)),
+        (Task.TRAINING, Setting(precision=Precision.BF16)),
+        (
+            Task.TRAINING,
+            Setting(precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST),
+        ),
+    ],
+    ids=["inference", "fp32", "amp", "bf16", "channels_last"],
+)
+def test_a_network_steps_on_the_gpu_of_that_name(gpu, task, setting):
+    row = gpu.attempt(cell(gpu, setting, task))
+    assert row.status in MEASURED, row.reason
+    assert row.environment["gpu"] == gpu.name
+    assert row.environment["gpu_peak_reserved_mib"] >= row.environment["gpu_peak_allocated_mib"] > 0
+    assert len(row.step_seconds) >= 3
+    assert row.stage_rates["accelerator"] > 0
+
+
+def test_a_compiled_network_steps_and_compiling_is_no_step(gpu):
+    gpu.needs_a_real_one("inductor generates code for the real device")
+    row = gpu.attempt(cell(gpu, Setting(precision=Precision.FP32, stack=Stack.COMPILE)))
+    assert row.status in MEASURED, row.reason
+    assert max(row.step_seconds) < 2.0
+
+
+def test_another_gpu_than_was_asked_for_is_refused(gpu):
+    other = replace(gpu.machine, accelerator=replace(gpu.accelerator, gpu="Tesla K80"))
+    trial = replace(cell(gpu), accelerator=other.accelerator)
+    row = gpu.attempt(trial)
+    assert row.status is Status.FAILED
+    assert "Tesla K80" in row.reason
+
+
+def test_nvml_saw_the_gpu_at_work(gpu):
+    row = gpu.attempt(cell(gpu))
+    state = row.environment["gpu_samples"]
+    assert state["count"] >= 2
+    assert state["sm_clock_mhz"]["max"] >= state["sm_clock_mhz"]["min"] > 0
+    assert state["power_watts"]["mean"] > 0
+    assert isinstance(row.environment["gpu_throttle_reasons"], dict)
+
+
+def test_the_real_loader_feeds_the_gpu_and_every_stage_is_told(gpu, photographs):
+    row = gpu.attempt(behind_the_loader(gpu, photographs))
+    assert row.status in MEASURED, row.reason
+    # A file system that keeps all files in memory has no storage stage.
+    assert {"accelerator", "host", "transfer"} <= set(row.stage_rates)
+    assert all(rate > 0 for rate in row.stage_rates.values())
+
+
+def test_loading_and_computing_overlap(gpu, photographs):
+    """One after the other, both together would reach half of the slower one's rate."""
+    gpu.needs_a_real_one("it compares rates")
+    row = gpu.attempt(behind_the_loader(gpu, photographs, Task.INFERENCE))
+    slowest = min(row.stage_rates["accelerator"], row.stage_rates["host"])
+    assert row.throughput_samples_per_second >= 0.7 * slowest
+
+
+OWN = """
+import torch
+INPUT_SHAPE = (3, 8, 8)
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(192, 4)
+    def forward(self, images):
+        if len(images) == 2:
+            {fault}
+        return self.layer(images.flatten(1))
+def build():
+    return Network()
+"""
+ASSERTION = (
+    "torch.zeros(4, device=images.device)[torch.full((9,), 99, device=images.device)].sum().item()"
+)
+# The stand-in's memory is this machine's: it can only be said to be full.
+TOO_MUCH = (
+    "raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 90 GiB')"
+    if is_rehearsal()
+    else "torch.empty(2 * torch.cuda.get_device_properties(0).total_memory, "
+    "dtype=torch.uint8, device=images.device)"
+)
+
+
+def faulty(tmp_path, fault):
+    (tmp_path / "net.py").write_text(OWN.format(fault=fault))
+    return open_network(f"{tmp_path}/net.py:build")
+
+
+def rows_of_ladder(gpu, tmp_path, network, batches=(1, 2, 4)):
+    ladder = Ladder(
+        info=network.info, task=Task.INFERENCE, setting=FP32, batches=batches,
+        fingerprint=network.fingerprint,
+    )  # fmt: skip
+    campaign = Campaign(
+        machine=gpu.machine, budget=BUDGET, records=Records(tmp_path / "c.jsonl"),
+        report=lambda _line: None, ends_at=float("inf"), attempt=gpu.attempt,
+    )  # fmt: skip
+    assert measure_ladder(campaign, ladder)
+    return read_file(tmp_path / "c.jsonl").measurements
+
+
+def test_a_device_side_assert_costs_one_cell(gpu, tmp_path):
+    rows = rows_of_ladder(gpu, tmp_path, faulty(tmp_path, ASSERTION))
+    assert rows[0].status in MEASURED, rows[0].reason
+    assert rows[1].status is Status.FAILED
+    assert rows[2].status in MEASURED, rows[2].reason
+
+
+def test_a_full_gpu_is_no_fault_and_ends_the_ladder(gpu, tmp_path):
+    rows = rows_of_ladder(gpu, tmp_path, faulty(tmp_path, TOO_MUCH))
+    assert [row.status for row in rows][1:] == [Status.OUT_OF_MEMORY]
+    assert "the GPU's memory is full" in rows[1].reason
+
+
+def test_the_campaign_command_measures_and_goes_on(gpu, tmp_path):
+    gpu.needs_a_real_one("the campaign starts its own workers")
+    out = tmp_path / "c.jsonl"
+    command = [*gpu.program("sweeps.campaign"), "gpu", "--quick", "--networks", "cifar10_cnn"]
+    for minutes in ("0.6", "3"):
+        asked = [*command, "--out", str(out), "--minutes", minutes]
+        assert subprocess.run(asked, check=False).returncode == 0
+    rows = read_file(out).measurements
+    assert {row.environment["gpu"] for row in rows} == {gpu.name}
+    assert {row.status for row in rows} <= set(MEASURED)
+
+
+def measured_anchor(gpu, reference, **asked):
+    values = {"tasks": (Task.TRAINING,), "precision": Precision.FP32, "data": None, "runs": 2}
+    return measure_reference(
+        reference, on_progress=lambda _line: None, command=gpu.program("sweeps.anchors.measure"),
+        **{**values, **asked},
+    )  # fmt: skip
+
+
+def test_an_anchor_is_of_this_gpu_and_of_several_processes(gpu):
+    found = measured_anchor(gpu, "cifar10_cnn", minutes=0.3, profile=not is_rehearsal())
+    assert (found["device"]["kind"], found["device"]["gpu"]) == ("cuda", gpu.name)
+    assert {run["process"] for run in found["runs"]} == {0, 1}
+    assert all(run["gpu_state"]["gpu_samples"] for run in found["runs"])
+
+
+def test_an_anchor_survives_a_lost_gpu(gpu, tmp_path):
+    gpu.needs_a_real_one("the stand-in's device never stops computing")
+    faulty(tmp_path, ASSERTION)
+    found = measured_anchor(
+        gpu, f"{tmp_path}/net.py:build", minutes=0.1, tasks=(Task.INFERENCE,), runs=1
+    )
+    assert [run["status"] for run in found["runs"]] == ["ok", "failed"]
+    assert any("stopped computing" in warning for warning in found["warnings"])
+
+
+SCRIPT = """
+import sys, time, torch
+sys.path.insert(0, {root!r})
+{prelude}
+from sweeps.hook import steps
+
+layers = [torch.nn.Conv2d(3, 32, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(28800, 8)]
+network = torch.nn.Sequential(*layers).to("cuda")
+optimiser = torch.optim.SGD(network.parameters(), 0.01)
+batch = (torch.rand(64, 3, 32, 32, device="cuda"), torch.zeros(64, dtype=torch.long, device="cuda"))
+for epoch in range(2):
+    for images, labels in steps([batch] * 200):
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(network(images), labels).backward()
+        optimiser.step()
+    torch.cuda.synchronize()
+    time.sleep(1)
+raise SystemExit(3)
+"""
+
+
+def test_a_script_that_fails_after_its_loop_is_measured_by_its_gpus_clock(gpu, tmp_path):
+    prelude = "from tests.sweeps.cuda_standin import installed\ngpu = installed()\ngpu.__enter__()"
+    root = str(Path(__file__).parents[2])
+    script = SCRIPT.format(prelude=prelude if is_rehearsal() else "", root=root)
+    (tmp_path / "train.py").write_text(script)
+    command = [sys.executable, str(tmp_path / "train.py")]
+    found = measure_script(command, minutes=1, on_progress=lambda _line: None)
+    assert (found["device"]["kind"], found["device"]["gpu"]) == ("cuda", gpu.name)
+    (run,) = found["runs"]
+    assert run["gaps_seconds"][0] >= 1.0
+    assert run["samples_per_second"] >= run["batch_size"] * run["steps"] / sum(run["step_seconds"])
+    assert sum(run["waited_seconds"]) <= 0.5 * sum(run["step_seconds"])
+    assert any("exit code 3" in warning for warning in found["warnings"])
+
+
+def test_the_probe_finds_the_gpu_and_times_it(gpu):
+    gpu.needs_a_real_one("it times copies and matrices")
+    command = [*gpu.program("sweeps.probe"), "--only", "gpu,gemm", "--quick"]
+    answer = subprocess.run(command, capture_output=True, check=True, text=True)
+    parts = json.loads(answer.stdout)["parts"]
+    assert gpu.name in [device["name"] for device in parts["gpu"]["devices"]]
+    assert parts["gemm"]["cuda"]["fp16"]["value"] > 0
