@@ -80,7 +80,7 @@ def test_a_compiled_trial_compiles_before_its_limits_are_on(task, tmp_path, monk
     one = dataclasses.replace(one, workload=workload, plan={**BRIEF, "input": "synthetic"})
     compiled = []
 
-    def get_set():
+    def get_set(*_limits):
         compiled.extend(path for path in tmp_path.rglob("*") if path.suffix in (".cpp", ".so"))
 
     assert measure(one, JOB, get_set).step_seconds
