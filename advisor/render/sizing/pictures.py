@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from advisor.domain import Accelerator
 from advisor.render.content import Chart
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent
@@ -236,7 +237,6 @@ _CURVES_HEIGHT = 196.0
 _LEFT, _GAP, _BOTTOM, _TOP = 40.0, 16.0, 48.0, 24.0
 # Shape and face of what was measured beside a curve.
 SHAPES = {"measured": ("o", INK), "emulated": ("o", "#ffffff"), "published": ("^", "#ffffff")}
-_EMULATED = "emulated:"
 # Resources that curves vary: where their amount stands in a point and in a measurement, its unit.
 _VARIED = {
     "vcpus": ("vcpus", "vcpus", 1.0),
@@ -247,7 +247,7 @@ _VARIED = {
 
 def how_known(measured: Record) -> str:
     """'measured', 'published', or 'emulated': all of it real but the GPU."""
-    emulated = str(measured["accelerator"]).startswith(_EMULATED)
+    emulated = Accelerator.parse(measured["accelerator"]).is_emulated
     return "emulated" if emulated else str(measured["provenance"])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from advisor.domain import Status, Task
+from advisor.domain import Accelerator, Status, Task
 from advisor.errors import AdvisorError
 from advisor.render.i18n.catalogue import Texts
 from advisor.runs.stored.questions import Measurements
@@ -126,7 +126,7 @@ def _row(row: Mapping[str, Any], full: float, t: Texts) -> dict[str, Any]:
             batch=row["batch_size"],
         ),
         "accelerator": _short(row["accelerator"]),
-        "emulated": str(row["accelerator"]).startswith("emulated"),
+        "emulated": Accelerator.parse(row["accelerator"]).is_emulated,
         "cache": t.known("cache." + str(row["cache"]), str(row["cache"])),
         "limited_by": row["limited_by"],
         "status": row["status"],
