@@ -21,7 +21,7 @@ from advisor.catalog.disk_orders import (
     volumes,
     without_slow_steps,
 )
-from advisor.catalog.disk_rules import DiskRule, VolumeBurst, burst_on, rule_from, volume_burst
+from advisor.catalog.disk_rules import DiskRule, burst_on, rule_from, volume_burst
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
 from advisor.catalog.prices import (
@@ -160,15 +160,32 @@ class DiskCatalog:
         """A disk on its instance, with what it reads there at first; local disks lend nothing."""
         if disk.rate.type == LOCAL:
             return disk
-        volume = self.rate(disk.choice)
-        bucket = self._bucket(disk.choice, volume)
-        takes = self._as_it_takes(instance, disk.rate.type)
-        return replace(disk, burst=burst_on(takes, volume, bucket))
+        size_gib = disk.choice.size_gib or 0.0
+        return replace(disk, burst=self.burst_of(self.rate(disk.choice), size_gib, instance))
 
     def burst(self, choice: DiskChoice) -> Burst | None:
         """What a volume of a known size reads at first, alone; None where it lasts."""
-        rate = self.rate(choice)
-        return burst_on(None, rate, self._bucket(choice, rate))
+        return self.burst_of(self.rate(choice), choice.size_gib or 0.0)
+
+    def burst_of(
+        self, volume: DiskRate, size_gib: float, instance: InstanceType | None = None
+    ) -> Burst | None:
+        """What a volume of that rate and size reads at first, on an instance where one is given;
+        None where it lasts."""
+        takes = instance and self._as_it_takes(instance, volume.type)
+        return burst_on(takes, volume, volume_burst(self._rows[volume.type], size_gib, volume))
+
+    def lasting(self, volume: DiskRate, instance: InstanceType | None = None) -> DiskRate:
+        """What a volume of that rate sustains on the instance."""
+        if instance is None:
+            return volume
+        mib_per_second, iops = self._limits_of(instance, volume.type)
+        own_rate, own_iops = volume.read_mib_per_second, volume.read_iops
+        return replace(
+            volume,
+            read_mib_per_second=min(filter(None, (own_rate, mib_per_second)), default=None),
+            read_iops=min(filter(None, (own_iops, iops)), default=None),
+        )
 
     def regional_prices(self, choice: DiskChoice) -> dict[str, Price]:
         """What a volume of a known size costs by region, where that is known."""
@@ -292,9 +309,6 @@ class DiskCatalog:
             as_of=origin.as_of,
             source=origin.text,
         )
-
-    def _bucket(self, choice: DiskChoice, rate: DiskRate) -> VolumeBurst | None:
-        return volume_burst(self._rows[choice.type], choice.size_gib or 0.0, rate)
 
     def _fits(self, instance: InstanceType, disk_type: str) -> bool:
         """Whether the instance takes the type: all are taken where no list of its own is known."""

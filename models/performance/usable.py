@@ -59,6 +59,9 @@ def why_not(measurement: Measurement, networks: Collection[str]) -> str:
         return "its limits were not enforced"
     if REPLAYED_FROM in measurement.environment:
         return "replayed from a file, not measured"
+    # A burst's rate is none that the disk has; stages above it are not fitted anyway.
+    if "run" in (measurement.environment.get("disk_burst") or {}).get("above_baseline", ()):
+        return "read its disk from burst credits"
     if outside := _outside_the_model(measurement.trial, networks):
         return outside
     rate = measurement.throughput_samples_per_second

@@ -172,6 +172,21 @@ def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
             causes=causes,
         )
     yield from _of_clocks(environment)
+    yield from _of_disk(environment.get("disk_burst") or {})
+
+
+def _of_disk(burst: Mapping[str, Any]) -> Iterator[QualityIssue]:
+    if not burst.get("above_baseline"):
+        return
+    yield _issue(
+        "disk_burst",
+        "{what} read the disk at more than the {baseline:.3g} MiB/s or {iops:,.0f} IOPS that "
+        "last (lent by {causes}); a run that did is not fitted",
+        "read until the credits are spent and measure again, or take a provisioned gp3 on an "
+        "instance without burst",
+        what=" and ".join(burst["above_baseline"]), baseline=burst["baseline_mib_per_second"],
+        iops=burst["baseline_iops"], causes=" and ".join(burst["lent_by"]),
+    )  # fmt: skip
 
 
 def _of_pace(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:

@@ -26,6 +26,7 @@ from sweeps.trial.child import (
     WorkerLate,
     started_worker,
 )
+from sweeps.trial.disk_burst import with_disk_burst
 from sweeps.trial.faults import Ending, recognised_ending
 from sweeps.trial.formatting import ending_facts
 from sweeps.trial.limits.choosing import choose_limiter
@@ -121,6 +122,7 @@ def run_attempt(
                 job = _job(trial, request, hold, shares_disk)
                 measurement = _converse(trial, job, request, hold, worker, timeout_seconds)
                 measurement = _with_memory_verdict(_with_place(measurement, placement), hold)
+        measurement = with_disk_burst(measurement)
     except Exception as error:  # a fault of our own, too, must not end the other trials
         measurement = _after_fault(trial, measurement, error)
     return measurement if measurement.started_at else replace(measurement, started_at=started_at)

@@ -86,8 +86,7 @@ def measure(
         rate = trial.samples_per_step / fmean(measured.step_seconds)
         return replace(measured, stage_rates={Stage.ACCELERATOR.value: rate})
     keep(measured)
-    shares_disk = bool(job.get("shares_disk"))
-    stages = stage_results(trial, opened, runner, source, shares_disk=shares_disk)
+    stages = stage_results(trial, job, opened, runner, source)
     environment = {**measured.environment, **stages.environment}
     return replace(measured, stage_rates=stages.rates, environment=environment)
 
@@ -114,6 +113,7 @@ def _measurement(
         read_bytes=window.read_bytes,
         environment={
             **_surroundings(trial, window),
+            "read_operations": window.read_operations,
             "own_cores": contention.own_cores,
             "other_cores": contention.other_cores,
             **shares,

@@ -25,6 +25,7 @@ from sweeps.machine.caches import last_level_cache_mib
 from sweeps.machine.size import allowed_cpus
 from sweeps.quality.timing import count_warmup_steps
 from sweeps.trial.faults import ending_of
+from sweeps.trial.limits.usage import grown, read_usage
 from sweeps.worker.inputs import DeviceBatch, PhotographBatches
 from sweeps.worker.step_runner import QUEUE_DEPTH, HostEngine, StepRunner
 from sweeps.worker.stored_samples import StoredPart, read_for
@@ -63,15 +64,14 @@ class _Run:
 
 def stage_results(
     trial: Trial,
+    job: Mapping[str, Any],
     opened: Runnable,
     runner: StepRunner,
     source: SampleSource | None,
-    *,
-    shares_disk: bool = False,
 ) -> StageResults:
-    """Every stage that the trial has and that can be measured by itself. With `shares_disk` the
-    storage is not: that would empty the page cache of other trials."""
-    stages = _of_cpu(trial, opened, source, shares_disk) | _of_accelerator(trial, opened, runner)
+    """Every stage that the trial has and that can be measured by itself. With the job's
+    `shares_disk` the storage is not: that would empty the page cache of other trials."""
+    stages = _of_cpu(trial, job, opened, source) | _of_accelerator(trial, opened, runner)
     results = StageResults()
     for stage, measure in stages.items():
         try:
@@ -86,12 +86,14 @@ def stage_results(
 
 
 def _of_cpu(
-    trial: Trial, opened: Runnable, source: SampleSource | None, shares_disk: bool
+    trial: Trial, job: Mapping[str, Any], opened: Runnable, source: SampleSource | None
 ) -> dict[Stage, Callable[[], _Run]]:
     if source is None:
         return {}
     host = {Stage.HOST: lambda: _host(trial, opened, source)}
-    return host if shares_disk else {Stage.STORAGE: lambda: _storage(trial, source)} | host
+    if job.get("shares_disk"):
+        return host
+    return {Stage.STORAGE: lambda: _storage(trial, job, source)} | host
 
 
 def _of_accelerator(
@@ -107,7 +109,7 @@ def _of_accelerator(
     return computing | {Stage.TRANSFER: lambda: _transfer(trial, opened, engine.device)}
 
 
-def _storage(trial: Trial, source: SampleSource) -> _Run:
+def _storage(trial: Trial, job: Mapping[str, Any], source: SampleSource) -> _Run:
     """Samples that no page cache has, each read once. Bytes are counted and divided by the data
     set's bytes a sample (which include a container's padding: up to 2 % more than a sample's own
     in an LMDB)."""
@@ -116,10 +118,13 @@ def _storage(trial: Trial, source: SampleSource) -> _Run:
     rate = None if trial.on_mounted_disk else trial.resources.disk.read_mib_per_second
     part = StoredPart(source, 2 * SECONDS * (rate or _NVME_MIB_PER_SECOND), size)
     part.evict()
+    before = read_usage(job["usage_source"])
     read = read_for(SECONDS, part, workers=max(1, trial.plan["loader_workers"]))
+    operations = grown(before.read_operations, read_usage(job["usage_source"]).read_operations)
     facts = {
         "samples": read.samples,
         "seconds": read.seconds,
+        "operations": operations,
         "mib_per_second": read.size / MIB / read.seconds,
         # Then the run may be shorter than a second, and a throttle let a part pass at once.
         "whole_data_set": part.is_all and read.samples == len(part),

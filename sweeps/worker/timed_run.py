@@ -13,7 +13,7 @@ from sweeps.machine.gpu_sampling import GpuSampler
 from sweeps.machine.processes import busy_seconds
 from sweeps.quality.rates import sustained_rate
 from sweeps.quality.timing import count_warmup_steps
-from sweeps.trial.limits.usage import Usage, read_usage
+from sweeps.trial.limits.usage import Usage, grown, read_usage
 from sweeps.worker.machine_state import changes, machine_state
 from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
 from sweeps.worker.timed_steps import REL_ERROR, TimeBox, timed_steps, warm_up
@@ -42,9 +42,12 @@ class TimedRun:
     @property
     def read_bytes(self) -> int | None:
         """Read from the disk; None where nothing counts that."""
-        if self.after.read_bytes is None or self.before.read_bytes is None:
-            return None
-        return self.after.read_bytes - self.before.read_bytes
+        return grown(self.before.read_bytes, self.after.read_bytes)
+
+    @property
+    def read_operations(self) -> int | None:
+        """In so many requests of the disk; None where nothing counts that."""
+        return grown(self.before.read_operations, self.after.read_operations)
 
 
 def timed_run(

@@ -27,6 +27,7 @@ class Usage:
     peak_memory_mib: float | None = None
     anonymous_memory_mib: float | None = None
     read_bytes: int | None = None
+    read_operations: int | None = None
 
 
 def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
@@ -37,6 +38,11 @@ def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
     if kind == LimitedBy.CGROUP_V2:
         return _from_v2(Path(source["group"]))
     return _from_process_tree(pid or os.getpid())
+
+
+def grown(before: int | None, after: int | None) -> int | None:
+    """By how much a total grew; None where nothing counts it."""
+    return None if before is None or after is None else after - before
 
 
 def read_fields(path: Path) -> dict[str, str]:
@@ -55,7 +61,8 @@ def _from_v1(groups: Mapping[str, Path]) -> Usage:
             groups["memory"] / "memory.limit_in_bytes",
         ),
         anonymous_memory_mib=anonymous / MIB,
-        read_bytes=_v1_read_bytes(groups["blkio"] / "blkio.throttle.io_service_bytes"),
+        read_bytes=_v1_reads(groups["blkio"] / "blkio.throttle.io_service_bytes"),
+        read_operations=_v1_reads(groups["blkio"] / "blkio.throttle.io_serviced"),
     )
 
 
@@ -67,8 +74,8 @@ def _peak_mib(peak: Path, limit: Path) -> float | None:
     return min(int(peak.read_text()), parse_memory_limit(limit.read_text())) / MIB
 
 
-def _v1_read_bytes(path: Path) -> int:
-    """Lines 'MAJOR:MINOR Read BYTES', one a device and kind."""
+def _v1_reads(path: Path) -> int:
+    """Lines 'MAJOR:MINOR Read NUMBER', one a device and kind."""
     rows = (line.split() for line in path.read_text().splitlines())
     return sum(int(row[2]) for row in rows if len(row) == 3 and row[1] == "Read")
 
@@ -79,16 +86,18 @@ def _from_v2(group: Path) -> Usage:
         cpu_seconds=int(read_fields(group / "cpu.stat")["usage_usec"]) / 1e6,
         peak_memory_mib=_peak_mib(group / "memory.peak", group / "memory.max"),
         anonymous_memory_mib=(int(memory.get("anon", 0)) + int(memory.get("shmem", 0))) / MIB,
-        read_bytes=_v2_read_bytes(group / "io.stat"),
+        read_bytes=_v2_reads(group / "io.stat", "rbytes="),
+        read_operations=_v2_reads(group / "io.stat", "rios="),
     )
 
 
-def _v2_read_bytes(path: Path) -> int | None:
-    """Lines 'MAJOR:MINOR rbytes=N wbytes=N ...', one a device; None without the io controller."""
+def _v2_reads(path: Path, key: str) -> int | None:
+    """Lines 'MAJOR:MINOR rbytes=N wbytes=N rios=N ...', one a device; None without the io
+    controller."""
     if not path.exists():
         return None
     fields = path.read_text().split()
-    return sum(int(word[7:]) for word in fields if word.startswith("rbytes="))
+    return sum(int(word.removeprefix(key)) for word in fields if word.startswith(key))
 
 
 def _from_process_tree(root: int) -> Usage:

@@ -14,6 +14,7 @@ from sweeps.datasets.jpeg_files import JpegFiles
 from sweeps.datasets.opening import profile_folder
 from sweeps.datasets.photographs import write_samples
 from sweeps.datasets.source import Sample, SampleKind
+from sweeps.trial.limits.usage import PROCESS_TREE
 from sweeps.trial.limits.without_cgroups import Unlimited
 from sweeps.trial.trial_process import run_attempt
 from sweeps.worker.stages import stage_results
@@ -22,6 +23,7 @@ from sweeps.worker.stored_samples import StoredPart, read_for
 from tests.sweeps.builders import trial
 from tests.sweeps.cuda_standin import StandIn, installed
 
+JOB = {"usage_source": {"kind": PROCESS_TREE}}
 STEP, COPY = 0.5, 0.25
 
 
@@ -105,7 +107,7 @@ EMULATED = {"accelerator": "emulated:T4", "emulated_step_seconds": 0.04}
 @pytest.mark.slow
 def test_stages_of_an_emulated_gpu_say_what_they_were_measured_on(images, tiny):
     runner = StepRunner(EmulatedGpu(0.04))
-    results = stage_results(on(images, **EMULATED), tiny, runner, JpegFiles(images))
+    results = stage_results(on(images, **EMULATED), JOB, tiny, runner, JpegFiles(images))
     assert results.rates["accelerator"] == 4 / 0.04
     assert results.rates["host"] > 0
     assert results.runs["host"]["batch_size"] == 4
@@ -120,7 +122,8 @@ def test_stages_of_an_emulated_gpu_say_what_they_were_measured_on(images, tiny):
 def test_a_trial_that_shares_its_disk_empties_no_page_cache(images, tiny):
     runner = StepRunner(EmulatedGpu(0.04))
     one, source = on(images, **EMULATED), JpegFiles(images)
-    assert "storage" not in stage_results(one, tiny, runner, source, shares_disk=True).rates
+    job = {**JOB, "shares_disk": True}
+    assert "storage" not in stage_results(one, job, tiny, runner, source).rates
 
 
 class Clock:
@@ -147,7 +150,7 @@ def gpu_stages(opened):
     from sweeps.worker.engines import runner_of
 
     one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
-    return stage_results(one, opened, runner_of(one, opened), None)
+    return stage_results(one, JOB, opened, runner_of(one, opened), None)
 
 
 def test_transfer_is_the_pace_of_copies_and_the_accelerator_that_of_steps(gpu, tiny):
@@ -167,7 +170,7 @@ def test_a_fault_of_cuda_that_stays_costs_the_figures_of_the_gpu_only(gpu, tiny,
     one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
     runner = runner_of(one, tiny)
     monkeypatch.setattr("torch.cuda.Event", broken)
-    results = stage_results(one, tiny, runner, None)
+    results = stage_results(one, JOB, tiny, runner, None)
     assert results.rates == {}
     assert set(results.failures) == {Stage.ACCELERATOR, Stage.TRANSFER}
     assert "illegal memory access" in results.failures[Stage.TRANSFER]

@@ -1,0 +1,114 @@
+"""Whether a mounted disk was read faster than it lasts: from burst credits of the volume (gp2, st1,
+sc1) or of the instance (small Nitro types: half an hour a day). Rules and limits are the
+catalogue's (`advisor.catalog.disk_rules`, with their sources)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.domain import MIB, DiskRate, InstanceType, Measurement, Stage
+from advisor.errors import AdvisorError, UsageError
+from sweeps.machine.environment import instance_type
+from sweeps.machine.mounts import describe_disk
+
+if TYPE_CHECKING:
+    from advisor.catalog.disks import DiskCatalog
+
+RUN = "run"  # in `above_baseline`: the end-to-end run; else a stage
+# A measured rate is a little off; the throttle of a volume is not.
+_TOLERATED = 1.02
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What was read in so many seconds; `operations` is None where nothing counts them."""
+
+    mib: float
+    seconds: float
+    operations: float | None = None
+
+
+def disk_burst(
+    disks: DiskCatalog,
+    disk: DiskRate,
+    size_gib: float,
+    instance: InstanceType | None,
+    reads: Mapping[str, Reads],
+) -> dict[str, Any] | None:
+    """What the disk lasts at and lends, and which of the `reads` were above what lasts.
+
+    A volume whose rate comes with its size has that of its real one, others what they were ordered
+    with. None for a disk that lends nothing, and for types that the catalogue does not know.
+    """
+    if disk.type not in disks.network_types:
+        return None
+    volume, rule = disk, disks.rules[disk.type]
+    if rule.provision_iops_max is None:
+        try:
+            volume = rule.rate(size_gib)
+        except UsageError:  # a size that is not sold: somebody else's disk
+            return None
+    burst = disks.burst_of(volume, size_gib, instance)
+    if burst is None:
+        return None
+    lasting = disks.lasting(volume, instance)
+    above = [name for name, one in reads.items() if _is_lent(one, lasting)]
+    return {
+        "baseline_mib_per_second": lasting.read_mib_per_second,
+        "baseline_iops": lasting.read_iops,
+        "burst_mib_per_second": burst.read_mib_per_second,
+        "burst_iops": burst.read_iops,
+        # Of a full bucket; None where the instance's own limit never empties it.
+        "burst_seconds": burst.seconds if math.isfinite(burst.seconds) else None,
+        "lent_by": list(burst.causes),
+        "above_baseline": above,
+    }
+
+
+def _is_lent(reads: Reads, lasting: DiskRate) -> bool:
+    rates = (
+        (reads.mib, lasting.read_mib_per_second),
+        (reads.operations or 0.0, lasting.read_iops),
+    )
+    return any(most and amount / reads.seconds > _TOLERATED * most for amount, most in rates)
+
+
+def with_disk_burst(measurement: Measurement) -> Measurement:
+    """A measurement on a mounted disk with `environment.disk_burst`, where the disk lends any."""
+    if not measurement.trial.on_mounted_disk or not measurement.step_seconds:
+        return measurement
+    try:
+        found = _of_mounted(measurement)
+    except (AdvisorError, OSError):  # a disk that has gone, a catalogue that cannot be read
+        return measurement
+    facts = {"disk_burst": found} if found else {}
+    return replace(measurement, environment={**measurement.environment, **facts})
+
+
+def _of_mounted(measurement: Measurement) -> dict[str, Any] | None:
+    from advisor.catalog import load_catalog
+
+    trial, catalog, name = measurement.trial, load_catalog(), instance_type()
+    size_gib = describe_disk(Path(trial.dataset_path)).get("device_gib")
+    if not isinstance(size_gib, float):
+        return None
+    instance = catalog.instance(name) if name else None
+    disk, reads = trial.resources.disk, _reads_of(measurement)
+    return disk_burst(catalog.disks, disk, size_gib, instance, reads)
+
+
+def _reads_of(measurement: Measurement) -> dict[str, Reads]:
+    environment, found = measurement.environment, {}
+    if measurement.read_bytes is not None and measurement.wall_seconds:
+        mib, operations = measurement.read_bytes / MIB, environment.get("read_operations")
+        found[RUN] = Reads(mib, measurement.wall_seconds, operations)
+    stage = environment.get("stage_runs", {}).get(Stage.STORAGE.value)
+    if stage:
+        seconds = stage["seconds"]
+        mib = stage["mib_per_second"] * seconds
+        found[Stage.STORAGE.value] = Reads(mib, seconds, stage.get("operations"))
+    return found
