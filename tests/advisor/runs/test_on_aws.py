@@ -141,3 +141,17 @@ def test_what_such_a_run_may_cost_is_its_own_budget():
     assert (checked.run_usd, checked.usd_per_hour) == (5.0, None)
     assert checked.words[:-2] == COMMAND  # and its owner, who is part of the sweep's id
     assert json.dumps(checked_command((*COMMAND, "--owner", "ada")).words).count("owner") == 1
+
+
+def test_the_instance_gets_the_settings_of_a_step_and_no_others_that_are_usual():
+    def arguments(*words):
+        context = sweep_run.make_context("run", [*COMMAND[2:], *words])
+        (launch,) = launches(question_from(SweepRun, context.params))
+        return launch.arguments
+
+    plain, asked = arguments(), ("--stack", "compile", "--measure-seconds", "30")
+    assert {"--stack", "--memory-format", "--cudnn-benchmark"}.isdisjoint(plain)
+    told = arguments(*asked, "--cudnn-benchmark")
+    # A flag is a word of its own: the guest's command takes them as this one did.
+    assert question_from(SweepRun, sweep_run.make_context("run", list(told)).params).cudnn_benchmark
+    assert [word for word in told if word not in plain] == [*asked, "--cudnn-benchmark"]
