@@ -89,6 +89,17 @@ def test_nvml_saw_the_gpu_at_work(gpu):
     assert isinstance(row.environment["gpu_throttle_reasons"], dict)
 
 
+def test_the_driver_and_torch_know_the_same_gpu(gpu):
+    """The one by NVML, the other by CUDA; they count memory a little otherwise."""
+    facts = gpu.attempt(cell(gpu)).environment
+    known = facts["gpu_facts"].get("mig") or facts["gpu_facts"]
+    assert known["name"] == facts["gpu"] == gpu.name
+    assert known["memory_mib"] == pytest.approx(facts["gpu_memory_mib"], rel=0.1)
+    assert facts["gpu_facts"]["driver"]
+    assert facts["gpu_process_memory_mib"] >= facts["gpu_peak_allocated_mib"]
+    assert facts["gpu_context_mib"] >= 0
+
+
 def test_the_real_loader_feeds_the_gpu_and_every_stage_is_told(gpu, photographs):
     row = gpu.attempt(behind_the_loader(gpu, photographs))
     assert row.status in MEASURED, row.reason
