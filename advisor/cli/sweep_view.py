@@ -19,6 +19,7 @@ from advisor.messages import Message
 from advisor.render.text import table
 from advisor.runs.sweeps.status import Shown, rate_of, state_of, trial_documents
 from advisor.units import format_counted, format_duration, format_mib, format_rate, format_usd
+from sweeps.trial.formatting import steps_text
 from sweeps.trial.formatting import trial_name as trial_name
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def cells_of(trial: Trial) -> tuple[str, ...]:
         trial.trial_id[:8],
         workload.network,
         workload.task.value,
-        str(trial.accelerator),
+        steps_text(trial),
         str(workload.batch_size),
         f"{resources.vcpus:g}",
         format_mib(resources.memory_mib),

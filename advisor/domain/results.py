@@ -25,6 +25,9 @@ from advisor.domain.words import (
 from advisor.domain.workload import Workload, without_the_usual
 from advisor.records import dataclass, field, replace
 
+# Of a trial's plan; left out of it where they are off.
+SETTINGS_OF_STEPS = ("cudnn_benchmark", "synchronise_each_step")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
@@ -125,7 +128,7 @@ class Trial:
     @property
     def unknown_settings(self) -> tuple[str, ...]:
         """Settings of its steps that no predictor knows: its rate stands for itself alone."""
-        named = [name for name in ("cudnn_benchmark", "synchronise_each_step") if name in self.plan]
+        named = [name for name in SETTINGS_OF_STEPS if name in self.plan]
         workload = self.workload
         if self.network_on_cpu and workload.stack is not Stack.EAGER:
             named.append("stack")

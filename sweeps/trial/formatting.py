@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.domain import Measurement, Trial
+from advisor.domain import Measurement, MemoryFormat, Precision, Stack, Trial
+from advisor.domain.results import SETTINGS_OF_STEPS
 from advisor.units import format_mib
 
 
@@ -12,9 +13,23 @@ def trial_name(trial: Trial) -> str:
     """What distinguishes a trial from its neighbours, in one short line."""
     workload, resources = trial.workload, trial.resources
     return (
-        f"{workload.network} {workload.task} on {trial.accelerator}, {resources.vcpus:g} vCPU, "
+        f"{workload.network} {workload.task} on {steps_text(trial)}, {resources.vcpus:g} vCPU, "
         f"{format_mib(resources.memory_mib)}, {resources.disk.type}"
     )
+
+
+def steps_text(trial: Trial) -> str:
+    """What computes the steps, and how: 'cuda:T4 amp channels_last'; what is usual goes without
+    saying."""
+    workload = trial.workload
+    unusual = {
+        workload.precision: Precision.FP32,
+        workload.memory_format: MemoryFormat.CONTIGUOUS,
+        workload.stack: Stack.EAGER,
+    }
+    words = [setting.value for setting, usual in unusual.items() if setting is not usual]
+    words += [name for name in SETTINGS_OF_STEPS if trial.plan.get(name)]
+    return " ".join([str(trial.accelerator), *words])
 
 
 def planned_facts(trial: Trial) -> dict[str, Any]:
@@ -25,6 +40,9 @@ def planned_facts(trial: Trial) -> dict[str, Any]:
         "task": workload.task.value,
         "batch_size": workload.batch_size,
         "accelerator": str(trial.accelerator),
+        "precision": workload.precision.value,
+        "memory_format": workload.memory_format.value,
+        "stack": workload.stack.value,
         "vcpus": resources.vcpus,
         "memory_mib": resources.memory_mib,
         "disk": resources.disk.type,
