@@ -30,6 +30,7 @@ from sweeps.anchors.records import (
     SheetOf,
     no_anchor,
 )
+from sweeps.quality.rates import runs_error
 
 
 def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFile:
@@ -99,32 +100,35 @@ def read_document(
         raise no_anchor(path, f"{type(error).__name__}: {error}") from error
     return AnchorFile(
         path,
-        _joined([entry for entry in rows if isinstance(entry, Observation)]),
+        _joined(rows, document["runs"]),
         tuple(entry for entry in rows if isinstance(entry, RefusedRow)),
         tuple(shape) if shape else None,
         captured,
     )
 
 
-def _joined(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+def _joined(
+    rows: Sequence[Observation | RefusedRow], runs: Sequence[Mapping[str, Any]]
+) -> tuple[Observation, ...]:
     """Runs of the same step in several processes as one: what differs between them is its error."""
-    groups: dict[Workload, list[Observation]] = {}
-    for one in observations:
-        groups.setdefault(one.workload, []).append(one)
+    groups: dict[Workload, list[tuple[Observation, Sequence[float]]]] = {}
+    for row, run in zip(rows, runs, strict=True):
+        if isinstance(row, Observation):
+            groups.setdefault(row.workload, []).append((row, run["step_seconds"]))
     return tuple(_mean(group) for group in groups.values())
 
 
-def _mean(runs: Sequence[Observation]) -> Observation:
-    if len(runs) == 1:
-        return runs[0]
-    error = statistics.stdev(math.log(run.seconds) for run in runs) / math.sqrt(len(runs))
+def _mean(group: Sequence[tuple[Observation, Sequence[float]]]) -> Observation:
+    first, runs = group[0][0], [run for run, _ in group]
+    error = runs_error([steps for _, steps in group])
     peaks = [run.peak_mib for run in runs if run.peak_mib is not None]
+    more = f" and {len(runs) - 1} more of it" if len(runs) > 1 else ""
     return replace(
-        runs[0],
+        first,
         seconds=statistics.fmean(run.seconds for run in runs),
-        sigma=max(STEP_SIGMA, error),
+        sigma=max(STEP_SIGMA, error.standard_error) if error else STEP_SIGMA,
         peak_mib=max(peaks, default=None),
-        origin=f"{runs[0].origin} and {len(runs) - 1} more of it",
+        origin=first.origin + more,
     )
 
 

@@ -57,25 +57,50 @@ def rate_interval(measurement: Measurement) -> RateInterval | None:
     rate, period = measurement.throughput_samples_per_second, measurement.trial.loader_period
     if rate is None:
         return None
-    errors = [mean_error(run, period) for run in measurement.run_steps]
-    known = [error for error in errors if error is not None]
-    if len(known) < len(errors):
+    found = runs_error(measurement.run_steps, period)
+    if found is None:
         return None
-    logs = [math.log(mean_step_seconds(run)) for run in measurement.run_steps]
+    reach = students_quantile(found.degrees) * math.sqrt(found.variance * (1 + 1 / found.count))
+    return RateInterval(
+        lower=rate * math.exp(-reach),
+        rate=rate,
+        upper=rate * math.exp(reach),
+        standard_error=found.standard_error,
+        relative_error=students_quantile(found.freedom) * math.sqrt(found.within / found.count),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunsError:
+    """How far `count` runs of one trial are apart: `variance` is that of the logarithm of a run's
+    mean step, with its degrees of freedom; `within` is a run's own part, with its `freedom`."""
+
+    count: int
+    variance: float
+    degrees: int
+    within: float
+    freedom: int
+
+    @property
+    def standard_error(self) -> float:
+        """Of the logarithm of the mean over the runs."""
+        return math.sqrt(self.variance / self.count)
+
+
+def runs_error(runs: Sequence[Sequence[float]], period: int = 1) -> RunsError | None:
+    """Of the step seconds of each run; None where one of them has too few steps for an error."""
+    errors = [mean_error(run, period) for run in runs]
+    known = [error for error in errors if error is not None]
+    if not known or len(known) < len(errors):
+        return None
+    logs = [math.log(mean_step_seconds(run)) for run in runs]
     count, middle = len(logs), statistics.fmean(logs)
     within = statistics.fmean(error.relative**2 for error in known)
     degrees = BETWEEN_RUNS_DEGREES + count - 1
     prior = BETWEEN_RUNS_DEGREES * (BETWEEN_RUNS_SIGMA**2 + within)
     variance = (prior + sum((log - middle) ** 2 for log in logs)) / degrees
-    reach = students_quantile(degrees) * math.sqrt(variance * (1 + 1 / count))
     freedom = sum(error.degrees for error in known)
-    return RateInterval(
-        lower=rate * math.exp(-reach),
-        rate=rate,
-        upper=rate * math.exp(reach),
-        standard_error=math.sqrt(variance / count),
-        relative_error=students_quantile(freedom) * math.sqrt(within / count),
-    )
+    return RunsError(count, variance, degrees, within, freedom)
 
 
 def run_intervals(measurement: Measurement) -> list[RateInterval | None]:

@@ -22,6 +22,7 @@ from sweeps.campaign.session import Campaign, measure_ladder
 from sweeps.datasets.opening import profile_folder
 from sweeps.formats.importing import read_file
 from tests.gpu.conftest import is_rehearsal
+from tests.sweeps.own_networks import own_network
 
 MEASURED = (Status.OK, Status.CONTAMINATED)
 BUDGET = replace(QUICK, seconds=1.0, max_seconds=4.0, pipeline_seconds=2.0, pipeline_batch=16)
@@ -116,20 +117,6 @@ def test_loading_and_computing_overlap(gpu, photographs):
     assert row.throughput_samples_per_second >= 0.7 * slowest
 
 
-OWN = """
-import torch
-INPUT_SHAPE = (3, 8, 8)
-class Network(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(192, 4)
-    def forward(self, images):
-        if len(images) == 2:
-            {fault}
-        return self.layer(images.flatten(1))
-def build():
-    return Network()
-"""
 ASSERTION = (
     "torch.zeros(4, device=images.device)[torch.full((9,), 99, device=images.device)].sum().item()"
 )
@@ -142,14 +129,10 @@ TOO_MUCH = (
 )
 
 
-def faulty(tmp_path, fault):
-    (tmp_path / "net.py").write_text(OWN.format(fault=fault))
-    return open_network(f"{tmp_path}/net.py:build")
-
-
-def rows_of_ladder(gpu, tmp_path, network, batches=(1, 2, 4)):
+def rows_of_ladder(gpu, tmp_path, fault):
+    network = open_network(own_network(tmp_path, fault))
     ladder = Ladder(
-        info=network.info, task=Task.INFERENCE, setting=FP32, batches=batches,
+        info=network.info, task=Task.INFERENCE, setting=FP32, batches=(1, 2, 4),
         fingerprint=network.fingerprint,
     )  # fmt: skip
     campaign = Campaign(
@@ -161,14 +144,14 @@ def rows_of_ladder(gpu, tmp_path, network, batches=(1, 2, 4)):
 
 
 def test_a_device_side_assert_costs_one_cell(gpu, tmp_path):
-    rows = rows_of_ladder(gpu, tmp_path, faulty(tmp_path, ASSERTION))
+    rows = rows_of_ladder(gpu, tmp_path, ASSERTION)
     assert rows[0].status in MEASURED, rows[0].reason
     assert rows[1].status is Status.FAILED
     assert rows[2].status in MEASURED, rows[2].reason
 
 
 def test_a_full_gpu_is_no_fault_and_ends_the_ladder(gpu, tmp_path):
-    rows = rows_of_ladder(gpu, tmp_path, faulty(tmp_path, TOO_MUCH))
+    rows = rows_of_ladder(gpu, tmp_path, TOO_MUCH)
     assert [row.status for row in rows][1:] == [Status.OUT_OF_MEMORY]
     assert "the GPU's memory is full" in rows[1].reason
 
@@ -202,10 +185,8 @@ def test_an_anchor_is_of_this_gpu_and_of_several_processes(gpu):
 
 def test_an_anchor_survives_a_lost_gpu(gpu, tmp_path):
     gpu.needs_a_real_one("the stand-in's device never stops computing")
-    faulty(tmp_path, ASSERTION)
-    found = measured_anchor(
-        gpu, f"{tmp_path}/net.py:build", minutes=0.1, tasks=(Task.INFERENCE,), runs=1
-    )
+    own = own_network(tmp_path, ASSERTION)
+    found = measured_anchor(gpu, own, minutes=0.1, tasks=(Task.INFERENCE,), runs=1)
     assert [run["status"] for run in found["runs"]] == ["ok", "failed"]
     assert any("stopped computing" in warning for warning in found["warnings"])
 

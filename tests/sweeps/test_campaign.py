@@ -41,6 +41,7 @@ from sweeps.campaign.records import Records
 from sweeps.campaign.session import Campaign, measure_ladder, this_machine
 from sweeps.formats.importing import read_file
 from tests.sweeps.builders import PROFILE, measurement
+from tests.sweeps.own_networks import own_network
 
 MACHINE = Machine(accelerator=ON_CPU, resources=host_resources(4, 2, 16_000), gpu=None)
 INFOS = in_order(NETWORKS.values())
@@ -230,22 +231,6 @@ def test_nothing_begins_when_the_minutes_are_used_up(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-FAULTY = """
-import os, time, torch
-INPUT_SHAPE = (3, 8, 8)
-class Network(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(192, 4)
-    def forward(self, images):
-        if len(images) == 2:
-            {fault}
-        return self.layer(images.flatten(1))
-def build():
-    return Network()
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "status"),
@@ -255,8 +240,7 @@ def build():
     ],
 )
 def test_what_ends_a_cells_process_costs_that_cell(fault, status, tmp_path):
-    (tmp_path / "net.py").write_text(FAULTY.format(fault=fault))
-    network = open_network(f"{tmp_path}/net.py:build")
+    network = open_network(own_network(tmp_path, fault))
     batches = replace(QUICK, batches=(1, 2, 4), seconds=0.01, max_seconds=0.1)
     ladder = ladder_of(network.info, batches, fingerprint=network.fingerprint)
     assert measure_ladder(campaign(tmp_path, budget=batches), ladder)
@@ -268,8 +252,7 @@ def test_what_ends_a_cells_process_costs_that_cell(fault, status, tmp_path):
 
 @pytest.mark.slow
 def test_a_cell_that_hangs_is_ended_and_recorded(tmp_path):
-    (tmp_path / "net.py").write_text(FAULTY.format(fault="time.sleep(3600)"))
-    network = open_network(f"{tmp_path}/net.py:build")
+    network = open_network(own_network(tmp_path, "time.sleep(3600)"))
     ladder = replace(ladder_of(network.info, fingerprint=network.fingerprint), batches=(2,))
     assert measure_ladder(campaign(tmp_path, patience_seconds=-12.0), ladder)
     (row,) = read_file(tmp_path / "c.jsonl").measurements

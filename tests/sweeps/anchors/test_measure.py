@@ -13,6 +13,7 @@ from sweeps.anchors.measure import measure_network
 from sweeps.anchors.measure.document import anchor_of_script, best_run, goes_on
 from sweeps.anchors.measure.recorded import RecordedSteps
 from tests.sweeps.cuda_standin import StandIn, installed
+from tests.sweeps.own_networks import own_network
 
 pytestmark = pytest.mark.vector
 
@@ -54,22 +55,6 @@ def test_a_network_gives_a_valid_document():
     assert told
 
 
-NETWORK = """
-import torch
-INPUT_SHAPE = (3, 8, 8)
-class Network(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(192, 4)
-    def forward(self, images):
-        if {fails}:
-            raise RuntimeError("CUDA error: device-side assert triggered")
-        return self.layer(images.flatten(1))
-def build():
-    return Network()
-"""
-
-
 class Lost(StandIn):
     """A GPU that never answers again once it is asked."""
 
@@ -78,12 +63,11 @@ class Lost(StandIn):
 
 
 def test_what_was_measured_before_the_gpu_was_lost_is_kept(tmp_path):
-    (tmp_path / "net.py").write_text(NETWORK.format(fails="self.training"))
+    fault = "raise RuntimeError('CUDA error: device-side assert triggered')"
+    own = own_network(tmp_path, fault, when="self.training")
     kept = []
     with installed(Lost(step_seconds=0.002)):
-        found = measure_network(
-            f"{tmp_path}/net.py:build", minutes=0.05, keep=kept.append, profile=False
-        )
+        found = measure_network(own, minutes=0.05, keep=kept.append, profile=False)
     validate(found)
     *good, last = found["runs"]
     assert {(run["task"], run["status"]) for run in good} == {("inference", "ok")}
@@ -94,10 +78,10 @@ def test_what_was_measured_before_the_gpu_was_lost_is_kept(tmp_path):
 
 def test_steps_on_a_gpu_last_from_completion_to_completion(tmp_path):
     """Where the host launches faster than the GPU computes, a step takes what the GPU takes."""
-    (tmp_path / "net.py").write_text(NETWORK.format(fails="False"))
+    own = own_network(tmp_path)
     with installed(StandIn(step_seconds=0.02)):
         found = measure_network(
-            f"{tmp_path}/net.py:build", minutes=0.02, tasks=(Task.INFERENCE,), profile=False,
+            own, minutes=0.02, tasks=(Task.INFERENCE,), profile=False,
             batches={Task.INFERENCE: 2},
         )  # fmt: skip
     validate(found)
