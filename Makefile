@@ -6,6 +6,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # cannot be reached pip goes on with the others.
 TORCH_INDEX ?= $(shell command -v nvidia-smi >/dev/null || echo --extra-index-url https://download.pytorch.org/whl/cpu --retries 1)
 SYSTEM_PACKAGES := chromium libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fontconfig fonts-dejavu-core fonts-wqy-microhei
+# The tests boot Debian's kernel over this machine's files.
+HOST_PACKAGES := qemu-system-x86 linux-image-cloud-amd64 initramfs-tools e2fsprogs
 PYTEST := $(BIN)/python -m pytest
 SIDE_BY_SIDE := -n logical --dist loadgroup
 # A CPU without AVX-512, for torch, oneDNN, NumPy and OpenBLAS.
@@ -13,7 +15,7 @@ OLDER_CPU := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 NPY_DISABLE_CPU_FE
 MODEL ?= googlenet
 TASK ?= inference
 
-.PHONY: help setup system-deps recommend sweep test test-full test-night test-host test-gpu lint bench
+.PHONY: help setup system-deps host-deps recommend sweep test test-full test-night test-host test-gpu lint bench
 .DEFAULT_GOAL := help
 
 help: ## what can be made
@@ -38,6 +40,10 @@ system-deps: ## apt-get install what tests of the page and of PDF use: Chromium,
 	@echo "Installing by apt-get: $(SYSTEM_PACKAGES) ..."
 	@apt-get -qq update && apt-get -qq install -y --no-install-recommends $(SYSTEM_PACKAGES) >/dev/null
 
+host-deps: ## apt-get install what test-host boots: QEMU and a Debian kernel (root)
+	@echo "Installing by apt-get: $(HOST_PACKAGES) ..."
+	@apt-get -qq update && apt-get -qq install -y --no-install-recommends $(HOST_PACKAGES) >/dev/null
+
 recommend: .venv/core ## the cheapest instance for TASK=inference MODEL=googlenet
 	@$(BIN)/advisor recommend --task $(TASK) --model $(MODEL)
 
@@ -59,7 +65,7 @@ test-night: .venv/full ## thousands of examples never tried before, fuzz, chaos 
 	@$(PYTEST) --hypothesis-profile=night --timeout 7200 -m "(lane_night or hypothesis) and not (lane_host or machine)" $(SIDE_BY_SIDE)
 	@$(PYTEST) --hypothesis-profile=night --timeout 7200 -m "lane_night and machine"
 
-test-host: .venv/full ## what needs root: cgroups, loop devices
+test-host: .venv/full ## what needs root: cgroups here and in a booted kernel, loop devices (40 minutes emulated)
 	@$(PYTEST) -m lane_host
 
 test-gpu: .venv/full ## what needs a CUDA device

@@ -231,7 +231,10 @@ class KernelContract(LimiterContract):
             go()
             hold.limit_memory()
             hold.engage()
-            assert go() == go()
+            read = go()
+            if read is None:
+                pytest.skip("without the io controller nobody counts what is read")
+            assert go() == read
 
     @pytest.mark.slow
     def test_cold_reads_are_held_to_the_disks_rate(self, limiter, big_file):
@@ -241,6 +244,8 @@ class KernelContract(LimiterContract):
         code = f"f = open({str(big_file)!r}, 'rb')\nwhile f.read(2**20): pass"
         limits = asked(read_mib_per_second=50.0, device=device)
         with limiter.hold(limits) as hold, Held(hold, code) as held:
+            if hold.held["disk"] is None:
+                pytest.skip("the io controller is not ours, and the hold says so")
             start = time.monotonic()
             held.go()
             seconds = time.monotonic() - start

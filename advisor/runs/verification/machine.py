@@ -196,7 +196,7 @@ def _refuse_small_machine(instance: InstanceType, machine: Machine) -> None:
     if few or machine.memory_mib < _VISIBLE_MEMORY * instance.memory_mib:
         raise UsageError(
             (
-                "{name} has {vcpus} vCPUs and {value:g} GiB, this machine {cpus} and "
+                "{name} has {vcpus} vCPUs and {value:g} GiB, this machine {cpus:g} and "
                 "{value_2:.3g} GiB"
             ),
             name=instance.name,
