@@ -56,6 +56,7 @@ def summary_row(measurement: Measurement) -> Mapping[str, Any]:
     return row | {
         "accelerator": str(row["accelerator"]),
         "steps": len(row["steps"]),
+        "runs": len(row["runs"]),
         "cpu_model": row["cpu_model"].get("cpu_model"),
     }
 

@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
@@ -22,11 +23,14 @@ def ask(*arguments):
 
 @pytest.fixture
 def rows():
-    failed = trial(resources=resources(memory_mib=512.0))
+    failed, today = trial(resources=resources(memory_mib=512.0)), datetime.now(UTC).isoformat()
     rows = [
-        measurement(),
-        measurement(trial=failed, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed"),
-    ]
+        measurement(started_at=today),
+        measurement(
+            trial=failed, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed",
+            started_at=today,
+        ),
+    ]  # fmt: skip
     for row in rows:
         open_store().append(row)
     return rows
@@ -48,6 +52,29 @@ def test_the_check_names_what_is_weak_and_what_to_do(rows):
     assert (document["measurements"], document["weak"]) == (2, 1)
     assert [one["kind"] for one in document["checked"][0]["weak"]] == ["few steps"]
     assert "--iterations" in ask("check")
+
+
+def test_the_check_tells_a_weakness_by_its_code_and_its_numbers():
+    """Stalls of a third of the time, under heat: counted in the rate, and told."""
+    steps = tuple(1.1 if n % 20 == 7 else 0.1 for n in range(60))
+    environment = {"gpu_throttle_reasons": ["thermal"], "cpu_thermal_throttles": 3}
+    open_store().append(measurement(step_seconds=steps, environment=environment))
+    document = json.loads(ask("check", "-o", "json"))
+    (row,) = document["checked"]
+    assert row["throughput_samples_per_second"] == pytest.approx(8 * 60 / 9.0)
+    assert row["stall_share"] == pytest.approx(3.0 / 9.0)
+    assert row["lower"] < row["throughput_samples_per_second"] < row["upper"]
+    weak = {one["code"]: one["numbers"] for one in row["weak"]}
+    assert weak["stalls"] == {"stall_percent": pytest.approx(100 / 3)}
+    assert weak["throttled"] == {"causes": ["thermal", "3 thermal throttles of the CPU"]}
+
+
+def test_the_list_has_the_median_and_the_interval_of_the_next_run_beside_the_rate(rows):
+    first, failed = json.loads(ask("list", "--spread", "-o", "json"))["measurements"]
+    assert first["median_samples_per_second"] > 0
+    assert first["runs"] == 1
+    assert set(first["spread"]) >= {"lower", "upper", "stall_share", "median_samples_per_second"}
+    assert failed["stall_share"] is failed["median_samples_per_second"] is None
 
 
 def test_an_export_reads_back_as_what_was_measured(rows, tmp_path):
