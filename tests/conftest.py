@@ -23,6 +23,8 @@ os.environ["ADVISOR_SWEEP_LOCK"] = f"tests-{os.getpid()}"
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sweeps.trial.placement.taking import lock_folder
+
 # Property tests try the same examples each time, so that no change fails for what it did not
 # touch; the night tries others. How long an example takes says how busy the machine is.
 settings.register_profile(
@@ -49,6 +51,11 @@ _MARK_OF_FIXTURE = MappingProxyType(
     }
 )
 _FULL = ("slow", "machine", "postgres", "ray", "browser", "pdf", "kills")
+
+
+def pytest_sessionfinish():
+    """Real trials of these tests took cores of the machine under a name of their own."""
+    shutil.rmtree(lock_folder(), ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items):

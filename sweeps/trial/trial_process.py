@@ -121,7 +121,9 @@ def run_attempt(
                 emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
                 job = _job(trial, request, hold, shares_disk)
                 measurement = _converse(trial, job, request, hold, worker, timeout_seconds)
-                measurement = _with_memory_verdict(_with_place(measurement, placement), hold)
+                measurement = _with_memory_verdict(
+                    _with_place(measurement, placement, side_by_side), hold
+                )
         measurement = with_disk_burst(measurement)
     except Exception as error:  # a fault of our own, too, must not end the other trials
         measurement = _after_fault(trial, measurement, error)
@@ -240,13 +242,14 @@ def _late(trial: Trial, seconds: float) -> str:
     )
 
 
-def _with_place(measurement: Measurement, placement: Placement) -> Measurement:
+def _with_place(measurement: Measurement, placement: Placement, side_by_side: bool) -> Measurement:
     """Where it ran, and of how large a machine its CPUs were carved."""
     facts = {
         **measurement.environment,
         "cpus_used": list(placement.cpus),
         "numa_node": placement.numa_node,
         "carved_from": carved_from(placement.cpus),
+        "side_by_side": side_by_side,
     }
     if placement.gpu:
         facts |= {"gpu_uuid": placement.gpu.uuid, "gpu_is_near": placement.gpu_is_near}

@@ -76,7 +76,8 @@ def anywhere(vcpus: float, **_: object) -> Iterator[Placement]:
 def lock_folder() -> Path:
     """One for the whole machine, whoever asks; made if need be, and open to all users."""
     parent = _RUNTIME if os.access(_RUNTIME, os.W_OK) else scratch_parent()
-    folder = parent / f"advisor-placement-{os.environ.get('ADVISOR_SWEEP_LOCK', 'sweep')}"
+    name = os.environ.get("ADVISOR_SWEEP_LOCK", "sweep").replace("/", "-")
+    folder = parent / f"advisor-placement-{name}"
     with suppress(FileExistsError):
         folder.mkdir()
         folder.chmod(0o1777)

@@ -48,6 +48,12 @@ def test_a_trial_goes_to_nodes_with_its_gpu_disk_and_cpus(asked, taken_at_once):
     assert slots(needs_of(asked), CLUSTER) == taken_at_once
 
 
+def test_a_node_takes_a_trial_a_gpu_at_a_time():
+    eight = node("T4", cpus=96.0, trials=8.0, gpus=8.0)
+    assert slots(needs_of(on("cuda:T4", vcpus=4.0)), [eight]) == 8
+    assert slots(needs_of(on("cuda:T4", vcpus=48.0)), [eight]) == 2
+
+
 def test_trials_of_one_gpu_that_differ_in_cpus_leave_the_other_gpu_to_others():
     room = FreeCapacity([T4, L4], [needs_of(on("cuda:T4", vcpus=1.0))])
     assert not room.take(needs_of(on("cuda:T4", vcpus=2.0)))
