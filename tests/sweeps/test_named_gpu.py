@@ -15,11 +15,10 @@ from click.testing import CliRunner
 
 from advisor.catalog import load_catalog
 from advisor.catalog.gpu_names import sheet_of
-from advisor.cli.main import cli
+from advisor.cli.main import cli, run
 from advisor.cli.questions import question_from
 from advisor.cli.sweep import run as sweep_run
 from advisor.domain import Accelerator, LimitedBy, Precision, Status, Task
-from advisor.runs.cloud.launches import launches
 from advisor.runs.questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from models.zoo.opening import open_network
@@ -33,10 +32,12 @@ from sweeps.store import open_store
 from sweeps.trial.trial_process import run_attempt
 from sweeps.worker.engines import runner_of
 from sweeps.worker.torch_facts import gpu_uuid, peaks
+from tests.advisor.cli.test_sweep_cloud import ON_AWS, account
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.cuda_standin import COMMAND, StandIn, installed, worker_environment
 from tests.sweeps.marks import REAL_WORKER
 
+__all__ = ["account"]
 T4 = Accelerator.parse("cuda:T4")
 
 
@@ -124,20 +125,14 @@ class TestInARealWorker:
         assert row.environment["gpu"] == "Tesla T4"
 
 
-def test_what_a_rented_machine_is_sent_plans_trials_of_its_gpu():
-    """And a cluster places them by the same name."""
-    words = (
-        "--networks", "googlenet", "--tasks", "inference", "--vcpus", "1", "--memory", "2GiB",
-        "--disks", "gp3", "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD",
-    )  # fmt: skip
-    (launch,) = launches(asked(words))
-    (planned,) = plan_anywhere(asked(launch.arguments))
-    assert planned.accelerator == T4
-    assert "accelerator_type:T4" in dict(needs_of(planned))
-
-
-def asked(words):
-    return question_from(SweepRun, sweep_run.make_context("run", list(words)).params)
+def test_what_a_rented_machine_is_sent_plans_trials_of_its_gpu(account, capsys):
+    """Planned against moto; a cluster places them by the same name."""
+    assert run([*ON_AWS, "--dry-run", "-o", "json"]) == 0
+    _, _, _, *sent = json.loads(capsys.readouterr().out)["command"]
+    grid = question_from(SweepRun, sweep_run.make_context("run", sent).params)
+    planned = plan_anywhere(grid)
+    assert {one.accelerator for one in planned} == {T4}
+    assert all("accelerator_type:T4" in dict(needs_of(one)) for one in planned)
 
 
 @pytest.mark.parametrize(
