@@ -24,6 +24,8 @@ from unittest import mock
 import torch
 from torch.overrides import TorchFunctionMode
 
+from tests.sweeps.clock import SleepingClock
+
 SETTINGS = "CUDA_STANDIN"
 _AUTOCAST = torch.autocast
 COMMAND = (sys.executable, "-P", "-m", "tests.sweeps.cuda_standin")
@@ -198,6 +200,15 @@ def installed(device: StandIn | None = None) -> Iterator[StandIn]:
         _OnTheCpu(device),
     ):
         yield device
+
+
+@contextmanager
+def simulated(monkeypatch: Any, *, late: float = 0.0, **device: Any) -> Iterator[StandIn]:
+    """A device, and a host whose time passes only when it sleeps."""
+    clock = SleepingClock(late)
+    monkeypatch.setattr("time.perf_counter", clock)
+    with installed(StandIn(clock=clock, sleep=clock.sleep, **device)) as seen:
+        yield seen
 
 
 def worker_environment(**settings: Any) -> dict[str, str]:

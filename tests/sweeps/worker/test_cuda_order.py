@@ -8,30 +8,14 @@ from advisor.errors import MeasuringError
 from sweeps.worker.step_runner import StepRunner
 from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
 from sweeps.worker.torch_engine import TorchEngine
-from tests.sweeps.cuda_standin import StandIn, installed
+from tests.sweeps.cuda_standin import simulated
 
 STEP, LOAD, COPY = 1.0, 0.3, 0.05
 
 
-class Clock:
-    """Time that passes only when the host sleeps, and then some: wake-ups are late."""
-
-    def __init__(self):
-        self.now = 50.0
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds + 0.02 * (seconds > 0)
-
-
 @pytest.fixture
 def gpu(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("time.perf_counter", clock)
-    device = StandIn(clock=clock, sleep=clock.sleep, step_seconds=STEP, copy_seconds=COPY)
-    with installed(device):
+    with simulated(monkeypatch, late=0.02, step_seconds=STEP, copy_seconds=COPY) as device:
         yield device
 
 

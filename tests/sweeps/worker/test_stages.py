@@ -21,7 +21,7 @@ from sweeps.worker.stages import stage_results
 from sweeps.worker.step_runner import EmulatedGpu, StepRunner
 from sweeps.worker.stored_samples import StoredPart, read_for
 from tests.sweeps.builders import trial
-from tests.sweeps.cuda_standin import StandIn, installed
+from tests.sweeps.cuda_standin import simulated
 
 JOB = {"usage_source": {"kind": PROCESS_TREE}}
 STEP, COPY = 0.5, 0.25
@@ -126,23 +126,9 @@ def test_a_trial_that_shares_its_disk_empties_no_page_cache(images, tiny):
     assert "storage" not in stage_results(one, job, tiny, runner, source).rates
 
 
-class Clock:
-    def __init__(self):
-        self.now = 50.0
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-
 @pytest.fixture
 def gpu(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("time.perf_counter", clock)
-    device = StandIn(clock=clock, sleep=clock.sleep, step_seconds=STEP, copy_seconds=COPY)
-    with installed(device):
+    with simulated(monkeypatch, step_seconds=STEP, copy_seconds=COPY) as device:
         yield device
 
 

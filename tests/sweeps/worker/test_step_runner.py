@@ -4,22 +4,7 @@ from hypothesis import strategies as st
 
 from advisor.domain import MemoryFormat, Precision, Task
 from sweeps.worker.step_runner import EmulatedGpu, HostEngine, StepRunner
-
-
-class Clock:
-    """Time that passes only when somebody sleeps; sleeps end late, as real ones do."""
-
-    def __init__(self, late=0.0):
-        self.now = 100.0
-        self.slept = 0.0
-        self.late = late
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds + self.late
-        self.slept += seconds
+from tests.sweeps.clock import SleepingClock
 
 
 def emulated(step, clock, **depth):
@@ -28,7 +13,7 @@ def emulated(step, clock, **depth):
 
 @given(step=st.floats(0.001, 1.0), late=st.floats(0.0, 0.0005))
 def test_batches_that_wait_are_taken_at_the_known_pace_within_one_percent(step, late):
-    clock = Clock(late)
+    clock = SleepingClock(late)
     runner = emulated(step, clock)
     start, batches = clock.now, 200
     for _ in range(batches):
@@ -39,7 +24,7 @@ def test_batches_that_wait_are_taken_at_the_known_pace_within_one_percent(step, 
 
 
 def test_two_steps_are_in_flight_when_a_third_is_waited_for():
-    clock = Clock()
+    clock = SleepingClock()
     runner = emulated(1.0, clock)
     runner.submit(None, None)
     runner.submit(None, None)
@@ -49,7 +34,7 @@ def test_two_steps_are_in_flight_when_a_third_is_waited_for():
 
 
 def test_a_step_that_is_synchronised_takes_its_whole_latency():
-    clock = Clock()
+    clock = SleepingClock()
     runner = emulated(1.0, clock, depth=0)
     for _ in range(3):
         clock.now += 0.5  # the loader
@@ -58,7 +43,7 @@ def test_a_step_that_is_synchronised_takes_its_whole_latency():
 
 
 def test_a_slow_host_costs_no_more_than_its_own_time():
-    clock = Clock()
+    clock = SleepingClock()
     runner = emulated(0.1, clock)
     for _ in range(10):
         clock.now += 0.5
@@ -73,7 +58,7 @@ def test_a_slow_host_costs_no_more_than_its_own_time():
 )
 def test_the_sum_of_steps_is_the_time_that_passed(host, step, depth):
     """Whoever is slower, and however late the host comes to look."""
-    clock = Clock(late=0.2)
+    clock = SleepingClock(late=0.2)
     engine = EmulatedGpu(step, clock=clock, sleep=clock.sleep)
     runner, start = StepRunner(engine, depth=depth), clock.now
     for seconds in host:
@@ -88,7 +73,7 @@ def test_the_sum_of_steps_is_the_time_that_passed(host, step, depth):
 
 
 def test_what_passes_between_two_runs_is_no_step():
-    clock = Clock()
+    clock = SleepingClock()
     runner = emulated(1.0, clock)
     runner.submit(None, None)
     runner.restart()
@@ -99,7 +84,7 @@ def test_what_passes_between_two_runs_is_no_step():
 
 
 def test_preprocessing_ends_with_the_batch():
-    clock = Clock()
+    clock = SleepingClock()
     runner = StepRunner(HostEngine(clock=clock, sleep=clock.sleep), depth=0)
     runner.submit(None, None)
     clock.now += 0.25
