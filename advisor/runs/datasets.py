@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from sweeps.datasets.opening import open_dataset, profile_folder, read_profile, 
 from sweeps.datasets.places import check_free
 from sweeps.datasets.text import TEXT, read_corpus
 from sweeps.datasets.transforming import Change
+from sweeps.machine.size import machine_size
 
 Progress = Callable[[int, int], None]
 
@@ -49,7 +50,7 @@ def make_text(folder: Path) -> DatasetProfile:
 
 def check_dataset(path: Path, progress: Progress) -> tuple[int, list[str]]:
     """How many images the data set has, and a line for each that cannot be read."""
-    return broken_samples(path, len(os.sched_getaffinity(0)), progress)
+    return broken_samples(path, math.ceil(machine_size().vcpus), progress)
 
 
 def convert_dataset(
@@ -71,7 +72,7 @@ def convert_dataset(
     if path.resolve() == folder.resolve():
         raise UsageError("--out is the data set itself", field="out", hint="name a new folder")
     change = Change(shorter_edge=shorter_edge, quality=quality or 95)
-    count = processes or len(os.sched_getaffinity(0))
+    count = processes or math.ceil(machine_size().vcpus)
     return convert(path, target, folder, change=change, processes=count, progress=progress)
 
 

@@ -118,4 +118,4 @@ def test_a_real_trial_says_what_held_it(guest, sandbox, limited_by, held):
 def test_a_limit_that_systemd_takes_back_is_no_longer_claimed(guest):
     taken = guest.of("systemd_service", "taken_back")
     assert taken["before"] == LimitedBy.CGROUP_V2
-    assert taken["after"] in (LimitedBy.CGROUP_V2, LimitedBy.NONE)
+    assert taken["after"] == LimitedBy.NONE
