@@ -63,11 +63,20 @@ class StepRunner:
         self._seconds: list[float] = []
 
     def submit(self, inputs: Any, targets: Any) -> None:
-        """Launch a step, then wait for the one `depth` steps before it."""
-        if self._last is None:
-            self._last = self.engine.mark()
-        self._in_flight.append(self.engine.launch(inputs, targets))
-        self._complete(self.depth)
+        """Launch a step, then wait for the one `depth` steps before it.
+
+        What the engine raises goes on; no batch of before is held then, so that its memory is
+        free for a smaller one.
+        """
+        try:
+            if self._last is None:
+                self._last = self.engine.mark()
+            self._in_flight.append(self.engine.launch(inputs, targets))
+            self._complete(self.depth)
+        except BaseException:
+            self._in_flight.clear()
+            self._last = None
+            raise
 
     def drain(self) -> None:
         """Wait until every step is done."""

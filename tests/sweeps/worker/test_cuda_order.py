@@ -1,5 +1,7 @@
 """In which order the worker calls CUDA, recorded by a stand-in: overlap, waiting, and time."""
 
+import weakref
+
 import pytest
 import torch
 
@@ -129,8 +131,6 @@ def test_the_steps_of_a_window_sum_up_to_its_time_by_the_gpus_clock(gpu):
 
 def test_a_batch_stays_in_host_memory_until_its_step_is_done(gpu):
     """The copy of a pinned batch reads it after `submit` returned."""
-    import weakref
-
     one, batches = runner(), loaded(gpu)
     inputs, targets = next(batches)
     alive = weakref.ref(inputs)
@@ -140,6 +140,27 @@ def test_a_batch_stays_in_host_memory_until_its_step_is_done(gpu):
     assert alive() is not None
     one.submit(*next(batches))
     assert alive() is None
+
+
+def test_a_step_that_finds_no_memory_holds_none(gpu, monkeypatch):
+    """A smaller batch is tried next, on the same runner."""
+
+    def no_memory(*_):
+        raise MemoryError
+
+    one, batches = runner(), loaded(gpu)
+    inputs, targets = next(batches)
+    alive = weakref.ref(inputs)
+    one.submit(inputs, targets)
+    with monkeypatch.context() as full:
+        full.setattr(Network, "forward", no_memory)
+        with pytest.raises(MemoryError):
+            one.submit(*next(batches))
+    del inputs
+    assert alive() is None
+    one.submit(*next(batches))
+    one.drain()
+    assert one.take_seconds() == pytest.approx([STEP + COPY])
 
 
 def test_gradients_that_overflow_in_fp16_are_noticed_as_skipped_steps(gpu):
