@@ -46,7 +46,7 @@ from models.performance import PerformanceModel
 from sweeps.machine.environment import instance_type
 from sweeps.planning.disks import UNLIMITED
 from sweeps.planning.networks import SweepData, planned_network
-from sweeps.planning.plan import SweepRequest, plan_trials
+from sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
 
 if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
@@ -110,7 +110,9 @@ def plan_verification(
         precision=request.precision,
         memory_formats=(workload.memory_format,),
         stacks=(workload.stack,),
-        measure_seconds=min(_LEAST_SECONDS, 30 * options.minutes),
+        measure_seconds=min(
+            GPU_SECONDS if on.accelerator.is_gpu else _LEAST_SECONDS, 30 * options.minutes
+        ),
         max_seconds=60 * options.minutes,
         rel_error=_REL_ERROR,
     )
