@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +18,13 @@ from advisor.domain import (
     CacheState,
     DiskRate,
     Market,
-    Measurement,
     Precision,
     Stack,
     Status,
     Trial,
     Workload,
 )
-from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
+from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.runs.probing import kept_fingerprint
@@ -109,56 +106,6 @@ def execute_sweep(
             trials, chosen, store, on_progress=on_progress, again=again, since=since,
             machine={} if ray_address else probed_machine(),
         )  # fmt: skip
-
-
-def measure_runs(
-    trial: Trial, store: MeasurementStore, most: int, within_seconds: float
-) -> Measurement:
-    """Up to `most` further runs of a trial here, each in processes of its own, whether or not there
-    are others; they join the trial's row. A further run begins where one as long as the longest so
-    far ends `within_seconds` after the first began, and all before ended well.
-
-    Returns these runs alone, as one measurement: somebody waits, so that neighbours spoil a run and
-    do not repeat it. Raises `MeasuringError` while a sweep runs on this machine.
-    """
-    from sweeps.driver.runner import current_rows
-    from sweeps.executors.process import ProcessExecutor
-    from sweeps.planning.repeating import merged
-    from sweeps.trial.trial_process import measure_trial
-
-    current_rows([trial], store)  # a row that cannot be read is told before, not after
-    done, begun, longest = None, time.monotonic(), 0.0
-    with (
-        _only_sweep_here(False),
-        closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
-    ):
-        for _ in range(most):
-            before = time.monotonic()
-            (bare,) = chosen.execute([trial])
-            fresh = replace(bare, environment={**bare.environment, **probed_machine()})
-            keep_run(fresh, store)
-            done = merged(done, fresh)
-            longest = max(longest, time.monotonic() - before)
-            late = time.monotonic() - begun + longest > within_seconds
-            if late or fresh.status is not Status.OK:
-                break
-    assert done is not None
-    return done
-
-
-def keep_run(fresh: Measurement, store: MeasurementStore) -> None:
-    """One more run of a trial, wherever it was measured, joins the trial's row.
-
-    `DataError`, when the store does not take it, names the file that holds it."""
-    from sweeps.driver.spool import Spool
-    from sweeps.planning.repeating import merged
-
-    try:
-        store.join(fresh, merged)
-    except DataError as error:
-        spool = Spool()
-        spool.keep(fresh)
-        raise spool.explained(error) from error
 
 
 def probed_machine() -> dict[str, Any]:
@@ -299,7 +246,7 @@ def measuring_here(
     """The executor of that name, while no other sweep runs on this machine.
 
     `MeasuringError`, before anything is measured, when it can never take some of the trials."""
-    with _only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+    with only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
         chosen.refuse_impossible(trials)
         yield chosen
 
@@ -345,7 +292,7 @@ def sweep_runs_here() -> bool:
 
 
 @contextmanager
-def _only_sweep_here(elsewhere: bool) -> Iterator[None]:
+def only_sweep_here(elsewhere: bool) -> Iterator[None]:
     """Two sweeps on one machine would measure each other.
 
     The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the

@@ -28,10 +28,10 @@ from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks
+from advisor.runs.sweeps.further_runs import measure_runs
 from advisor.runs.sweeps.sweeping import (
     disk_rate,
     local_machine,
-    measure_runs,
     step_seconds,
 )
 from advisor.runs.verification.machine import (

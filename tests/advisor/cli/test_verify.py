@@ -106,7 +106,9 @@ def test_a_verification_stands_on_its_own_runs_and_joins_them_to_the_row(images,
 def test_no_further_run_begins_where_its_time_is_over(images, measured, monkeypatch):
     """A run of 70 s leaves no room for another one in two minutes."""
     clock = iter(range(0, 10_000, 35))
-    monkeypatch.setattr("advisor.runs.sweeps.sweeping.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(
+        "advisor.runs.sweeps.further_runs.time.monotonic", lambda: float(next(clock))
+    )
     verify(images, "10", "--minutes", "2")
     assert len(measured.given) == 1
 
