@@ -1,6 +1,6 @@
 """Runs with stalls and slow phases: the rate of the row over what was achieved by the wall clock.
 
-The run is the worker's own (`timed_run`) on a real clock, with an emulated GPU that takes 10 ms a
+The run is the worker's own (`timed_run`) on a real clock, with an emulated GPU that takes 30 ms a
 step; what it computes on comes from a loader that sleeps on purpose.
 """
 
@@ -30,7 +30,7 @@ from sweeps.worker.step_runner import EmulatedGpu, StepRunner
 from sweeps.worker.timed_run import timed_run
 
 STEPS = 100
-_STEP_SECONDS = 0.010
+_STEP_SECONDS = 0.030
 _PLACES = (0, 1, 2, 10, 33, 50, 66, 90, 96, 97)
 
 Delays = dict[int, float]
