@@ -71,7 +71,7 @@ def _watch(
     if _wait(process, unfinished(path).exists, begin_by):
         on_progress("the script called the hook: timing its steps")
     _wait(process, lambda: gpu_uuid(path) is not None)
-    with GpuSampler(gpu_uuid(path) or None) as sampler:
+    with GpuSampler(gpu_uuid(path) or None, group=process.pid) as sampler:
         _wait(process, path.exists)
     return sampler.environment
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import statistics
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,6 +20,7 @@ from advisor.errors import MeasuringError
 from sweeps.machine.gpu import Facts, Nvml
 
 _EVERY_SECONDS = 0.25
+_AVERAGED_SECONDS = 1.25
 # nvmlClocksEventReason* of nvml.h, by bit.
 _THROTTLE_REASONS = {
     0x001: "gpu_idle",
@@ -49,17 +52,20 @@ class GpuSampler:
     """Samples one GPU between `with` and its end; `environment` is what a row keeps of it.
 
     `uuid` is torch's or the driver's; without one there is nothing to sample, and the row says
-    nothing. Make it before the first step: the GPU's use by others is read then.
+    nothing. `group` is the process group that is measured (None: this process's); any other
+    process on the GPU is a neighbour.
     """
 
-    def __init__(self, uuid: str | None, every_seconds: float = _EVERY_SECONDS) -> None:
+    def __init__(
+        self, uuid: str | None, group: int | None = None, every_seconds: float = _EVERY_SECONDS
+    ) -> None:
         self._device = None if uuid is None else _Device.of(uuid)
+        self._group = os.getpgrp() if group is None else group
         self._is_needed = uuid is not None
         self._every_seconds = every_seconds
         self._samples: list[Sample] = []
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpu-sampler", daemon=True)
-        self._before = self._device.sample() if self._device else {}
 
     def __enter__(self) -> Self:
         if self._device:
@@ -82,14 +88,12 @@ class GpuSampler:
             return {}
         if not self._samples:
             return {"gpu_sampling": "unavailable"}
-        busy = self._before.get("utilization_percent")
-        before = {} if busy is None else {"gpu_utilization_before_percent": busy}
-        return summarised(self._samples) | before
+        return summarised(self._samples)
 
     def _run(self) -> None:
         assert self._device
         while True:
-            self._samples.append(self._device.sample())
+            self._samples.append(self._device.sample(self._group))
             if self._ended.wait(self._every_seconds):
                 return
 
@@ -112,11 +116,15 @@ class _Device:
         handle = nvml.handle_of(uuid)
         return None if handle is None else cls(nvml, handle)
 
-    def sample(self) -> Sample:
+    def utilization_percent(self) -> int | None:
+        """Of the whole GPU, by anybody, over the last sixth of a second to second."""
+        rates = self._nvml.ask("nvmlDeviceGetUtilizationRates", self._whole)
+        return rates.gpu if rates else None
+
+    def sample(self, group: int) -> Sample:
         """Clocks, power and heat of the whole GPU; memory and processes of the slice."""
         ask, library, whole = self._nvml.ask, self._nvml.library, self._whole
         milliwatts = ask("nvmlDeviceGetPowerUsage", whole)
-        rates = ask("nvmlDeviceGetUtilizationRates", whole)
         memory = ask("nvmlDeviceGetMemoryInfo", self._handle)
         return {
             "sm_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_SM),
@@ -125,12 +133,12 @@ class _Device:
             "temperature_celsius": ask(
                 "nvmlDeviceGetTemperature", whole, library.NVML_TEMPERATURE_GPU
             ),
-            "utilization_percent": rates.gpu if rates else None,
+            "utilization_percent": self.utilization_percent(),
             "used_memory_mib": memory.used / MIB if memory else None,
             "pcie_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", whole),
             "pcie_width": ask("nvmlDeviceGetCurrPcieLinkWidth", whole),
             "throttle_bits": self._first(_THROTTLE_FUNCTIONS, whole),
-            **_of_processes(self._first(_PROCESS_FUNCTIONS, self._handle), os.getpid()),
+            **_of_processes(self._first(_PROCESS_FUNCTIONS, self._handle), group),
         }
 
     def _first(self, names: Sequence[str], handle: Any) -> Any:
@@ -139,25 +147,50 @@ class _Device:
         return next((answer for answer in answers if answer is not None), None)
 
 
-def _of_processes(processes: Iterable[Any] | None, own: int) -> dict[str, Any]:
-    """Of the processes that compute on the GPU: MiB of this one, the driver's context among them,
-    and how many others. Inside a container NVML has the host's numbers: then one is this one."""
-    if processes is None:
-        return {"own_memory_mib": None, "other_processes": None}
-    known = list(processes)
-    mine = [one for one in known if one.pid == own] or (known if len(known) == 1 else [])
-    used = mine[0].usedGpuMemory if mine else None
+def _of_processes(processes: Iterable[Any] | None, group: int) -> dict[str, Any]:
+    """Of the processes that compute on the GPU: MiB of those in the group, the driver's context
+    among them, and how many others there are.
+
+    A container's process may be hidden from NVML in there, or have the host's number. So a single
+    unknown one may be our own or a neighbour, and neither figure is known; of several unknown ones
+    all but one are neighbours.
+    """
+    known = list(processes or ())
+    mine = [one for one in known if _group_of(one.pid) == group]
+    used = [one.usedGpuMemory for one in mine if one.usedGpuMemory is not None]
+    is_counted = mine or len(known) > 1
     return {
-        "own_memory_mib": used / MIB if used is not None else None,
-        "other_processes": max(0, len(known) - 1),
+        "own_memory_mib": sum(used) / MIB if used else None,
+        "other_processes": len(known) - max(1, len(mine)) if is_counted else None,
     }
+
+
+def _group_of(pid: int) -> int | None:
+    with suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return None
+
+
+def busy_percent(uuid: str) -> int | None:
+    """How busy others keep a GPU that nothing of ours computes on yet; None where NVML does not
+    say. The least of what it says for a while: it averages over up to a second
+    (nvmlDeviceGetUtilizationRates), and a trial may have ended just now."""
+    device, until = _Device.of(uuid), time.monotonic() + _AVERAGED_SECONDS
+    least = device.utilization_percent() if device else None
+    while device and least and time.monotonic() < until:
+        time.sleep(_EVERY_SECONDS)
+        least = min(least, device.utilization_percent() or 0)
+    return least
 
 
 def gpu_states() -> list[Facts]:
     """The present state of every GPU, with its UUID; `MeasuringError` as `Nvml` has it."""
     nvml = Nvml()
     return [
-        {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample()}
+        {
+            "uuid": nvml.ask("nvmlDeviceGetUUID", handle),
+            **_Device(nvml, handle).sample(os.getpgrp()),
+        }
         for handle in nvml.handles()
         if handle is not None
     ]
@@ -166,12 +199,13 @@ def gpu_states() -> list[Facts]:
 def summarised(samples: Sequence[Sample]) -> dict[str, Any]:
     """Of at least one sample, for a measurement's environment:
 
-    - `gpu_samples`: how many (`count`), and `min`, `mean` and `max` of each clock (MHz), the power
-      (W), the temperature (Celsius) and the utilisation (%);
+    - `gpu_samples`: how many (`count`), and of each clock (MHz), the power (W), the temperature
+      (Celsius) and the utilisation (%) `min`, `mean`, `max`, and the means of the first and the
+      last third (`first_third`, `last_third`), which show whether it held;
     - `gpu_throttle_reasons`: NVML's name of each reason that was active, with its share of samples;
     - `gpu_other_processes`: how many others computed on the GPU, at most;
-    - `gpu_used_memory_mib`, `gpu_process_memory_mib`: the peaks in all, and of this process with
-      the driver's context.
+    - `gpu_used_memory_mib`, `gpu_process_memory_mib`: the peaks in all, and of the group's
+      processes with the driver's context.
 
     What was never reported is left out.
     """
@@ -199,7 +233,14 @@ def throttle_shares(bits: Sequence[int]) -> dict[str, float]:
 
 
 def _range(values: Sequence[float]) -> dict[str, float]:
-    return {"min": min(values), "mean": statistics.fmean(values), "max": max(values)}
+    third = max(1, len(values) // 3)
+    return {
+        "min": min(values),
+        "mean": statistics.fmean(values),
+        "max": max(values),
+        "first_third": statistics.fmean(values[:third]),
+        "last_third": statistics.fmean(values[-third:]),
+    }
 
 
 def _values(samples: Sequence[Sample], name: str) -> list[Any]:

@@ -15,6 +15,7 @@ from sweeps.events import INFO, WARNING, emit
 from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
 from sweeps.machine.caches import carved_from
 from sweeps.machine.environment import describe_container
+from sweeps.machine.gpu_sampling import busy_percent
 from sweeps.machine.mounts import block_device, device_number
 from sweeps.trial.child import (
     LOADED,
@@ -116,13 +117,14 @@ def run_attempt(
         ) as placement:
             request = _request(trial, placement.cpus)
             limiter = limiter or choose_limiter(request)
+            before = _gpu_before(placement)
             environment = _visible_gpu(trial, placement)
             with limiter.hold(request) as hold, started_worker(command, environment) as worker:
                 emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
                 job = _job(trial, request, hold, shares_disk)
                 measurement = _converse(trial, job, request, hold, worker, timeout_seconds)
                 measurement = _with_memory_verdict(
-                    _with_place(measurement, placement, side_by_side), hold
+                    _with_place(measurement, placement, side_by_side, before), hold
                 )
         measurement = with_disk_burst(measurement)
     except Exception as error:  # a fault of our own, too, must not end the other trials
@@ -242,10 +244,20 @@ def _late(trial: Trial, seconds: float) -> str:
     )
 
 
-def _with_place(measurement: Measurement, placement: Placement, side_by_side: bool) -> Measurement:
-    """Where it ran, and of how large a machine its CPUs were carved."""
+def _gpu_before(placement: Placement) -> dict[str, Any]:
+    """How busy others keep the trial's GPU, while the worker has not computed on it yet."""
+    busy = busy_percent(placement.gpu.uuid) if placement.gpu else None
+    return {} if busy is None else {"gpu_utilization_before_percent": busy}
+
+
+def _with_place(
+    measurement: Measurement, placement: Placement, side_by_side: bool, before: dict[str, Any]
+) -> Measurement:
+    """Where it ran, what was known of its GPU before, and of how large a machine its CPUs were
+    carved."""
     facts = {
         **measurement.environment,
+        **before,
         "cpus_used": list(placement.cpus),
         "numa_node": placement.numa_node,
         "carved_from": carved_from(placement.cpus),

@@ -58,7 +58,6 @@ def timed_run(
     gpu_uuid: str | None = None,
 ) -> TimedRun:
     """Drain what was prepared ahead, then time steps until enough are known (`timed_steps`)."""
-    sampler = GpuSampler(gpu_uuid)
     # An idle GPU has low clocks: it works before they are read.
     taken = warm_up(runner, batches, _WARMING_STEPS) if gpu_uuid else 0
     state = machine_state(job["cpus"])
@@ -66,7 +65,7 @@ def timed_run(
     taken += warm_up(runner, batches, _prepared_ahead(trial) + QUEUE_DEPTH)
     taken += _settle(trial, runner, batches)
     before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
-    with sampler:
+    with GpuSampler(gpu_uuid) as sampler:
         start = time.perf_counter()
         steps = timed_steps(runner, batches, _time_box(trial, taken))
         wall_seconds = time.perf_counter() - start

@@ -15,7 +15,7 @@ from advisor.errors import UsageError
 from models.zoo.opening import Runnable
 from sweeps.anchors.measure.document import LOADER, Run, document
 from sweeps.datasets.opening import open_dataset
-from sweeps.machine.gpu_sampling import GpuSampler
+from sweeps.machine.gpu_sampling import GpuSampler, busy_percent
 from sweeps.machine.size import machine_size
 from sweeps.probe.accelerator import missing
 from sweeps.quality.timing import count_warmup_steps
@@ -106,8 +106,11 @@ class Session:
 
 
 def device_facts(device: str) -> dict[str, Any]:
-    """What computes; asked at first, since a GPU that has failed tells nothing."""
-    return {"kind": device, "gpu": None, **torch_facts(device)}
+    """What computes, and how busy others keep it; taken at first, since a GPU that has failed says
+    nothing, and one that has computed is busy with that."""
+    facts = {"kind": device, "gpu": None, **torch_facts(device)}
+    busy = busy_percent(gpu_uuid()) if device == "cuda" else None
+    return facts if busy is None else facts | {"gpu_utilization_before_percent": busy}
 
 
 _LEAST_STEPS = 4

@@ -13,6 +13,7 @@ from sweeps.anchors.measure import measure_network
 from sweeps.anchors.measure.document import anchor_of_script, best_run, goes_on
 from sweeps.anchors.measure.recorded import RecordedSteps
 from tests.sweeps.cuda_standin import StandIn, installed
+from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 from tests.sweeps.own_networks import own_network
 
 pytestmark = pytest.mark.vector
@@ -88,6 +89,21 @@ def test_steps_on_a_gpu_last_from_completion_to_completion(tmp_path):
     (run,) = found["runs"]
     assert min(run["step_seconds"]) >= 0.0199
     assert run["gpu_state"] == {"gpu_sampling": "unavailable"}
+
+
+def test_how_busy_others_kept_the_gpu_is_of_before_the_first_run_and_of_no_other(
+    tmp_path, monkeypatch
+):
+    """Later its own last run would pass for others."""
+    nvml_with(monkeypatch, GpuStandIn(busy=[0, 99]))
+    own = own_network(tmp_path)
+    with installed(StandIn(step_seconds=0.002, uuid="6f6d")):
+        found = measure_network(own, minutes=0.02, tasks=(Task.INFERENCE,), profile=False)
+    validate(found)
+    assert found["device"]["gpu_utilization_before_percent"] == 0
+    states = [run["gpu_state"] for run in found["runs"]]
+    assert all(state["gpu_samples"]["utilization_percent"]["max"] == 99 for state in states)
+    assert not any("gpu_utilization_before_percent" in state for state in states)
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ _SM_CLOCK = 1
 
 @dataclass(eq=False)
 class GpuStandIn:
-    """One GPU. `processes` are (pid, MiB); `bits` and `clocks` what it shows at each moment;
-    `missing` the functions that its driver does not have."""
+    """One GPU. `processes` are (pid, MiB); `bits` and `clocks` what it shows at each moment, `busy`
+    its utilisation at each reading; `missing` the functions that its driver does not have."""
 
     uuid: str = "GPU-6f6d"
     name: str = "Tesla T4"
@@ -30,6 +30,7 @@ class GpuStandIn:
     processes: list[tuple[int, float]] = field(default_factory=lambda: [(os.getpid(), 1200.0)])
     bits: list[int] = field(default_factory=lambda: [0])
     clocks: list[int] = field(default_factory=lambda: [1590])
+    busy: list[int] = field(default_factory=lambda: [99])
     slices: list[GpuStandIn] = field(default_factory=list)
     whole: GpuStandIn | None = None
     missing: frozenset[str] = frozenset()
@@ -174,7 +175,9 @@ _OF_A_GPU = {
     "nvmlDeviceGetClockInfo": _clock,
     "nvmlDeviceGetPowerUsage": lambda gpu: 68_500,
     "nvmlDeviceGetTemperature": lambda gpu, sensor: 71,
-    "nvmlDeviceGetUtilizationRates": lambda gpu: {"gpu": 99, "memory": 40},
+    "nvmlDeviceGetUtilizationRates": lambda gpu: {
+        "gpu": gpu.busy.pop(0) if len(gpu.busy) > 1 else gpu.busy[0], "memory": 40
+    },
     "nvmlDeviceGetCurrentClocksEventReasons": lambda gpu: gpu.now(gpu.bits),
     "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: gpu.now(gpu.bits),
 }  # fmt: skip

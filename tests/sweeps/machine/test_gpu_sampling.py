@@ -2,16 +2,28 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.machine.gpu_sampling import GpuSampler, gpu_states, summarised, throttle_shares
+from sweeps.machine.gpu_sampling import (
+    GpuSampler,
+    busy_percent,
+    gpu_states,
+    summarised,
+    throttle_shares,
+)
+from tests.sweeps.clock import SleepingClock
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 from tests.sweeps.machine.test_gpu import a_cut_gpu
+
+UNKNOWN = 2**22 + 1  # above the largest number of a process (proc_sys_kernel(5): pid_max)
 
 
 class Watched(GpuStandIn):
@@ -37,20 +49,47 @@ def sampled(monkeypatch, gpu, uuid="6f6d"):
 
 
 def test_clocks_power_and_heat_are_sampled_during_the_window(monkeypatch):
-    """The clock falls in the window, and NVML is asked before it, too."""
-    gpu = Watched(5, clocks=[300, 1590, 1590, 1200])
+    gpu = Watched(5, clocks=[1590, 1590, 1590, 1200])
     found = sampled(monkeypatch, gpu)
-    assert found["gpu_samples"]["count"] >= 4
+    assert found["gpu_samples"]["count"] >= 5
     assert found["gpu_samples"]["sm_clock_mhz"]["min"] == 1200
     assert found["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
-    assert found["gpu_samples"]["power_watts"] == {"min": 68.5, "mean": 68.5, "max": 68.5}
+    assert set(found["gpu_samples"]["power_watts"].values()) == {68.5}
     assert found["gpu_samples"]["temperature_celsius"]["max"] == 71
-    assert found["gpu_utilization_before_percent"] == 99
     json.dumps(found)
 
 
+def test_what_the_first_third_had_and_the_last_shows_a_clock_that_fell():
+    clocks = [1600, 1600, 1500, 1500, 1400, 1400, 1200]
+    found = summarised([{"sm_clock_mhz": clock} for clock in clocks])["gpu_samples"]["sm_clock_mhz"]
+    assert (found["first_third"], found["last_third"]) == (1600, 1300)
+
+
+@pytest.mark.parametrize(
+    ("busy", "found"),
+    [
+        ([0], 0),
+        ([80, 30, 0], 0),  # what ended just now is still in the average
+        ([80, 70, 90, 70, 70, 70, 70], 70),
+    ],
+)
+def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, found):
+    clock = SleepingClock()
+    time = SimpleNamespace(monotonic=clock, sleep=clock.sleep)
+    monkeypatch.setattr("sweeps.machine.gpu_sampling.time", time)
+    nvml_with(monkeypatch, GpuStandIn(busy=busy))
+    assert busy_percent("6f6d") == found
+
+
+def test_how_busy_a_gpu_was_is_not_known_where_nvml_does_not_say(monkeypatch):
+    nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetUtilizationRates"})))
+    assert busy_percent("6f6d") is None
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert busy_percent("6f6d") is None
+
+
 def test_a_throttled_window_says_so_though_the_gpu_is_idle_afterwards(monkeypatch):
-    gpu = Watched(4, bits=[0x1, 0x24, 0x24])
+    gpu = Watched(4, bits=[0x24])
     found = sampled(monkeypatch, gpu)
     assert found["gpu_throttle_reasons"] == {"sw_power_cap": 1.0, "sw_thermal_slowdown": 1.0}
     gpu.bits = [0x1]
@@ -92,15 +131,32 @@ def test_drivers_before_510_count_processes_by_an_older_function(monkeypatch):
     [
         ([(os.getpid(), 1200.0)], 0, 1200.0),
         ([(os.getpid(), 1200.0), (1, 300.0)], 1, 1200.0),
-        ([(4711, 900.0)], 0, 900.0),  # a container's own process, by the host's number
-        ([(4711, 900.0), (4712, 300.0)], 1, None),
-        ([], 0, None),
+        # In a container: our own by the host's number, or a neighbour's while we are hidden.
+        ([(UNKNOWN, 900.0)], None, None),
+        ([(UNKNOWN, 900.0), (UNKNOWN + 1, 300.0)], 1, None),
+        ([], None, None),
     ],
 )
-def test_neighbours_on_the_gpu_are_counted(monkeypatch, processes, others, own):
+def test_neighbours_on_the_gpu_are_counted_where_it_is_known_who_is_one(
+    monkeypatch, processes, others, own
+):
     found = sampled(monkeypatch, Watched(2, processes=processes))
-    assert found["gpu_other_processes"] == others
+    assert found.get("gpu_other_processes") == others
     assert found.get("gpu_process_memory_mib") == own
+
+
+def test_the_processes_of_a_script_are_one_group_and_the_advisor_is_none_of_it(monkeypatch):
+    """A script of two processes, watched from outside."""
+    command = ["sh", "-c", "sleep 60 & echo $!; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as script:
+        child = int(script.stdout.readline())
+        gpu = GpuStandIn(processes=[(script.pid, 500.0), (child, 200.0), (os.getpid(), 50.0)])
+        nvml_with(monkeypatch, gpu)
+        with GpuSampler("6f6d", group=script.pid) as sampler:
+            pass
+        os.killpg(script.pid, signal.SIGKILL)
+    assert sampler.environment["gpu_process_memory_mib"] == 700.0
+    assert sampler.environment["gpu_other_processes"] == 1
 
 
 def test_a_slice_is_sampled_with_its_own_memory_and_the_cards_clocks(monkeypatch):

@@ -2,7 +2,7 @@ import json
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from advisor.domain import LimitedBy, Status
@@ -10,9 +10,13 @@ from advisor.errors import MeasuringError
 from sweeps.formats.serialization import measurement_to_dict
 from sweeps.machine.environment import describe_container
 from sweeps.machine.processes import stat_fields
+from sweeps.machine.size import allowed_cpus
 from sweeps.trial.limits.without_cgroups import Unlimited
+from sweeps.trial.placement.decision import Placement
+from sweeps.trial.placement.node import GpuDevice
 from sweeps.trial.trial_process import measure_trial, run_attempt
 from tests.sweeps.builders import measurement, trial
+from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 HERE = str(Path(__file__).parent)
 
@@ -45,6 +49,14 @@ def test_the_measurement_says_what_held_the_trial():
 def test_the_machines_size_is_that_around_the_trial_not_of_its_own_group():
     row = attempt(answering(environment={"cpu_quota": 0.01, "usable_cpus": 0}))
     assert {**row.environment, **describe_container()} == row.environment
+
+
+def test_how_busy_others_kept_the_gpu_is_read_before_the_worker_uses_it(monkeypatch):
+    """Idle at the first reading, and busy from then on."""
+    nvml_with(monkeypatch, GpuStandIn(busy=[0, 99]))
+    cpus, gpu = tuple(allowed_cpus()[-1:]), GpuDevice("GPU-6f6d")
+    row = attempt(answering(), place=lambda *_, **__: nullcontext(Placement(cpus, gpu=gpu)))
+    assert row.environment["gpu_utilization_before_percent"] == 0
 
 
 def test_a_worker_waits_for_its_limits():
