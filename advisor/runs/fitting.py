@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from models.performance import load_model
 from models.performance.networks import bundled_networks
 from models.performance.pipeline import ReferenceCpu
 from sweeps.formats.serialization import measurement_from_dict
+from sweeps.quality.issues import refusal
 
 if TYPE_CHECKING:
     from models.performance import PerformanceModel
@@ -56,9 +58,10 @@ def fit_user_model(
     shipped = load_model()
     rows = sorted(measurements, key=lambda row: row.trial.trial_id)
     gpu = _taken_steps(rows, fingerprints, shipped)
+    sound = sound_rows(rows)
     try:
         result = fit(
-            rows,
+            sound,
             shipped.step_times,
             bundled_networks(),
             sources=shipped.sources,
@@ -67,8 +70,15 @@ def fit_user_model(
     except DataError as too_few:
         if gpu.observations.is_empty:
             raise
-        result = kept_pipeline(shipped, rows, too_few)
+        result = kept_pipeline(shipped, sound, too_few)
+    refused = Counter(reason for row in rows if (reason := refusal(row.environment)))
+    result = replace(result, left_out=tuple(sorted((*result.left_out, *refused.items()))))
     return conditioned(result, gpu, shipped.step_times)
+
+
+def sound_rows(rows: Iterable[Measurement]) -> list[Measurement]:
+    """Without those that say nothing of the GPU that they name: it was shared, or held back."""
+    return [row for row in rows if not refusal(row.environment)]
 
 
 def _taken_steps(

@@ -75,7 +75,7 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The new fit against the last model, and how the fresh rows lie in the last one's interval.
 
     Raises `DataError` where nothing can be fitted, or kept."""
-    from advisor.runs.fitting import fit_user_model
+    from advisor.runs.fitting import fit_user_model, sound_rows
     from advisor.runs.probing import kept_fingerprints
     from models.performance.fit_pipeline import outside_interval, residuals_of
     from models.performance.usable import sort_out
@@ -84,7 +84,7 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     if result.kept_pipeline:
         return _with_gpu_steps(result, last, result.kept_pipeline), None
     table = result.model.table
-    usable = sort_out(_in_order(rows.now), table.names).usable
+    usable = sort_out(_in_order(sound_rows(rows.now)), table.names).usable
     names = {row.trial.trial_id for row in rows.fresh}
     scored = [row for row in usable if row.trial.trial_id in names]
     if not scored:
@@ -147,7 +147,7 @@ def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict
 
 def _usable_of(before: Sequence[Measurement], last: PerformanceModel) -> list[Measurement]:
     """The rows that the last model was fitted on; none where it was not on these."""
-    from advisor.runs.fitting import fit_user_model
+    from advisor.runs.fitting import fit_user_model, sound_rows
     from advisor.runs.probing import kept_fingerprints
     from models.performance.usable import sort_out
 
@@ -156,7 +156,7 @@ def _usable_of(before: Sequence[Measurement], last: PerformanceModel) -> list[Me
             return []
     except DataError:
         return []
-    return list(sort_out(_in_order(before), last.table.names).usable)
+    return list(sort_out(_in_order(sound_rows(before)), last.table.names).usable)
 
 
 def _in_order(rows: Sequence[Measurement]) -> list[Measurement]:

@@ -29,6 +29,7 @@ from sweeps.anchors.records import (
     no_anchor,
 )
 from sweeps.formats.importing import RefusedLine, read_lines
+from sweeps.quality.issues import refusal
 from sweeps.quality.rates import rate_interval
 
 _SYNTHETIC = "synthetic"
@@ -103,6 +104,8 @@ def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
 
 
 def _faults_of_running(row: Measurement) -> Iterator[tuple[str, bool]]:
+    if reason := refusal(row.environment):
+        yield reason, True
     if not gpu_of(row):
         yield "it does not say on which GPU", True
     versions = row.environment.get("versions")

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status
+from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.messages import Message
 from sweeps.quality.age import is_stale
@@ -36,6 +37,12 @@ _HARMLESS = frozenset({
     "sw_power_cap", "gpu_idle", "applications_clocks_setting", "display_clock_setting",
     "sync_boost", "power cap",  # the last in rows from before NVML's codes
 })  # fmt: skip
+# Heat and hardware brakes, as NVML names them; in more than so many of the samples they are the
+# rate's cause.
+_SLOWDOWNS = frozenset({
+    "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown",
+})  # fmt: skip
+_SLOWED_SAMPLES = 0.05
 _BUSY_PERCENT = 5  # of the last second, before a step of its own
 _AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
 
@@ -47,6 +54,25 @@ class QualityIssue:
     code: str
     detail: Message
     advice: Message
+
+
+# What was measured with one of these is not the GPU that is named: no fit and no anchor takes it.
+REFUSED = {
+    "gpu_shared": "other processes computed on its GPU",
+    "gpu_throttled": "heat or a hardware brake held its GPU's clocks back",
+}
+
+
+def refusal(environment: Mapping[str, Any]) -> str:
+    """Why no fit and no anchor takes what was measured in an environment (of a run of `measure`:
+    its `gpu_state`); empty where one may."""
+    codes = (issue.code for issue in _of_gpu(environment))
+    return next((REFUSED[code] for code in codes if code in REFUSED), "")
+
+
+def is_gpu_shared(environment: Mapping[str, Any]) -> bool:
+    """Whether other processes computed on the GPU while steps were timed."""
+    return is_positive(environment.get("gpu_other_processes"))
 
 
 def _issue(code: str, detail: str, advice: str, **numbers: Any) -> QualityIssue:
@@ -149,21 +175,7 @@ def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
             "measure on an instance that is not burstable, or with unlimited credits",
             stolen_percent=100 * share,
         )
-    if (others := environment.get("gpu_other_processes") or 0) > 0:
-        yield _issue(
-            "gpu_shared",
-            "{others} other processes computed on the GPU meanwhile",
-            "end them (`nvidia-smi` names them), or take another GPU; then measure again",
-            others=others,
-        )
-    busy = environment.get("gpu_utilization_before_percent") or 0
-    if busy > _BUSY_PERCENT:
-        yield _issue(
-            "gpu_busy_before",
-            "the GPU was {busy:.0f} % busy before the first step",
-            "measure again when nobody else uses it",
-            busy=busy,
-        )
+    yield from _of_gpu(environment)
     if causes := _throttle_reasons(environment):
         yield _issue(
             "throttled",
@@ -173,6 +185,46 @@ def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
         )
     yield from _of_clocks(environment)
     yield from _of_disk(environment.get("disk_burst") or {})
+
+
+def _of_gpu(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
+    if is_gpu_shared(environment):
+        yield _issue(
+            "gpu_shared",
+            "{others} other processes computed on the GPU meanwhile; it is not fitted, and no "
+            "anchor",
+            "end them (`nvidia-smi` names them), or take another GPU; then measure again",
+            others=environment["gpu_other_processes"],
+        )
+    busy = environment.get("gpu_utilization_before_percent") or 0
+    if busy > _BUSY_PERCENT:
+        yield _issue(
+            "gpu_busy_before",
+            "the GPU was {busy:.0f} % busy before the first step",
+            "measure again when nobody else uses it",
+            busy=busy,
+        )
+    if slowed := _slowdowns(environment):
+        yield _issue(
+            "gpu_throttled",
+            "{causes} held the GPU's clocks back for {percent:.0f} % of the time; it is not "
+            "fitted, and no anchor",
+            "look after cooling and power; then: advisor sweep run ... --fresh-since DATE",
+            causes=[Message("{cause}", cause=name.replace("_", " ")) for name in slowed],
+            percent=100 * max(slowed.values()),
+        )
+
+
+def _slowdowns(environment: Mapping[str, Any]) -> dict[str, float]:
+    """NVML's heat and hardware brakes that held for long enough to be the rate's cause, each with
+    its share of the samples."""
+    shares = environment.get("gpu_throttle_reasons")
+    if not isinstance(shares, dict):
+        return {}
+    known = {name: shares[name] for name in sorted(_SLOWDOWNS & set(shares))}
+    return {
+        n: share for n, share in known.items() if is_positive(share) and share > _SLOWED_SAMPLES
+    }
 
 
 def _of_disk(burst: Mapping[str, Any]) -> Iterator[QualityIssue]:
@@ -220,7 +272,8 @@ def _throttle_reasons(environment: Mapping[str, Any]) -> list[Message]:
         *(environment.get("gpu_throttle_reasons") or ()),
         *(environment.get("gpu_held_back_by") or ()),  # of rows from before the sampler
     ]
-    unusual = dict.fromkeys(code for code in codes if code not in _HARMLESS)
+    elsewhere = _HARMLESS | set(_slowdowns(environment))
+    unusual = dict.fromkeys(code for code in codes if code not in elsewhere)
     reasons = [Message("{cause}", cause=code.replace("_", " ")) for code in unusual]
     throttles = environment.get("cpu_thermal_throttles") or 0
     if throttles:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from sweeps.machine.caches import carved_from
 from sweeps.machine.environment import describe_container
 from sweeps.machine.gpu_sampling import busy_percent
 from sweeps.machine.mounts import block_device, device_number
+from sweeps.quality.issues import is_gpu_shared
 from sweeps.trial.child import (
     LOADED,
     READY,
@@ -61,12 +62,16 @@ def measure_trial(
         measurement = _reported(attempt, trial, 1 + len(disturbed))
     if measurement.status is Status.CONTAMINATED:
         when = f"in each of {len(disturbed) + 1} attempts" if disturbed else "meanwhile"
-        reason = (
-            f"other processes used {measurement.environment['other_cores']:.2f} cores {when}; "
-            "measure again when the machine is quiet"
-        )
+        used = _used_by_others(measurement.environment)
+        reason = f"other processes used {used} {when}; measure again when the machine is quiet"
         measurement = replace(measurement, reason=reason)
     return replace(measurement, attempts=tuple(disturbed))
+
+
+def _used_by_others(environment: Mapping[str, Any]) -> str:
+    if is_gpu_shared(environment):
+        return f"its GPU ({environment['gpu_other_processes']} of them)"
+    return f"{environment['other_cores']:.2f} cores"
 
 
 def timeout_of(trial: Trial) -> float:

@@ -35,6 +35,7 @@ from sweeps.datasets.source import LatencyInjected, SampleSource
 from sweeps.events import emit
 from sweeps.machine.environment import describe_machine, describe_versions
 from sweeps.machine.processes import Contention, judge
+from sweeps.quality.issues import is_gpu_shared
 from sweeps.quality.timing import is_steady
 from sweeps.trial.child import LOADED, READY
 from sweeps.worker.engines import runner_of
@@ -101,9 +102,10 @@ def _measurement(
     """What the timed run gave; the stages come later."""
     contention = _contention(trial, window, len(job["cpus"]))
     interfered = contention.interfered and trial.plan.get("clock") != CPU_CLOCK
+    spoiled = interfered or is_gpu_shared(window.machine)
     return Measurement(
         trial=trial,
-        status=Status.CONTAMINATED if interfered else Status.OK,
+        status=Status.CONTAMINATED if spoiled else Status.OK,
         limited_by=LimitedBy.HOST,
         step_seconds=tuple(window.step_seconds),
         warmup_step_seconds=tuple(window.warmup_seconds),

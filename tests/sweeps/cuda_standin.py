@@ -48,7 +48,8 @@ class Call:
 
 @dataclass
 class StandIn:
-    """One CUDA device. Times are seconds of `clock`; `sleep` lets them pass."""
+    """One CUDA device, on which so many `neighbours` compute (as NVML has it). Times are seconds of
+    `clock`; `sleep` lets them pass."""
 
     name: str = "Tesla T4"
     memory_mib: int = 15_102
@@ -56,6 +57,7 @@ class StandIn:
     multiprocessors: int = 40
     capability: tuple[int, int] = (7, 5)
     uuid: str = "6f6d0000-0000-0000-0000-000000000000"
+    neighbours: int = 0
     step_seconds: float = 0.01
     copy_seconds: float = 0.001
     clock: Callable[[], float] = time.perf_counter
@@ -224,8 +226,8 @@ if __name__ == "__main__":
     from tests.sweeps.machine.nvml_standin import Driver, GpuStandIn
 
     with installed(StandIn(**json.loads(os.environ.get(SETTINGS, "{}")))) as seen:
-        pynvml.nvmlLib = Driver(
-            GpuStandIn(uuid=f"GPU-{seen.uuid}", name=seen.name, sms=seen.multiprocessors)
-        )
+        gpu = GpuStandIn(uuid=f"GPU-{seen.uuid}", name=seen.name, sms=seen.multiprocessors)
+        gpu.processes += [(1, 300.0)] * seen.neighbours
+        pynvml.nvmlLib = Driver(gpu)
         program = sys.argv.pop(1) if len(sys.argv) > 1 else "sweeps.worker"
         importlib.import_module(f"{program}.__main__").main()

@@ -103,6 +103,13 @@ class TestInARealWorker:
         (anchor,) = read_anchor(exported, sheet, Precision.FP32).observations
         assert anchor.gpu is sheets["T4"]
 
+    def test_what_is_measured_beside_others_on_the_gpu_is_contaminated(self, images, monkeypatch):
+        for name, value in worker_environment(neighbours=1).items():
+            monkeypatch.setenv(name, value)
+        row = measured_with_standins(on_a_t4(images))
+        assert row.status is Status.CONTAMINATED, row.reason
+        assert row.environment["gpu_other_processes"] == 1
+
     def test_a_worker_refuses_a_slice_where_a_card_is_named(self, images, monkeypatch):
         settings = worker_environment(name="GRID T4-16Q", memory_mib=16_384)
         for name, value in settings.items():

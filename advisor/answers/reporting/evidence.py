@@ -16,6 +16,7 @@ from advisor.messages import Message
 from advisor.places import user_folder
 from models.performance.bundled import FOLDER
 from models.performance.usable import why_not
+from sweeps.quality.issues import refusal
 
 BUNDLED, STORE = "bundled", "store"
 _FILE = FOLDER / "measurements.jsonl"
@@ -104,7 +105,8 @@ def _rows(measurements: Iterable[Measurement], origin: str) -> list[dict[str, An
     return [
         _row(measurement, rate, origin)
         for measurement in measurements
-        if not why_not(measurement, (measurement.trial.workload.network,))
+        if not refusal(measurement.environment)
+        and not why_not(measurement, (measurement.trial.workload.network,))
         if (rate := measurement.throughput_samples_per_second) is not None
     ]
 

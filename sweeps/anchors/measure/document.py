@@ -12,6 +12,7 @@ from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.errors import MeasuringError
 from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps
 from sweeps.machine.environment import describe_machine, describe_versions
+from sweeps.quality.issues import refusal
 
 SCHEMA = "advisor.anchor/1"
 COMPUTED = (Task.INFERENCE, Task.TRAINING)
@@ -42,8 +43,14 @@ def document(
         "machine": {**describe_machine(), "versions": describe_versions(*_VERSIONS)},
         "runs": [{"process": 0, **run} for run in runs],
         **more,
-        "warnings": list(warnings),
+        "warnings": [*warnings, *_refusals(runs)],
     }
+
+
+def _refusals(runs: Sequence[Run]) -> list[str]:
+    """Why no answer will use some of the runs, each reason once."""
+    reasons = dict.fromkeys(refusal(run.get("gpu_state", {})) for run in runs)
+    return [f"no anchor: {reason}; measure again" for reason in reasons if reason]
 
 
 def measured_runs(runs: Sequence[Run]) -> list[Run]:

@@ -22,6 +22,7 @@ from tests.models.performance.synthetic import (
     true_parameters,
 )
 
+HELD_BACK = {"hw_thermal_slowdown": 0.4}
 pytestmark = pytest.mark.vector
 
 
@@ -85,12 +86,16 @@ def test_measurements_that_ended_badly_or_unlimited_are_never_fitted(parameters)
         replace(measurement(absurd, 1.0), step_seconds=(math.nan,)),
         replace(measurement(absurd, 1.0), step_seconds=()),
         measurement(replace(absurd, workload=compiled), 1e9),
+        replace(measurement(absurd, 1e9), environment={"gpu_other_processes": 1}),
+        replace(measurement(absurd, 1e9), environment={"gpu_throttle_reasons": HELD_BACK}),
     ]
     result = fit_user_model([*good, *bad])
     assert result.model.pipeline == fit_user_model(good).model.pipeline
     assert dict(result.left_out) == {
+        "heat or a hardware brake held its GPU's clocks back": 1,
         "its limits were not enforced": 1,
         "no finite rate": 2,
+        "other processes computed on its GPU": 1,
         "ran with stack, which the model does not know": 1,
         "status contaminated": 1,
         "status out_of_memory": 1,

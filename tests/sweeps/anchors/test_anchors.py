@@ -74,6 +74,9 @@ def a_document(*runs, what=None, device=None, **changes):
     return document | changes
 
 
+PLAIN = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
+
+
 def a_measurement(accelerator="cuda", status=Status.OK, dataset=SYNTHETIC, **changes):
     emulated = 0.1 if accelerator.startswith("emulated:") else None
     trial = Trial(
@@ -90,8 +93,7 @@ def a_measurement(accelerator="cuda", status=Status.OK, dataset=SYNTHETIC, **cha
         "status": status,
         "limited_by": LimitedBy.HOST,
         "step_seconds": (0.125,) * 6,
-        "environment": {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"},
-                        "gpu_peak_reserved_mib": 700.0},
+        "environment": {**PLAIN, "gpu_peak_reserved_mib": 700.0},
         "reason": "" if status is Status.OK else "it ended badly",
     }  # fmt: skip
     return Measurement(**{**values, **changes})
@@ -215,6 +217,13 @@ def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
         (a_measurement(environment={"gpu": "T4", "versions": {"tensorflow": "2"}}), "PyTorch"),
         (a_measurement(environment={"gpu": "T4"}), "PyTorch"),
         (a_measurement(step_seconds=(0.1,)), "too few"),
+        (a_measurement(environment={**PLAIN, "gpu_other_processes": 1}), "other processes"),
+        (
+            a_measurement(
+                environment={**PLAIN, "gpu_throttle_reasons": {"hw_thermal_slowdown": 0.5}}
+            ),
+            "clocks",
+        ),
     ],
 )
 def test_what_was_not_pytorch_on_a_real_gpu_is_no_anchor(written, row, reason):
@@ -236,6 +245,8 @@ def test_what_was_not_pytorch_on_a_real_gpu_is_no_anchor(written, row, reason):
         a_run(batch_size=0),
         a_run(batch_size=2.5),
         a_run(gpu_peak_reserved_mib=-5),
+        a_run(gpu_state={"gpu_other_processes": 1}),
+        a_run(gpu_state={"gpu_throttle_reasons": {"hw_slowdown": 0.2}}),
     ],
 )
 def test_impossible_runs_are_refused_and_the_others_kept(written, run):

@@ -5,7 +5,7 @@ import pytest
 
 from advisor.domain import LimitedBy, Status
 from sweeps.formats.serialization import run_facts
-from sweeps.quality.issues import quality_issues
+from sweeps.quality.issues import REFUSED, quality_issues, refusal
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 DRAW = random.Random(0)
@@ -43,7 +43,8 @@ def test_a_good_measurement_has_no_weakness():
         ({"environment": {"pace": paced(60.0, 100.0)}}, "slow_first_minute"),
         ({"environment": {"steal_share": 0.3}}, "stolen_cpu_time"),
         ({"environment": {"gpu_held_back_by": ["heat (driver)"]}}, "throttled"),
-        ({"environment": {"gpu_throttle_reasons": {"hw_thermal_slowdown": 0.1}}}, "throttled"),
+        ({"environment": {"gpu_throttle_reasons": {"hw_thermal_slowdown": 0.1}}}, "gpu_throttled"),
+        ({"environment": {"gpu_throttle_reasons": {"hw_thermal_slowdown": 0.01}}}, "throttled"),
         ({"environment": {"cpu_thermal_throttles": 7}}, "throttled"),
         ({"environment": {"gpu_other_processes": 2}}, "gpu_shared"),
         ({"environment": {"gpu_utilization_before_percent": 40}}, "gpu_busy_before"),
@@ -69,6 +70,29 @@ def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
         "cpu_mhz": [3000.0, 2900.0],
     }
     assert codes(environment=environment) == set()
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_refused"),
+    [
+        ({}, False),
+        ({"gpu_other_processes": 0}, False),
+        ({"gpu_other_processes": 1}, True),
+        ({"gpu_throttle_reasons": {"sw_power_cap": 1.0}}, False),
+        ({"gpu_throttle_reasons": {"sw_thermal_slowdown": 0.03}}, False),
+        ({"gpu_throttle_reasons": {"sw_thermal_slowdown": 0.3}}, True),
+        ({"gpu_throttle_reasons": {"hw_power_brake_slowdown": 1.0}}, True),
+        ({"gpu_utilization_before_percent": 40}, False),
+    ],
+)
+def test_what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so(
+    environment, is_refused
+):
+    assert bool(refusal(environment)) is is_refused
+    weak = quality_issues(measurement(step_seconds=GOOD, environment=environment))
+    said = [one for one in weak if "not fitted, and no anchor" in str(one.detail)]
+    assert {one.code for one in said} == {one.code for one in weak} & set(REFUSED)
+    assert bool(said) is is_refused
 
 
 def test_a_fallen_clock_is_told_beside_the_pace():

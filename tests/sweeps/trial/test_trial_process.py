@@ -161,6 +161,13 @@ def test_a_trial_that_is_never_clean_says_so_and_who_took_how_much():
     assert "0.25 cores in each of 3 attempts" in row.reason
 
 
+def test_a_trial_whose_gpu_others_used_says_how_many():
+    shared = {"other_cores": 0.01, "gpu_other_processes": 2}
+    spoiled = measurement(status=Status.CONTAMINATED, environment=shared)
+    row = measure_trial(trial(), attempt=lambda _trial: spoiled)
+    assert "its GPU (2 of them) in each of 3 attempts" in row.reason
+
+
 def test_this_process_does_not_import_torch_to_measure():
     code = (
         "import sys, sweeps.trial.trial_process, sweeps.driver.runner, sweeps.planning.plan\n"
