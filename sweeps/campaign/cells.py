@@ -21,6 +21,7 @@ from advisor.domain import (
     Workload,
 )
 from models.zoo.networks import Kind, NetworkInfo
+from sweeps.planning.repeating import wanted_runs
 from sweeps.worker.pipeline.policy import CPU_CLOCK, PREFETCH_FACTOR, SYNTHETIC, loader_workers
 
 _COMPUTED = (Task.INFERENCE, Task.TRAINING)
@@ -72,8 +73,9 @@ class Loaders:
 class BenchmarkBudget:
     """Time boxes and the grid's size. Settings other than the usual one take `other_batches`.
 
-    The usual setting in fp32 at `anchor_batch` is measured for `anchor_seconds`: what a GPU
-    sustains. Without `pipeline_tasks` there is no real input.
+    The usual setting in fp32 at `anchor_batch` is measured for `anchor_seconds`, what a GPU
+    sustains, in `anchor_runs` processes, which differ by more than each is known to. Without
+    `pipeline_tasks` there is no real input.
     """
 
     seconds: float
@@ -84,6 +86,7 @@ class BenchmarkBudget:
     other_batches: tuple[int, ...] = ()
     anchor_batch: int | None = None
     anchor_seconds: float = 60.0
+    anchor_runs: int = 3
     pipeline_tasks: tuple[Task, ...] = ()
     pipeline_batch: int = 64
     pipeline_seconds: float = 10.0
@@ -156,14 +159,28 @@ def ladders(
 def next_cell(
     ladder: Ladder, machine: Machine, budget: BenchmarkBudget, done: Mapping[str, Measurement]
 ) -> Trial | None:
-    """The first cell without a result; None once the ladder is done.
+    """The first cell without a result, then the first that needs a further run; None once the
+    ladder is done.
 
     It ends above a batch that found no memory or whose step takes longer than four seconds, and
     after two faults in a row: a single one (an abort, a hung kernel) costs one cell.
     """
+    trials = [synthetic_trial(ladder, size, machine, budget) for size in ladder.batches]
+    further = (trial for trial in trials if _needs_further_run(trial, done))
+    return _first_unmeasured(trials, done) or next(further, None)
+
+
+def _needs_further_run(trial: Trial, done: Mapping[str, Measurement]) -> bool:
+    """Whether its good row has fewer runs than wanted; one that was spoiled is not made up for."""
+    row = done.get(trial.trial_id)
+    if row is None or row.status is not Status.OK:
+        return False
+    return 1 + len(row.repeats) + len(row.attempts) < wanted_runs(trial)
+
+
+def _first_unmeasured(trials: Sequence[Trial], done: Mapping[str, Measurement]) -> Trial | None:
     faults = 0
-    for size in ladder.batches:
-        trial = synthetic_trial(ladder, size, machine, budget)
+    for trial in trials:
         row = done.get(trial.trial_id)
         if row is None:
             return trial
@@ -197,6 +214,8 @@ def synthetic_trial(
         "min_steps": budget.min_steps,
         "max_seconds": budget.max_seconds + more,
     }
+    if is_anchor:
+        plan["repeats"] = budget.anchor_runs
     if machine.by_cpu_time:
         plan["clock"] = CPU_CLOCK
     if ladder.fingerprint:

@@ -5,10 +5,8 @@ This process loads no torch: it takes nothing of the GPU's memory, and no fault 
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +39,7 @@ from sweeps.campaign.records import Records
 from sweeps.datasets.making import ensure_dataset
 from sweeps.datasets.opening import profile_folder
 from sweeps.machine.size import machine_size
+from sweeps.planning.repeating import merged
 from sweeps.trial.trial_process import run_attempt
 from sweeps.worker.pipeline.policy import is_synthetic
 
@@ -84,7 +83,8 @@ def run_campaign(
     where = machine.gpu or (machine.resources.cpu and machine.resources.cpu.model)
     report(f"campaign: {where}; {len(campaign.records.done)} cells are in {out} already")
     if accelerator.is_gpu and campaign.seconds_left > _LEAST_SECONDS_FOR_A_PROBE:
-        campaign.environment["fingerprint"] = in_a_process(short_fingerprint)
+        report("campaign: copies and matrix products of the GPU")
+        campaign.environment["fingerprint"] = short_fingerprint()
     finished = _all_ladders(campaign, chosen) and _real_input(campaign, chosen, data)
     report(f"campaign: {campaign.measured} cells measured in this run")
     return finished
@@ -124,7 +124,7 @@ class Campaign:
         if row.status is Status.TIMED_OUT and self.seconds_left <= 0 and self.measured:
             return False
         row = replace(row, environment={**self.environment, **row.environment})
-        self.records.append(row)
+        self.records.append(merged(self.records.done.get(trial.trial_id), row))
         self.measured += 1
         self.report(_line(row))
         return True
@@ -200,16 +200,9 @@ def this_machine(accelerator: Accelerator, budget: BenchmarkBudget) -> Machine:
     return Machine(
         accelerator=accelerator,
         resources=resources,
-        gpu=in_a_process(gpu_name) if accelerator.is_gpu else None,
+        gpu=gpu_name() if accelerator.is_gpu else None,
         by_cpu_time=one_thread and budget is BRIEF,
     )
-
-
-def in_a_process(function: Callable[[], Any]) -> Any:
-    """What it returns in a process of its own, gone on leaving; its errors are raised here."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(function).result()
 
 
 def _line(row: Measurement) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import statistics
+import sys
 import time
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from advisor.domain import (
     Status,
     Task,
 )
-from advisor.errors import DataError
+from advisor.errors import DataError, MeasuringError
 from models.zoo.networks import NETWORKS, Kind, network_info
 from models.zoo.opening import open_network
 from sweeps.campaign import __main__ as command
@@ -37,9 +38,11 @@ from sweeps.campaign.cells import (
     pipeline_trials,
     synthetic_trial,
 )
+from sweeps.campaign.device import device_answer
 from sweeps.campaign.records import Records
 from sweeps.campaign.session import Campaign, measure_ladder, this_machine
 from sweeps.formats.importing import read_file
+from sweeps.planning.repeating import merged
 from tests.sweeps.builders import PROFILE, measurement
 from tests.sweeps.own_networks import own_network
 
@@ -141,6 +144,30 @@ def test_a_cell_is_measured_for_ten_seconds_and_an_anchor_cell_for_a_minute():
     assert seconds == {1: 10.0, 8: 10.0, 32: 60.0, 128: 10.0, 512: 10.0}
 
 
+def runs_of_anchor(*further):
+    """The row of the anchor cell after its first run and these."""
+    row = cell(32)
+    for changes in further:
+        row = merged(row, cell(32, **changes))
+    return row
+
+
+def test_an_anchor_cell_has_runs_in_three_processes_after_the_rest_of_its_ladder():
+    rest = [cell(size) for size in LADDER.batches if size != 32]
+    assert next_size(cell(1), cell(8), cell(32)) == 128
+    assert next_size(*rest, runs_of_anchor()) == 32
+    assert next_size(*rest, runs_of_anchor({})) == 32
+    assert next_size(*rest, runs_of_anchor({}, {})) is None
+
+
+def test_a_further_run_that_is_spoiled_is_not_made_up_for():
+    rest = [cell(size) for size in LADDER.batches if size != 32]
+    spoiled = {"status": Status.CONTAMINATED}
+    assert next_size(*rest, runs_of_anchor(spoiled)) == 32
+    assert next_size(*rest, runs_of_anchor(spoiled, FAULT)) is None
+    assert next_size(*rest, cell(32, **FAULT)) is None
+
+
 def test_steps_of_one_thread_are_in_its_cpu_seconds_only_where_that_is_planned():
     assert "clock" not in synthetic_trial(LADDER, 1, MACHINE, BRIEF).plan
     alone = replace(MACHINE, by_cpu_time=True)
@@ -224,6 +251,41 @@ def test_a_ladder_is_really_measured_and_resumed(tmp_path):
     again = campaign(tmp_path)
     assert measure_ladder(again, ladder)
     assert again.measured == sum(row.status is Status.CONTAMINATED for row in rows)
+
+
+@pytest.mark.slow
+def test_the_three_runs_of_an_anchor_cell_are_one_row(tmp_path):
+    anchors = replace(
+        QUICK, batches=(2,), anchor_batch=2, anchor_seconds=0.2, seconds=0.01, max_seconds=0.1
+    )
+    ladder = ladder_of(network_info("cifar10_cnn"), anchors)
+    assert measure_ladder(campaign(tmp_path, budget=anchors), ladder)
+    assert len((tmp_path / "c.jsonl").read_text().splitlines()) in (1, 3)
+    (row,) = read_file(tmp_path / "c.jsonl").measurements
+    # Neighbours may spoil a run: then it is kept as an attempt, or the cell for another time.
+    if row.status is Status.OK:
+        assert 1 + len(row.repeats) + len(row.attempts) == 3
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import time; time.sleep(600)", "no answer within 0.5 s"),
+        ("import os; os.abort()", "signal 6"),
+        ("""print('{"error": "torch sees no CUDA device"}')""", "sees no CUDA device"),
+    ],
+)
+def test_a_gpu_that_does_not_answer_ends_the_campaign_in_time(script, said):
+    with pytest.raises(MeasuringError, match=said):
+        device_answer(
+            "name", command=(sys.executable, "-c", script),
+            patience_seconds=0.5 if "sleep" in script else 60.0,
+        )  # fmt: skip
+
+
+def test_the_answer_about_the_gpu_is_read_past_other_lines():
+    script = """print('[1]'); print('{"x": 1}'); print('{"name": "Tesla T4"}')"""
+    assert device_answer("name", command=(sys.executable, "-c", script)) == "Tesla T4"
 
 
 def test_nothing_begins_when_the_minutes_are_used_up(tmp_path):
