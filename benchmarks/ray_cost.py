@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import (
+    ON_CPU,
     DatasetProfile,
     DiskRate,
     LimitedBy,
@@ -67,7 +68,7 @@ def trials(count: int, mark: str) -> list[Trial]:
                 vcpus=0.5, physical_cores=0.5, memory_mib=512 + number / 1024,
                 disk=DiskRate(type="unlimited"),
             ),
-            accelerator="cpu", dataset_path=str(ROOT), plan={"mark": mark},
+            accelerator=ON_CPU, dataset_path=str(ROOT), plan={"mark": mark},
         )
         for number in range(count)
     ]  # fmt: skip

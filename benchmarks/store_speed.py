@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import (
+    ON_CPU,
     DatasetProfile,
     DiskRate,
     LimitedBy,
@@ -50,7 +51,7 @@ def measurement(number: int) -> Measurement:
     )  # fmt: skip
     workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=32, dataset=PROFILE)
     trial = Trial(
-        workload=workload, resources=resources, accelerator="cpu",
+        workload=workload, resources=resources, accelerator=ON_CPU,
         plan={"benchmark": os.getpid(), "repeats": 1},
     )  # fmt: skip
     steps = tuple(0.1 + 1e-6 * (step * 7919 % 1000) for step in range(STEPS))

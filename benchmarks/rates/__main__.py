@@ -1,10 +1,11 @@
 """Whether a rate is what was achieved, and its interval where the next run lies.
 
-`python -m benchmarks.rates PART --json`; each part takes up to nine minutes on a quiet machine:
+`python -m benchmarks.rates PART --json`; each part takes up to four minutes on a quiet machine,
+coverage about twelve:
 
 stalls: rates of runs with stalls and slow phases over what was achieved, by the worker's own run.
-coverage: how often the interval of one run, and of three, holds the rate of another one. Takes up
-    --minutes, keeps its runs in --rows, and goes on there.
+coverage: how often the interval of one run, and of three, holds the rate of another one, and by
+    how much runs differ. Takes up to --minutes, keeps its runs in --rows, and goes on there.
 pairs: an emulated-GPU trial beside the same loop written by hand, in turns.
 harness: the worker's step loop beside a plain one, in one process.
 sweeps: two sweeps of one plan; or two files of `advisor measurements export --format jsonl`.
@@ -38,10 +39,10 @@ def main() -> None:
     )
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("files", nargs="*", type=Path, help="of sweeps: two exports")
-    parser.add_argument("--repeats", type=int, default=100, help="of coverage: runs of each trial")
+    parser.add_argument("--repeats", type=int, default=100, help="of coverage: runs of all trials")
     parser.add_argument("--minutes", type=float, default=8.0, help="of coverage: no run after that")
     parser.add_argument("--rows", type=Path, default=Path("rates-coverage.jsonl"))
-    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--json", action="store_true", help="there is no other form")
     options = parser.parse_args()
     result = PARTS[options.part](options)

@@ -1,4 +1,5 @@
-"""How often the 95 % interval of a trial's runs holds the rate of another run of it."""
+"""How often the 95 % interval of a trial's runs holds the rate of another run of it: by the spread
+between runs that ships, and by one estimated on half of the trials, seen on the other half."""
 
 from __future__ import annotations
 
@@ -8,26 +9,43 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise, permutations
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import Measurement, Status
-from benchmarks.rates.trials import emulated_trials, one_run
+from advisor.domain import Measurement, Status, Task
+from benchmarks.rates.run_spread import Repeated, spread_of
+from benchmarks.rates.trials import Cell, emulated_trials, one_run
 from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
-from sweeps.quality.rates import mean_error, rate_interval
+from sweeps.quality.rates import BETWEEN_RUNS, RunSpread, mean_error, rate_interval
 
-# Bound by the loader at one vCPU, at two, below one, and by the emulated GPU.
-_CELLS = (("alexnet", 1.0, 32), ("alexnet", 2.0, 16), ("alexnet", 0.5, 16), ("vgg16", 1.0, 8))
-_TOGETHER = 3
+_INFERENCE, _TRAINING = Task.INFERENCE, Task.TRAINING
+# Bound by a loader below one vCPU, at one, above it; then by the emulated GPU, or close to it.
+CELLS = (
+    Cell("alexnet", _INFERENCE, 0.5, 8),
+    Cell("alexnet", _TRAINING, 0.75, 8),
+    Cell("alexnet", _INFERENCE, 1.0, 16),
+    Cell("googlenet", _INFERENCE, 1.0, 8),
+    Cell("alexnet", _INFERENCE, 1.5, 16),
+    Cell("googlenet", _TRAINING, 1.5, 16),
+    Cell("alexnet", _TRAINING, 2.0, 16),
+    Cell("resnet50", _INFERENCE, 2.0, 32),
+    Cell("vgg16", _INFERENCE, 1.0, 8),
+    Cell("resnet50", _TRAINING, 1.0, 8),
+    Cell("vgg16", _TRAINING, 0.75, 4),
+    Cell("resnet50", _TRAINING, 2.0, 16),
+)
+_SECONDS = 3.0
+_COUNTS = {"one_run": 1, "three_runs": 3}
 
 
 def figures(repeats: int, minutes: float, file: Path) -> dict[str, Any]:
-    """Of all runs in the file, after as many more as fit into the minutes: a fourth of `repeats`
-    of each of four trials, in random order."""
-    order = [trial for trial in emulated_trials(_CELLS) for _ in range(math.ceil(repeats / 4))]
+    """Of all runs in the file, after as many more as fit into the minutes: `repeats` runs, dealt
+    evenly to the trials, in random order."""
+    trials = emulated_trials(CELLS, seconds=_SECONDS)
+    order = trials * math.ceil(repeats / len(trials))
     random.Random(0).shuffle(order)
     begun, longest = time.monotonic(), 0.0
     rows = _read(file)
@@ -39,7 +57,7 @@ def figures(repeats: int, minutes: float, file: Path) -> dict[str, Any]:
         with file.open("a") as out:
             out.write(json.dumps(measurement_to_dict(rows[-1])) + "\n")
         longest = max(longest, time.monotonic() - before)
-        sys.stderr.write(f"{len(rows)} of {len(order)} runs\n")
+        sys.stderr.write(f"{len(rows)} of {len(order)} runs, {rows[-1].status}\n")
     return {"runs": len(rows), "runs_left": len(order) - len(rows), **covered(rows)}
 
 
@@ -50,79 +68,93 @@ def _read(file: Path) -> list[Measurement]:
 
 
 def covered(rows: Sequence[Measurement]) -> dict[str, Any]:
-    """Shares over all trials together, and of each; what runs of a trial differ by."""
+    """Coverage by the spread that ships over all trials; by that of one half on the other; the
+    spread that all trials together show; each trial."""
     good = [row for row in rows if row.status is Status.OK and rate_interval(row)]
-    trials = [
-        [row for row in good if row.trial.trial_id == name]
-        for name in dict.fromkeys(row.trial.trial_id for row in good)
-    ]
+    names = sorted({row.trial.trial_id for row in good})
+    trials = [[row for row in good if row.trial.trial_id == name] for name in names]
+    halves = trials[::2], trials[1::2]
     return {
         "not_ok": len(rows) - len(good),
-        "one_run_holds_any_other": _share([hit for runs in trials for hit in _any_other(runs)]),
-        "one_run_holds_the_next": _share([hit for runs in trials for hit in _following(runs, 1)]),
-        "three_runs_hold_the_next": _share(
-            [hit for runs in trials for hit in _following(runs, _TOGETHER)]
-        ),
-        "between_runs": between_runs(trials),
+        "shipped": {"sigma": BETWEEN_RUNS.sigma, "degrees": BETWEEN_RUNS.degrees},
+        "coverage_shipped": coverage(trials, BETWEEN_RUNS),
+        "halves": [_of_halves(*halves), _of_halves(*reversed(halves))],
+        "estimate_of_all": between_runs(trials),
         "trials": [_of_trial(runs) for runs in trials],
     }
 
 
-def _any_other(runs: Sequence[Measurement]) -> list[bool]:
-    return [_holds([one], other) for one, other in permutations(runs, 2)]
+def _of_halves(
+    estimated_on: Sequence[Sequence[Measurement]], seen_on: Sequence[Sequence[Measurement]]
+) -> dict[str, Any]:
+    """The spread that one half shows, and the coverage on the other."""
+    found = between_runs(estimated_on)
+    estimate = None if found is None else RunSpread(found["sigma"], found["degrees"])
+    return {
+        "estimate_of_one_half": found,
+        "coverage_on_the_other": estimate and coverage(seen_on, estimate),
+        "coverage_shipped_on_the_other": coverage(seen_on, BETWEEN_RUNS),
+    }
 
 
-def _following(runs: Sequence[Measurement], count: int) -> list[bool]:
-    """By `count` runs in a row, the one after them."""
+def coverage(trials: Sequence[Sequence[Measurement]], spread: RunSpread) -> dict[str, Any]:
+    """Shares of other runs that the intervals of one run and of three held. Each trial weighs
+    alike; the error is that of their mean, since the runs of one trial are not independent."""
+    result: dict[str, Any] = {}
+    for name, count in _COUNTS.items():
+        hits = [_hits(runs, count, spread) for runs in trials if len(runs) > count]
+        shares = [statistics.fmean(held) for held in hits]
+        result[name] = {
+            "share": round(statistics.fmean(shares), 3) if shares else None,
+            "standard_error": round(statistics.stdev(shares) / math.sqrt(len(shares)), 3)
+            if len(shares) > 1
+            else None,
+            "intervals": sum(map(len, hits)),
+            "trials": len(hits),
+        }
+    return result
+
+
+def _hits(runs: Sequence[Measurement], count: int, spread: RunSpread) -> list[bool]:
+    """By one run, for any other; by `count` in a row, for all the others."""
+    if count == 1:
+        return [_holds([one], other, spread) for one, other in permutations(runs, 2)]
+    groups = [runs[first : first + count] for first in range(len(runs) - count + 1)]
     return [
-        _holds(runs[first : first + count], runs[first + count])
-        for first in range(len(runs) - count)
+        _holds(group, other, spread) for group in groups for other in runs if other not in group
     ]
 
 
-def _holds(runs: Sequence[Measurement], other: Measurement) -> bool:
+def _holds(runs: Sequence[Measurement], other: Measurement, spread: RunSpread) -> bool:
     repeats = tuple({"step_seconds": list(run.step_seconds)} for run in runs[1:])
-    interval, rate = rate_interval(replace(runs[0], repeats=repeats)), _rate(other)
+    interval = rate_interval(replace(runs[0], repeats=repeats), spread)
     assert interval is not None
-    return interval.lower <= rate <= interval.upper
+    return interval.lower <= _rate(other) <= interval.upper
 
 
-def between_runs(trials: Sequence[Sequence[Measurement]]) -> dict[str, float | None]:
-    """Standard deviation of log rates beside the error within runs, pooled over trials, and the
-    degrees of freedom of a scaled inverse chi-square that the trials' variances scatter as: twice
-    the squared mean over the variance of their inverses (the moments of a gamma)."""
-    repeated = [runs for runs in trials if len(runs) > 1]
-    if not repeated:
-        return {"sigma": None, "degrees": None}
-    variances = [max(_between(runs), 1e-8) for runs in repeated]
-    weights = [len(runs) - 1 for runs in repeated]
-    pooled = sum(map(float.__mul__, variances, map(float, weights))) / sum(weights)
-    inverses = [1 / variance for variance in variances]
-    degrees = None
-    if len(inverses) > 1 and (spread := statistics.variance(inverses)) > 0:
-        degrees = round(2 * statistics.fmean(inverses) ** 2 / spread, 1)
-    return {"sigma": round(math.sqrt(pooled), 4), "degrees": degrees}
+def between_runs(trials: Iterable[Sequence[Measurement]]) -> dict[str, Any] | None:
+    """The spread that these trials' runs show; None where no trial has two."""
+    repeated = [_repeated(runs) for runs in trials if len(runs) > 1]
+    return spread_of(repeated) if repeated else None
 
 
-def _between(runs: Sequence[Measurement]) -> float:
+def _repeated(runs: Sequence[Measurement]) -> Repeated:
     errors = [mean_error(run.step_seconds, run.trial.loader_period) for run in runs]
-    within = statistics.fmean(error.relative**2 for error in errors if error)
-    return statistics.variance([math.log(_rate(run)) for run in runs]) - within
+    within = statistics.fmean(error.relative**2 for error in errors if error is not None)
+    return Repeated(statistics.variance(math.log(_rate(run)) for run in runs), len(runs), within)
 
 
 def _of_trial(runs: Sequence[Measurement]) -> dict[str, Any]:
     trial, logs = runs[0].trial, [math.log(_rate(run)) for run in runs]
-    apart = [abs(one - other) for one, other in pairwise(logs)]
+    within = _repeated(runs).within if len(runs) > 1 else None
     return {
         "network": trial.workload.network,
+        "task": trial.workload.task,
         "vcpus": trial.resources.vcpus,
         "runs": len(runs),
         "samples_per_second": round(statistics.fmean(map(_rate, runs)), 1),
         "deviation_percent": round(100 * statistics.stdev(logs), 2) if len(logs) > 1 else None,
-        "consecutive_runs_differ_percent": round(100 * statistics.median(apart), 2)
-        if apart
-        else None,
-        "one_run_holds_any_other": _share(_any_other(runs)),
+        "error_within_percent": None if within is None else round(100 * math.sqrt(within), 2),
     }
 
 
@@ -130,7 +162,3 @@ def _rate(row: Measurement) -> float:
     rate = row.throughput_samples_per_second
     assert rate is not None
     return rate
-
-
-def _share(hits: Sequence[bool]) -> float | None:
-    return round(statistics.fmean(hits), 3) if hits else None

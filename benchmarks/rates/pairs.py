@@ -11,9 +11,9 @@ import subprocess
 import sys
 from typing import Any
 
-from advisor.domain import Status, Trial
+from advisor.domain import Status, Task, Trial
 from advisor.runs.sweeps.sweeping import local_machine
-from benchmarks.rates.trials import emulated_trials, one_run
+from benchmarks.rates.trials import Cell, emulated_trials, one_run
 
 # AlexNet takes batches faster than any loader delivers; VGG-16 is what an emulated T4 binds.
 _NETWORKS = (("alexnet", 32), ("vgg16", 32))
@@ -23,8 +23,7 @@ _SECONDS = 6.0
 def figures(count: int) -> dict[str, Any]:
     """Ratios of the trial's rate to that of the loop by hand, half of the pairs for a network that
     the loader binds, the others for one that the emulated GPU does."""
-    vcpus = float(local_machine().cpus)
-    trials = emulated_trials([(network, vcpus, batch) for network, batch in _NETWORKS])
+    trials = emulated_trials(cells(float(local_machine().cpus)), seconds=_SECONDS)
     ratios: dict[str, list[float]] = {trial.workload.network: [] for trial in trials}
     for number in range(count):
         trial = trials[number % len(trials)]
@@ -44,6 +43,11 @@ def figures(count: int) -> dict[str, Any]:
         "largest_apart_percent": round(100 * max(abs(r - 1) for r in every), 2),
         "ratios": {name: [round(ratio, 4) for ratio in found] for name, found in ratios.items()},
     }
+
+
+def cells(vcpus: float) -> list[Cell]:
+    """One that the loader binds, and one that the emulated GPU does."""
+    return [Cell(network, Task.INFERENCE, vcpus, batch) for network, batch in _NETWORKS]
 
 
 def _pair(trial: Trial, *, trial_first: bool) -> tuple[float, float] | None:

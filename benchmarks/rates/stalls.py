@@ -58,7 +58,7 @@ def figures() -> dict[str, Any]:
 
 
 def _measured(late: Delays) -> dict[str, float]:
-    trial = _trial()
+    trial = stalled_trial()
     job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}
     runner = StepRunner(EmulatedGpu(_STEP_SECONDS))
     window = timed_run(trial, job, runner, _batches(late, _prepared(trial)))
@@ -86,7 +86,8 @@ def _prepared(trial: Trial) -> int:
     return int(trial.plan["loader_workers"] * trial.plan["prefetch_factor"]) + 2
 
 
-def _trial() -> Trial:
+def stalled_trial() -> Trial:
+    """What the run is of: steps of 30 ms on an emulated GPU."""
     profile = DatasetProfile(
         name="none", samples=10_000, bytes_per_sample=1e5, storage_format="jpeg-files",
         width=500, height=375,

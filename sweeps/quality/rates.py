@@ -20,13 +20,21 @@ from advisor.domain.steps import mean_step_seconds
 from sweeps.quality.timing import count_warmup_steps, is_steady, steps_together
 
 CONFIDENCE = 0.95
-# Log standard deviation of a trial's rate from run to run on a quiet machine, beside the error
-# within its runs: half of 27 trials differed by 1.7 % between two sweeps (docs/internals/
-# measuring.md), which is 0.6745 * sqrt(2) of it. `python -m benchmarks.rates coverage --json`
-# measures it (`between_runs`), and how often the intervals hold. The degrees of freedom that this
-# knowledge is worth are judgement: a trial bound by a slow disk varies more.
-BETWEEN_RUNS_SIGMA = 0.018
-BETWEEN_RUNS_DEGREES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpread:
+    """What runs of a trial differ by beside the error within them: the log standard deviation of
+    their rates, and the degrees of freedom that this knowledge is worth for another trial."""
+
+    sigma: float
+    degrees: int
+
+
+# From two sweeps of 27 trials: half of them differed by 1.7 % (docs/internals/measuring.md), which
+# is 0.6745 * sqrt(2) of it; the degrees are judgement. `python -m benchmarks.rates coverage --json`
+# estimates both on an emulated GPU, and shows how often the intervals hold.
+BETWEEN_RUNS = RunSpread(sigma=0.018, degrees=8)
 # Enough for a spread, and each far longer than what a step takes after the ones before it.
 _BLOCKS = 5
 
@@ -47,17 +55,19 @@ class RateInterval:
     relative_error: float
 
 
-def rate_interval(measurement: Measurement) -> RateInterval | None:
+def rate_interval(
+    measurement: Measurement, spread: RunSpread = BETWEEN_RUNS
+) -> RateInterval | None:
     """Of all good runs of a measurement; None where one of them has too few steps for an error.
 
-    The runs' variance is the pooled one of the prior (`BETWEEN_RUNS_SIGMA`, and the error within a
-    run) and of the runs, a scaled inverse chi-square; the next run differs from the mean of n by
+    The runs' variance is the pooled one of the prior (`spread`, and the error within a run) and of
+    the runs, a scaled inverse chi-square; the next run differs from the mean of n by
     sqrt(1 + 1/n) of its root, and Student's t has both degrees of freedom.
     """
     rate, period = measurement.throughput_samples_per_second, measurement.trial.loader_period
     if rate is None:
         return None
-    found = runs_error(measurement.run_steps, period)
+    found = runs_error(measurement.run_steps, period, spread)
     if found is None:
         return None
     reach = students_quantile(found.degrees) * math.sqrt(found.variance * (1 + 1 / found.count))
@@ -87,7 +97,9 @@ class RunsError:
         return math.sqrt(self.variance / self.count)
 
 
-def runs_error(runs: Sequence[Sequence[float]], period: int = 1) -> RunsError | None:
+def runs_error(
+    runs: Sequence[Sequence[float]], period: int = 1, spread: RunSpread = BETWEEN_RUNS
+) -> RunsError | None:
     """Of the step seconds of each run; None where one of them has too few steps for an error."""
     errors = [mean_error(run, period) for run in runs]
     known = [error for error in errors if error is not None]
@@ -96,8 +108,8 @@ def runs_error(runs: Sequence[Sequence[float]], period: int = 1) -> RunsError | 
     logs = [math.log(mean_step_seconds(run)) for run in runs]
     count, middle = len(logs), statistics.fmean(logs)
     within = statistics.fmean(error.relative**2 for error in known)
-    degrees = BETWEEN_RUNS_DEGREES + count - 1
-    prior = BETWEEN_RUNS_DEGREES * (BETWEEN_RUNS_SIGMA**2 + within)
+    degrees = spread.degrees + count - 1
+    prior = spread.degrees * (spread.sigma**2 + within)
     variance = (prior + sum((log - middle) ** 2 for log in logs)) / degrees
     freedom = sum(error.degrees for error in known)
     return RunsError(count, variance, degrees, within, freedom)

@@ -1,11 +1,13 @@
 """The figures of `python -m benchmarks.rates`, on runs whose truth is known."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
-from benchmarks.rates.coverage import covered
+from benchmarks.rates.coverage import between_runs, covered
 from benchmarks.rates.stalls import STEPS, cases
-from sweeps.quality.rates import BETWEEN_RUNS_SIGMA
+from sweeps.quality.rates import BETWEEN_RUNS
 from tests.sweeps.builders import measurement, resources, trial
 
 
@@ -16,20 +18,47 @@ def runs(draw, count, sigma, memory_mib=1024.0):
         yield measurement(trial=one, step_seconds=tuple(steps.tolist()))
 
 
-def test_coverage_and_spread_are_found_again():
-    draw = np.random.default_rng(0)
-    rows = [*runs(draw, 60, BETWEEN_RUNS_SIGMA), *runs(draw, 60, BETWEEN_RUNS_SIGMA, 2048.0)]
+def repeated(draw, trials, count, *, sigma, degrees):
+    """Trials whose own variances are drawn from a scaled inverse chi-square, as the interval's
+    prior has it."""
+    own = sigma * np.sqrt(degrees / draw.chisquare(degrees, trials))
+    return [list(runs(draw, count, level, 1024.0 + number)) for number, level in enumerate(own)]
+
+
+def test_the_spread_is_found_again_with_its_uncertainty():
+    """By repeats of more trials than a measurement has: a known truth lies where it is said to."""
+    found = between_runs(repeated(np.random.default_rng(0), 60, 9, sigma=0.02, degrees=6))
+    assert found["sigma"] == pytest.approx(0.02, rel=0.25)
+    assert found["sigma_95"][0] <= 0.02 <= found["sigma_95"][1]
+    assert found["degrees_95"][0] <= 6 <= found["degrees_95"][1]
+
+
+def test_runs_that_do_not_differ_beside_their_error_show_no_spread():
+    """Trials bound by the emulated GPU: their variance is below the error within a run."""
+    found = between_runs(repeated(np.random.default_rng(0), 12, 9, sigma=1e-6, degrees=8))
+    assert found["sigma_95"][0] < 0.001
+
+
+def test_one_half_says_what_the_other_half_is_covered_by():
+    """Where runs vary far more than the interval that ships knows, each half shows it, and its
+    estimate covers the other one."""
+    trials = repeated(np.random.default_rng(1), 60, 5, sigma=5 * BETWEEN_RUNS.sigma, degrees=8)
+    found = covered(list(chain(*trials)))
+    assert found["coverage_shipped"]["one_run"]["share"] < 0.6
+    for half in found["halves"]:
+        assert half["coverage_on_the_other"]["one_run"]["share"] > 0.9
+        assert half["coverage_on_the_other"]["three_runs"]["share"] > 0.9
+        assert half["coverage_shipped_on_the_other"]["one_run"]["share"] < 0.6
+    assert [one["runs"] for one in found["trials"]] == [5] * 60
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_runs_give_what_they_can(count):
+    """A measurement that was broken off: no figure is made up."""
+    rows = list(runs(np.random.default_rng(0), count, 0.01))
     found = covered(rows)
-    assert found["between_runs"]["sigma"] == pytest.approx(BETWEEN_RUNS_SIGMA, rel=0.2)
-    assert found["one_run_holds_any_other"] > 0.93
-    assert found["three_runs_hold_the_next"] > 0.93
-    assert [one["runs"] for one in found["trials"]] == [60, 60]
-
-
-def test_runs_that_vary_more_than_the_interval_knows_are_told():
-    found = covered([*runs(np.random.default_rng(0), 60, 5 * BETWEEN_RUNS_SIGMA)])
-    assert found["one_run_holds_any_other"] < 0.6
-    assert found["between_runs"]["sigma"] == pytest.approx(5 * BETWEEN_RUNS_SIGMA, rel=0.2)
+    assert (found["estimate_of_all"] is None) == (count < 2)
+    assert found["coverage_shipped"]["three_runs"]["share"] is None
 
 
 def test_every_stall_falls_into_the_run_that_is_timed():

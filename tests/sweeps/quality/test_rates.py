@@ -15,8 +15,7 @@ from scipy.stats import t as students_t
 
 from advisor.domain.steps import mean_step_seconds, stall_indices, stall_share
 from sweeps.quality.rates import (
-    BETWEEN_RUNS_DEGREES,
-    BETWEEN_RUNS_SIGMA,
+    BETWEEN_RUNS,
     StoppingRule,
     mean_error,
     rate_interval,
@@ -158,7 +157,7 @@ def test_a_run_that_stops_when_it_knows_enough_covers_the_truth_in_95_of_100(
     assert 0.93 <= statistics.fmean(held) <= 0.97
 
 
-def next_runs(draw, runs, *, sigma=BETWEEN_RUNS_SIGMA):
+def next_runs(draw, runs, *, sigma=BETWEEN_RUNS.sigma):
     """Of 2,000 trials, whether the interval by `runs` runs held the rate of one more."""
     held = []
     for _ in range(SERIES):
@@ -178,7 +177,7 @@ def test_the_interval_is_where_the_next_run_lies_in_95_of_100(runs):
 def test_repeats_of_a_trial_that_varies_more_than_others_widen_its_interval():
     """One run of it knows no better than what repeats of other trials showed."""
     draw = np.random.default_rng(0)
-    wild = 4 * BETWEEN_RUNS_SIGMA
+    wild = 4 * BETWEEN_RUNS.sigma
     assert next_runs(draw, 1, sigma=wild) < next_runs(draw, 3, sigma=wild)
     alike = rate_interval(row(noisy(60), noisy(60, seed=1), noisy(60, seed=2)))
     apart = rate_interval(row(noisy(60), [1.2 * s for s in noisy(60, seed=1)], noisy(60, seed=2)))
@@ -188,9 +187,9 @@ def test_repeats_of_a_trial_that_varies_more_than_others_widen_its_interval():
 def test_the_standard_error_holds_what_runs_differ_by():
     """However many steps one run has, another one gives another rate; repeats average that."""
     once, thrice = (rate_interval(row(*[noisy(4000)] * runs)) for runs in (1, 3))
-    assert once.standard_error == pytest.approx(BETWEEN_RUNS_SIGMA, rel=0.02)
+    assert once.standard_error == pytest.approx(BETWEEN_RUNS.sigma, rel=0.02)
     assert thrice.standard_error < once.standard_error / math.sqrt(3) * 1.01
-    assert once.relative_error < BETWEEN_RUNS_SIGMA / 10
+    assert once.relative_error < BETWEEN_RUNS.sigma / 10
 
 
 def test_a_run_by_itself_says_what_a_trial_of_that_run_would():
@@ -211,7 +210,7 @@ def test_an_interval_holds_its_rate_and_few_steps_have_none(steps, period):
         assert interval is None
 
 
-@pytest.mark.parametrize("degrees", [4, 5, 7, BETWEEN_RUNS_DEGREES, 20, 200])
+@pytest.mark.parametrize("degrees", [4, 5, 7, BETWEEN_RUNS.degrees, 20, 200])
 def test_students_quantile_is_that_of_the_tables(degrees):
     assert students_quantile(degrees) == pytest.approx(students_t.ppf(0.975, degrees), rel=0.003)
 

@@ -1,0 +1,39 @@
+"""Benchmarks that make trials by hand make ones that a sweep could run and store."""
+
+import json
+
+from advisor.domain import Task, Trial
+from benchmarks.rates import coverage, harness, pairs, stalls
+from benchmarks.rates.trials import emulated_trials
+from benchmarks.ray_cost import trials as ray_trials
+from benchmarks.store_speed import measurement
+from sweeps.formats.serialization import trial_from_dict, trial_to_dict
+
+
+def built(tmp_path) -> dict[str, list[Trial]]:
+    cells = [*coverage.CELLS, *pairs.cells(vcpus=1.0)]
+    return {
+        "coverage and pairs": emulated_trials(cells, seconds=1.0, samples=2),
+        "harness": [harness.trial_of("alexnet", Task.INFERENCE, 8, tmp_path)],
+        "stalls": [stalls.stalled_trial()],
+        "store_speed": [measurement(0).trial],
+        "ray_cost": ray_trials(2, "test"),
+    }
+
+
+def test_every_trial_of_a_benchmark_can_be_sent_to_a_worker_and_back(tmp_path):
+    """As JSON, with its id: what a record refuses would break the benchmark after minutes."""
+    for name, trials in built(tmp_path).items():
+        for trial in trials:
+            again = trial_from_dict(json.loads(json.dumps(trial_to_dict(trial))))
+            assert again == trial, name
+            assert again.trial_id == trial.trial_id, name
+
+
+def test_coverage_has_cells_of_different_kinds():
+    """Bound by the loader and by the emulated GPU, in both tasks, on less than one vCPU and more:
+    a spread from alike cells would be that of their kind."""
+    cells = coverage.CELLS
+    assert len(set(cells)) == len(cells) >= 12
+    assert {cell.task for cell in cells} == {Task.INFERENCE, Task.TRAINING}
+    assert min(cell.vcpus for cell in cells) < 1 < max(cell.vcpus for cell in cells)
