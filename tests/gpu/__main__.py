@@ -8,15 +8,14 @@ import sys
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.probe.accelerator import need_cuda
-from tests.gpu.conftest import is_rehearsal
+from tests.gpu.conftest import is_rehearsal, require_whole_gpu
 
 
 def main() -> int:
     """Run them; returns the exit code."""
     if not is_rehearsal():
         try:
-            need_cuda()
+            require_whole_gpu()
         except MeasuringError as error:
             sys.stderr.write(f"test-gpu: {error}\n")
             return 1

@@ -7,10 +7,13 @@ from functools import partial
 
 import pytest
 
+from advisor.catalog import load_catalog
 from advisor.domain import Accelerator
+from advisor.errors import MeasuringError
 from sweeps.campaign.cells import Machine, host_resources
 from sweeps.datasets.photographs import write_samples
 from sweeps.machine.size import machine_size
+from sweeps.probe.accelerator import need_cuda
 from sweeps.trial.trial_process import run_attempt
 
 STAND_IN = "tests.sweeps.cuda_standin"
@@ -52,14 +55,32 @@ class Gpu:
             pytest.skip(f"not rehearsed: {why}")
 
 
+def require_whole_gpu():
+    """`MeasuringError` that says which part is missing: these tests name their GPU, and a slice is
+    refused by every name."""
+    need_cuda()
+    import torch
+
+    from sweeps.worker.torch_facts import present_gpu
+
+    found = present_gpu(load_catalog().gpus)
+    if found.is_slice:
+        raise MeasuringError(
+            f"{torch.cuda.get_device_name()} is a slice of a card ({found.memory_mib:,.0f} MiB, "
+            f"{found.sm_count} multiprocessors), and these tests need a whole one"
+        )
+
+
 @pytest.fixture(scope="session")
 def gpu():
     if is_rehearsal():
         return Gpu("Tesla T4")
+    try:
+        require_whole_gpu()
+    except MeasuringError as error:
+        pytest.skip(str(error))
     import torch
 
-    if not torch.cuda.is_available():
-        pytest.skip("no CUDA device here: make test-gpu says what is missing")
     return Gpu(torch.cuda.get_device_name(0))
 
 

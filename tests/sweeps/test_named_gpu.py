@@ -19,6 +19,7 @@ from advisor.cli.main import cli, run
 from advisor.cli.questions import question_from
 from advisor.cli.sweep import run as sweep_run
 from advisor.domain import Accelerator, LimitedBy, Precision, Status, Task
+from advisor.errors import MeasuringError
 from advisor.runs.questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from models.zoo.opening import open_network
@@ -33,6 +34,7 @@ from sweeps.trial.trial_process import run_attempt
 from sweeps.worker.engines import runner_of
 from sweeps.worker.torch_facts import gpu_uuid, peaks
 from tests.advisor.cli.test_sweep_cloud import ON_AWS, account
+from tests.gpu.conftest import require_whole_gpu
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.cuda_standin import COMMAND, StandIn, installed, worker_environment
 from tests.sweeps.marks import REAL_WORKER
@@ -130,6 +132,22 @@ class TestInARealWorker:
         assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
         assert row.trial.accelerator == T4
         assert row.environment["gpu"] == "Tesla T4"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        StandIn(name="GRID T4-16Q", memory_mib=16_384),
+        StandIn(name="NVIDIA A100-SXM4-40GB MIG 1g.5gb", memory_mib=4864, multiprocessors=14),
+    ],
+)
+def test_the_tests_of_a_whole_gpu_say_in_one_line_that_only_a_slice_is_here(found):
+    with installed(found), pytest.raises(MeasuringError) as refused:
+        require_whole_gpu()
+    assert f"{found.name} is a slice of a card" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    with installed(StandIn()):
+        require_whole_gpu()
 
 
 def test_what_a_rented_machine_is_sent_plans_trials_of_its_gpu(account, capsys):
