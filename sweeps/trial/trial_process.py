@@ -111,10 +111,11 @@ def run_attempt(
     """
     started_at = datetime.now(UTC).isoformat()
     timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
-    measurement, shares_disk = None, side_by_side and _stays_in_memory(trial)
+    measurement, shares_disk = None, side_by_side and stays_in_memory(trial)
     try:
         with place(
             trial.resources.vcpus,
+            memory_mib=trial.resources.memory_mib,
             on_gpu=trial.accelerator.is_gpu,
             disk=device_number(Path(trial.dataset_path)) if trial.dataset_path else "",
             shares_disk=shares_disk,
@@ -147,7 +148,7 @@ def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -
     return _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
 
 
-def _stays_in_memory(trial: Trial) -> bool:
+def stays_in_memory(trial: Trial) -> bool:
     """Whether nothing is read from the disk while it is timed."""
     return trial.cache is CacheState.WARM and not trial.overflows_memory
 

@@ -246,20 +246,23 @@ def measuring_here(
     """The executor of that name, while no other sweep runs on this machine.
 
     `MeasuringError`, before anything is measured, when it can never take some of the trials."""
-    with only_sweep_here(bool(ray_address)), _executor(executor, ray_address) as chosen:
+    with only_sweep_here(bool(ray_address)), _executor(executor, ray_address, trials) as chosen:
         chosen.refuse_impossible(trials)
         yield chosen
 
 
 @contextmanager
-def _executor(name: str | Callable[[], Executor], ray_address: str | None) -> Iterator[Executor]:
+def _executor(
+    name: str | Callable[[], Executor], ray_address: str | None, trials: Sequence[Trial]
+) -> Iterator[Executor]:
     chosen: Executor
     if not isinstance(name, str):
         chosen = name()
     elif name == "ray":
         from sweeps.executors.ray.executor import RayExecutor
+        from sweeps.executors.ray.placing import slots_of_own_machine
 
-        chosen = RayExecutor(ray_address)
+        chosen = RayExecutor(ray_address, slots=slots_of_own_machine(trials))
     elif name == "process":
         from sweeps.executors.process import ProcessExecutor
 

@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -30,18 +30,18 @@ _SETTINGS = {
 }
 
 
-def connected(address: str | None, slots: int = 1) -> Any:
-    """Ray, connected to the cluster, or to a new one on this machine that ends with us and takes
-    so many trials at a time."""
+def connected(address: str | None, resources: Mapping[str, float] | None = None) -> Any:
+    """Ray, connected to the cluster, or to a new one on this machine that ends with us and
+    declares these resources."""
     os.environ.update(_SETTINGS)
     if not address:
         # Else Ray leaves one in the home, and clusters started there later ask for it.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
     with nullcontext() if address else _on_loopback():
-        return _started(address, slots)
+        return _started(address, resources or {})
 
 
-def _started(address: str | None, slots: int) -> Any:
+def _started(address: str | None, resources: Mapping[str, float]) -> Any:
     try:
         import ray
     except ImportError as error:
@@ -50,7 +50,7 @@ def _started(address: str | None, slots: int) -> Any:
         ) from error
     if address:
         _refuse_unreachable(address)
-    options = {"address": address} if address else _own_ray(slots)
+    options = {"address": address} if address else _own_ray(resources)
     for remaining in reversed(range(_START_ATTEMPTS)):
         try:
             # Above errors: the loss of a node is reported by us, and not with Ray's state dump.
@@ -93,15 +93,15 @@ def _let_ray_know(*, cluster: bool) -> None:
         constants.ENABLE_RAY_CLUSTER = cluster  # type: ignore[attr-defined]
 
 
-def _own_ray(slots: int) -> dict[str, Any]:
+def _own_ray(resources: Mapping[str, float]) -> dict[str, Any]:
     root = str(Path(__file__).resolve().parents[3])
     return {
         "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
         "include_dashboard": False,
         "dashboard_host": "127.0.0.1",  # were it ever switched on
-        "num_cpus": slots,
+        "num_cpus": int(resources.get(TRIAL_RESOURCE, 1)),  # Ray starts a process for each
         "num_gpus": 0,  # `sweeps.trial.placement` gives each trial its GPU
-        "resources": {TRIAL_RESOURCE: slots},
+        "resources": dict(resources),
         "object_store_memory": _OBJECT_STORE_BYTES,
         "runtime_env": {"env_vars": {"PYTHONPATH": root, OWNER_VARIABLE: str(own_tag())}},
     }

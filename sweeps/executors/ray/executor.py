@@ -13,6 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
@@ -29,6 +30,7 @@ from sweeps.executors.ray.placing import (
     needs_of,
     needs_of_own_machine,
     refuse_impossible,
+    resources_of_own_machine,
     slots,
     task_options,
 )
@@ -62,8 +64,8 @@ class _Flight:
 class RayExecutor:
     """As many trials at a time as the nodes take, each on a node that has what it needs.
 
-    Without an address that is this machine, with `slots` trials at a time: one a GPU, and one
-    where there is none.
+    Without an address that is this machine, with `slots` trials at a time, as far as its cores,
+    GPUs, memory and disk suffice (`placing.slots_of_own_machine`).
     """
 
     def __init__(
@@ -71,13 +73,13 @@ class RayExecutor:
         address: str | None = None,
         *,
         measure: Measure | None = None,
-        slots: int | None = None,
+        slots: int = 1,
         node_patience_seconds: float = NODE_PATIENCE_SECONDS,
         timeout_of: Callable[[Trial], float] = timeout_of,
     ) -> None:
-        self._ray = connected(address, slots or max(1, len(read_node().gpus)))
-        self._own = not address
-        self._needs = needs_of_own_machine if self._own else needs_of
+        self._own, machine = not address, read_node()
+        self._ray = connected(address, resources_of_own_machine(machine, slots))
+        self._needs = partial(needs_of_own_machine, machine=machine) if self._own else needs_of
         # Locally it is done here; on a cluster each task cleans its node.
         clean_up()
         # A streaming task reports that it has begun, and then the result. Ray repeats nothing: what

@@ -8,6 +8,7 @@ is mounted there. A trial takes a whole `advisor_trial` and, where it computes o
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,11 +16,18 @@ from typing import Any
 from advisor.domain import ON_ANY_GPU, Trial
 from advisor.errors import MeasuringError
 from advisor.messages import Message
+from sweeps.trial.placement.decision import wanted_cpus
+from sweeps.trial.placement.node import Node as Machine
+from sweeps.trial.placement.node import read_gpus
+from sweeps.trial.trial_process import stays_in_memory
 
 TRIAL_RESOURCE = "advisor_trial"
 GPU_RESOURCE = "accelerator_type:"
 DISK_RESOURCE = "advisor_disk:"
-# Of what a node only has to have: it is not used up.
+# Of a Ray of our own: what `sweeps.trial.placement` gives one trial at a time.
+_CORES, _OWN_GPU, _MEMORY = "advisor_core", "advisor_gpu", "advisor_memory_mib"
+_DISK = "advisor_disk"
+# Of what a node only has to have, or trials share: it is not used up.
 _PRESENCE = 0.001
 
 # What a trial takes of a node, by resource, as sorted pairs: trials with the same are placed alike.
@@ -39,9 +47,44 @@ def needs_of(trial: Trial) -> Needs:
     return tuple(sorted(needs.items()))
 
 
-def needs_of_own_machine(_trial: Trial) -> Needs:
-    """Here the plan was checked against the machine already."""
-    return ((TRIAL_RESOURCE, 1.0),)
+def slots_of_own_machine(trials: Iterable[Trial]) -> int:
+    """Trials at a time: one a GPU, and one where none of them computes on a GPU."""
+    on_gpu = any(trial.accelerator.is_gpu for trial in trials)
+    return max(1, len(read_gpus())) if on_gpu else 1
+
+
+def resources_of_own_machine(machine: Machine, slots: int) -> dict[str, float]:
+    """What a Ray of our own declares; Ray takes whole numbers only."""
+    has = {
+        TRIAL_RESOURCE: slots,
+        _CORES: len(machine.cores),
+        _OWN_GPU: len(machine.gpus),
+        _MEMORY: int(machine.memory_mib),
+        _DISK: 1,
+    }
+    return {name: float(amount) for name, amount in has.items() if amount}
+
+
+def needs_of_own_machine(trial: Trial, machine: Machine) -> Needs:
+    """What it takes of `resources_of_own_machine`, at most all there is: trials that Ray starts
+    together are placed together, and none waits inside its task until it fails.
+
+    A core counts as the one with the fewest threads, and all disks as one.
+    """
+    threads = min(len(core.cpus) for core in machine.cores)
+    needs = {
+        TRIAL_RESOURCE: 1.0,
+        _CORES: math.ceil(wanted_cpus(trial.resources.vcpus) / threads),
+        _MEMORY: math.ceil(trial.resources.memory_mib),
+    }
+    if trial.accelerator.is_gpu:
+        needs[_OWN_GPU] = 1.0
+    if trial.dataset_path:
+        needs[_DISK] = _PRESENCE if stays_in_memory(trial) else 1.0
+    has = resources_of_own_machine(machine, slots=1)
+    return tuple(
+        sorted((name, min(amount, has[name])) for name, amount in needs.items() if name in has)
+    )
 
 
 def task_options(needs: Needs) -> dict[str, Any]:

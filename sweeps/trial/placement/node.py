@@ -5,6 +5,7 @@ CPUs are read from sysfs (kernel: ABI/stable/sysfs-devices-system-cpu, -node), G
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from advisor.errors import MeasuringError
 from sweeps.machine.gpu import gpus
-from sweeps.machine.size import allowed_cpus
+from sweeps.machine.size import machine_size
 from sweeps.trial.limits.choosing import read_cores
 
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
@@ -43,11 +44,13 @@ class Node:
 
     cores: tuple[Core, ...]
     gpus: tuple[GpuDevice, ...] = ()
+    memory_mib: float = math.inf
 
 
 def read_node() -> Node:
     """This machine, as far as this process may use it."""
-    return Node(cores_of(allowed_cpus()), _gpus())
+    size = machine_size()
+    return Node(cores_of(size.cpus), read_gpus(), size.memory_mib)
 
 
 def cores_of(cpus: Iterable[int], root: Path = _CPUS) -> tuple[Core, ...]:
@@ -61,7 +64,7 @@ def cores_of(cpus: Iterable[int], root: Path = _CPUS) -> tuple[Core, ...]:
     )
 
 
-def _gpus() -> tuple[GpuDevice, ...]:
+def read_gpus() -> tuple[GpuDevice, ...]:
     """Those that CUDA_VISIBLE_DEVICES leaves (Ray sets it for a task; a user may). As the CUDA
     programming guide has it, the first entry that names nothing ends the list. Numbers count
     GPUs in the order of their PCI addresses (CUDA_DEVICE_ORDER=PCI_BUS_ID)."""

@@ -1,4 +1,5 @@
-"""Cores, GPU and disk of a trial taken on this machine, among all processes that measure here.
+"""What a trial takes of this machine, among all processes that measure here: cores, GPU, memory
+and disk.
 
 One file each, held by `flock`: the kernel gives it back with the process that held it, however
 that ends. `ADVISOR_SWEEP_LOCK` names another folder, for hosts that stand for several machines;
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -35,6 +37,7 @@ K = TypeVar("K")
 def placed(
     vcpus: float,
     *,
+    memory_mib: float = 0.0,
     on_gpu: bool = False,
     disk: str = "",
     shares_disk: bool = False,
@@ -45,10 +48,11 @@ def placed(
 ) -> Iterator[Placement]:
     """CPUs, and a GPU where `on_gpu` and the driver shows any, that nobody else has meanwhile.
 
-    The disk (MAJOR:MINOR) is taken whole, or together with others that share it, too. Waits while
-    others have what is needed; those who wait take turns, so that small trials do not pass a
-    large one for ever. `MeasuringError` where the machine has too little, or where others left too
-    little for `patience_seconds`.
+    Of the memory so much is taken that all trials together have no more than the machine; who
+    needs more than that takes all. The disk (MAJOR:MINOR) is taken whole, or together with others
+    that share it, too. Waits while others have what is needed; those who wait take turns, so that
+    small trials do not pass a large one for ever. `MeasuringError` where the machine has too few
+    CPUs, or where others left too little for `patience_seconds`.
     """
     node, folder = node or read_node(), folder or lock_folder()
     gpus = node.gpus if on_gpu and node.gpus else None
@@ -63,6 +67,8 @@ def placed(
             waiting.for_any(lambda: _try(turn, folder / "turn"))
             if disk:
                 waiting.for_any(lambda: _try(held, folder / f"disk-{disk}", shares_disk))
+            memory = min(memory_mib, node.memory_mib)
+            waiting.for_any(lambda: _take_memory(held, folder, memory, node.memory_mib))
             chosen = waiting.for_any(lambda: _take(held, folder, vcpus, node, gpus))
         yield chosen
 
@@ -98,8 +104,8 @@ class _Waiting:
         while not (found := look()):
             if time.monotonic() > self.deadline:
                 raise MeasuringError(
-                    "other trials on this machine left too few free cores, GPUs or disks for "
-                    "{vcpus:g} vCPUs for too long",
+                    "other trials on this machine left too few free cores, GPUs or disks, or too "
+                    "little memory, for {vcpus:g} vCPUs for too long",
                     hint="run one sweep at a time, or ask for less",
                     vcpus=self.vcpus,
                 )
@@ -125,6 +131,31 @@ def _take(
         if chosen.gpu:
             held.enter_context(devices[chosen.gpu].pop_all())
         return chosen
+
+
+def _take_memory(held: ExitStack, folder: Path, wanted_mib: float, total_mib: float) -> bool:
+    """Add a file to those that others hold, each with its MiB in its name, unless all together
+    would be more than there is. Only who has the turn looks and adds."""
+    if not wanted_mib:
+        return True
+    taken = sum(_held_mib(path) for path in folder.glob("memory-*"))
+    if taken and taken + wanted_mib > total_mib:
+        return False
+    file, name = tempfile.mkstemp(prefix=f"memory-{wanted_mib:.1f}-", dir=folder)
+    os.fchmod(file, 0o644)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    held.callback(os.close, file)
+    held.callback(Path(name).unlink, missing_ok=True)
+    return True
+
+
+def _held_mib(path: Path) -> float:
+    """0 of one whose process has gone, which is removed where its user lets us."""
+    with ExitStack() as mine, suppress(FileNotFoundError, PermissionError):
+        if not _try(mine, path):
+            return float(path.name.split("-")[1])
+        path.unlink()
+    return 0.0
 
 
 def _locked(rest: ExitStack, names: dict[K, str], folder: Path) -> dict[K, ExitStack]:

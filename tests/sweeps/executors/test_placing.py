@@ -1,6 +1,12 @@
 """Which node of a cluster takes which trial, and what is said when none does."""
 
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.domain import DiskRate
 from advisor.errors import MeasuringError
@@ -9,10 +15,17 @@ from sweeps.executors.ray.placing import (
     needs_of,
     needs_of_own_machine,
     refuse_impossible,
+    resources_of_own_machine,
     slots,
+    slots_of_own_machine,
     task_options,
 )
+from sweeps.trial.placement.node import Core, GpuDevice
+from sweeps.trial.placement.node import Node as Machine
+from sweeps.trial.placement.taking import placed
+from sweeps.trial.trial_process import stays_in_memory
 from tests.sweeps.builders import TIME_BOX, resources, trial
+from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 
 def node(gpu=None, disk=None, *, cpus=4.0, trials=1.0, gpus=1.0):
@@ -78,7 +91,65 @@ def test_the_needs_are_options_of_a_task_that_leave_ray_nothing_to_guess():
     assert set(options["resources"]) == {
         "advisor_trial", "accelerator_type:T4", "advisor_disk:gp3",
     }  # fmt: skip
-    assert task_options(needs_of_own_machine(on("cuda")))["num_gpus"] == 0
+
+
+@st.composite
+def machines(draw):
+    threads = draw(st.lists(st.integers(1, 2), min_size=1, max_size=8))
+    cores = tuple(Core(n, tuple(range(2 * n, 2 * n + has))) for n, has in enumerate(threads))
+    gpus = tuple(GpuDevice(f"GPU-{n}") for n in range(draw(st.integers(0, 3))))
+    return Machine(cores, gpus, memory_mib=4096.5)
+
+
+@st.composite
+def machines_with_trials(draw):
+    """A machine and trials that each fit on it, up to the whole of it."""
+    machine = draw(machines())
+    cpus = sum(len(core.cpus) for core in machine.cores)
+    trials = st.builds(
+        lambda gpu, vcpus, memory, folder: trial(
+            accelerator="cuda" if gpu else "cpu", dataset_path=folder,
+            resources=resources(vcpus=vcpus, memory_mib=memory),
+        ),
+        st.booleans(), st.sampled_from([0.5, 1.0, 2.0, float(cpus)]).filter(lambda n: n <= cpus),
+        st.sampled_from([100.5, 1024.0, 4096.5]), st.sampled_from(["", "/tmp"]),
+    )  # fmt: skip
+    return machine, draw(st.lists(trials, max_size=8))
+
+
+@given(machines_with_trials())
+def test_what_our_own_ray_starts_together_is_placed_together_without_waiting(drawn):
+    machine, trials = drawn
+    room = FreeCapacity([resources_of_own_machine(machine, slots=8)], ())
+    with ExitStack() as held:
+        folder = Path(held.enter_context(TemporaryDirectory()))
+        for one in trials:
+            if not room.take(needs_of_own_machine(one, machine)):
+                continue
+            place = placed(
+                one.resources.vcpus, memory_mib=one.resources.memory_mib,
+                on_gpu=one.accelerator.is_gpu, disk="8:0" if one.dataset_path else "",
+                shares_disk=stays_in_memory(one), node=machine, folder=folder, patience_seconds=0.0,
+            )  # fmt: skip
+            held.enter_context(place)
+
+
+@given(machines_with_trials())
+def test_our_own_ray_can_start_every_trial_that_fits_on_the_machine(drawn):
+    machine, trials = drawn
+    has = resources_of_own_machine(machine, slots=1)
+    for one in trials:
+        needs = needs_of_own_machine(one, machine)
+        assert slots(needs, [has]) == 1
+        assert all(amount < 1 or amount == int(amount) for _, amount in needs)  # Ray's rule
+        assert task_options(needs)["num_gpus"] == 0
+
+
+def test_trials_that_use_no_gpu_come_one_at_a_time_on_a_machine_with_gpus(monkeypatch):
+    nvml_with(monkeypatch, GpuStandIn(uuid="GPU-a1"), GpuStandIn(uuid="GPU-b2"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert slots_of_own_machine([on("cpu"), on("cpu", vcpus=2.0)]) == 1
+    assert slots_of_own_machine([on("cpu"), on("cuda")]) == 2
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.domain import Status, Task
+from advisor.domain import LimitedBy, Measurement, Status, Task
 from sweeps.datasets.opening import profile_folder
 from sweeps.datasets.photographs import write_samples
 from sweeps.machine.size import allowed_cpus
@@ -53,6 +53,28 @@ def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(tmp_p
     used = [set(row.environment["cpus_used"]) for row in rows]
     assert all(len(cpus) == 1 for cpus in used)
     assert not used[0] & used[1]  # the first two began together
+
+
+def measured_alone(one):
+    """A row of a trial that has its CPUs at once, and for half a second."""
+    with placed(one.resources.vcpus, patience_seconds=0.25):
+        time.sleep(0.5)
+    return Measurement(trial=one, status=Status.OK, limited_by=LimitedBy.NONE, reason="")
+
+
+@pytest.mark.ray
+def test_trials_of_the_whole_machine_follow_each_other_in_many_slots_and_none_fails():
+    """Together they take longer than any of them would wait for CPUs."""
+    from sweeps.executors.ray.executor import RayExecutor
+
+    everything = float(len(allowed_cpus()))
+    trials = [
+        trial(resources=resources(vcpus=everything, memory_mib=64.0 + number))
+        for number in range(8)
+    ]  # fmt: skip
+    with closing(RayExecutor(slots=8, measure=measured_alone)) as executor:
+        rows = list(executor.execute(trials))
+    assert [row.reason for row in rows] == [""] * 8
 
 
 def test_a_measuring_process_that_is_killed_leaves_its_cores_to_the_next(tmp_path):

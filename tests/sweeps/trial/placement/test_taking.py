@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def taker(folder, times, seconds):
 
 
 def take(folder, vcpus, **options):
-    return placed(vcpus, node=NODE, folder=folder, **{"patience_seconds": 0.0, **options})
+    return placed(vcpus, folder=folder, **{"node": NODE, "patience_seconds": 0.0, **options})
 
 
 def is_refused(folder, vcpus, **options):
@@ -83,6 +84,27 @@ def test_two_trials_on_one_gpu_come_one_after_the_other(tmp_path):
         assert is_refused(tmp_path, 1.0, on_gpu=True)
         with take(tmp_path, 1.0) as other:
             assert other.gpu is None
+
+
+SMALL = replace(NODE, memory_mib=64.0)
+
+
+def test_trials_together_have_no_more_memory_than_the_machine(tmp_path):
+    with take(tmp_path, 1.0, node=SMALL, memory_mib=32.0):
+        with take(tmp_path, 1.0, node=SMALL, memory_mib=32.0):
+            assert is_refused(tmp_path, 1.0, node=SMALL, memory_mib=0.5)
+        with take(tmp_path, 1.0, node=SMALL, memory_mib=31.5):
+            pass
+        assert is_refused(tmp_path, 1.0, node=SMALL, memory_mib=1000.0)
+    with take(tmp_path, 1.0, node=SMALL, memory_mib=1000.0):
+        assert is_refused(tmp_path, 1.0, node=SMALL, memory_mib=1.0)
+    assert not list(tmp_path.glob("memory-*"))
+
+
+def test_memory_of_a_process_that_was_killed_is_free_and_its_file_removed(tmp_path):
+    (tmp_path / "memory-64.0-of_a_killed_one").touch()
+    with take(tmp_path, 1.0, node=SMALL, memory_mib=64.0):
+        assert len(list(tmp_path.glob("memory-*"))) == 1
 
 
 def test_a_disk_is_shared_by_those_who_share_it_only(tmp_path):
