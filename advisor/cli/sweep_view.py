@@ -19,6 +19,7 @@ from advisor.messages import Message
 from advisor.render.text import table
 from advisor.runs.sweeps.status import Shown, rate_of, state_of, trial_documents
 from advisor.units import format_counted, format_duration, format_mib, format_rate, format_usd
+from sweeps.quality.rates import first_minute_rate
 from sweeps.trial.formatting import steps_text
 from sweeps.trial.formatting import trial_name as trial_name
 
@@ -256,8 +257,14 @@ def _result(measurement: Measurement) -> str:
     if measurement.status is Status.OK and rate:
         share = measurement.stall_share or 0.0
         stalls = f", {100 * share:.0f} % of the time in stalls" if share >= _WORTH_A_WORD else ""
-        return f"{format_rate(rate)} samples/s{stalls}"
+        return f"{format_rate(rate)} samples/s{_first_minute_text(measurement)}{stalls}"
     return f"{measurement.status.value.replace('_', ' ')} ({measurement.reason})"
+
+
+def _first_minute_text(measurement: Measurement) -> str:
+    """The rate of a cold start, where a run was long enough to have another one."""
+    rate = first_minute_rate(measurement)
+    return "" if rate is None else f" ({format_rate(rate)} in the first minute)"
 
 
 def _rich_bar(unit: str) -> Bar:

@@ -83,7 +83,8 @@ def parse_budget(text: str) -> Budget:
 def seconds_of(measurement: Measurement) -> float:
     """About how long a trial took, all its runs and attempts counted."""
     runs = [{"wall_seconds": measurement.wall_seconds}, *measurement.repeats, *measurement.attempts]
-    return sum(OVERHEAD_SECONDS + (run.get("wall_seconds") or 0.0) for run in runs)
+    each = OVERHEAD_SECONDS + float(measurement.trial.plan.get("warmup_seconds", 0.0))
+    return sum(each + (run.get("wall_seconds") or 0.0) for run in runs)
 
 
 def expected_seconds(measured: list[float], usual: float) -> float:

@@ -30,7 +30,7 @@ from sweeps.anchors.records import (
 )
 from sweeps.formats.importing import RefusedLine, read_lines
 from sweeps.quality.issues import refusal
-from sweeps.quality.rates import rate_interval
+from sweeps.quality.rates import rate_interval, runs_error
 
 _SYNTHETIC = "synthetic"
 
@@ -77,10 +77,12 @@ def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | R
 
 
 def _sigma(row: Measurement) -> float:
-    """Standard error of log seconds: what runs differ by counts, and no step is known better than
-    one that was timed with care."""
-    interval = rate_interval(row)
-    return max(STEP_SIGMA, interval.standard_error) if interval else STEP_SIGMA
+    """Standard error of log seconds, of the steps that the GPU's own run had: what runs differ by
+    counts, and no step is known better than one that was timed with care."""
+    alone = (row.environment.get("stage_runs") or {}).get(Stage.ACCELERATOR.value) or {}
+    # Rows of before keep none of these steps: the main run's stand for them.
+    error = runs_error([steps]) if (steps := alone.get("step_seconds")) else rate_interval(row)
+    return max(STEP_SIGMA, error.standard_error) if error else STEP_SIGMA
 
 
 def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:

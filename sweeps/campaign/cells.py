@@ -73,9 +73,9 @@ class Loaders:
 class BenchmarkBudget:
     """Time boxes and the grid's size. Settings other than the usual one take `other_batches`.
 
-    The usual setting in fp32 at `anchor_batch` is measured for `anchor_seconds`, what a GPU
-    sustains, in `anchor_runs` processes, which differ by more than each is known to. Without
-    `pipeline_tasks` there is no real input.
+    The usual setting in fp32 at `anchor_batch` is measured for `anchor_seconds`, on a GPU after as
+    many that do not count (what it sustains), in `anchor_runs` processes, which differ by more
+    than each is known to. Without `pipeline_tasks` there is no real input.
     """
 
     seconds: float
@@ -216,6 +216,8 @@ def synthetic_trial(
     }
     if is_anchor:
         plan["repeats"] = budget.anchor_runs
+        if machine.accelerator.is_gpu:
+            plan["warmup_seconds"] = budget.anchor_seconds
     if machine.by_cpu_time:
         plan["clock"] = CPU_CLOCK
     if ladder.fingerprint:

@@ -113,7 +113,8 @@ class Campaign:
     def measure(self, trial: Trial) -> bool:
         """Measure one cell in a process of its own, which is ended where it hangs; False where the
         time does not suffice, and nothing is known of the cell."""
-        usual = trial.plan["max_seconds"] + _STARTING_SECONDS
+        plan = trial.plan
+        usual = plan.get("warmup_seconds", 0.0) + plan["max_seconds"] + _STARTING_SECONDS
         if trial.workload.stack is Stack.COMPILE:
             usual += _COMPILING_SECONDS
         if self.seconds_left < usual:

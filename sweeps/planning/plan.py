@@ -29,12 +29,13 @@ from advisor.messages import Message
 from sweeps.datasets.decoding import PILLOW
 from sweeps.datasets.places import dataset_on_mount
 from sweeps.planning.networks import PlannedNetwork, StoredData, SweepData, network_of_zoo
-from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
+from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, gpu_alone_seconds, loader_workers
 
 MAX_TRIALS = 10_000
 # Seconds that one step of a workload takes on an emulated GPU.
 StepSeconds = Callable[[Workload, str], float]
-# A GPU's clocks follow its heat and its power cap, which takes up to a minute.
+# A GPU's clocks follow its heat and its power cap, which takes up to a minute: that one does not
+# count, and the next one does.
 GPU_SECONDS, USUAL_SECONDS = 60.0, 4.0
 _LEAST_MAX_SECONDS = 20.0
 # Of a trial beside its window: start-up, page cache, drained batches, the stages.
@@ -59,8 +60,9 @@ class SweepRequest:
 
     Each is measured until the interval of its rate is within `rel_error`, for `measure_seconds`
     of steady state (None: a minute on a GPU, else 4 s) and for `max_seconds` at most (None: 20 s,
-    or twice the least); or for exactly `iterations` steps. `repeats` counts the measurements of
-    each. `disk_paths` says where a disk of a type is mounted; data sets were copied there.
+    or twice the least); or for exactly `iterations` steps. On a GPU a minute or more of a warm
+    trial comes after one that does not count. `repeats` counts the measurements of each.
+    `disk_paths` says where a disk of a type is mounted; data sets were copied there.
 
     `memory_formats` and `stacks` are of networks that are computed, here or on a GPU. Without
     `memory_formats`, images on a GPU are measured in both where 16 bits make the difference
@@ -148,7 +150,7 @@ def _grid(
                 emulated_step_seconds=step_seconds(workload, accelerator.gpu) if emulated else None,
                 cache=cache,
                 dataset_path=_place(request, stored, disk),
-                plan=_plan(request, network, accelerator, vcpus, disk),
+                plan=_plan(request, network, accelerator, vcpus, disk, cache),
             )
 
 
@@ -192,10 +194,14 @@ def _plan(
     accelerator: Accelerator,
     vcpus: float,
     disk: DiskRate,
+    cache: CacheState,
 ) -> dict[str, Any]:
     """How it is measured. What has its usual value is left out: it would change trial ids."""
     least = request.measure_seconds or (GPU_SECONDS if accelerator.is_gpu else USUAL_SECONDS)
+    # A cold epoch is read once: nothing of it goes before what counts.
+    heats = accelerator.is_gpu and least >= GPU_SECONDS and cache is CacheState.WARM
     unusual = {
+        "warmup_seconds": (GPU_SECONDS if heats else 0.0, 0.0),
         "iterations": (request.iterations, None),
         "repeats": (request.repeats, 1),
         "samples_per_row": (network.samples_per_row, 1),
@@ -219,8 +225,14 @@ def _plan(
 
 def usual_seconds(*trials: Trial) -> float:
     """About how long one run of such trials takes (the mean), before any was measured."""
-    windows = [float(trial.plan.get("measure_seconds", USUAL_SECONDS)) for trial in trials]
-    return _OVERHEAD_SECONDS + fmean(windows or [USUAL_SECONDS])
+    return fmean(map(_usual_seconds, trials)) if trials else _OVERHEAD_SECONDS + USUAL_SECONDS
+
+
+def _usual_seconds(trial: Trial) -> float:
+    plan = trial.plan
+    window = plan.get("warmup_seconds", 0.0) + plan.get("measure_seconds", USUAL_SECONDS)
+    alone = gpu_alone_seconds(plan) if trial.accelerator.is_gpu else 0.0
+    return float(_OVERHEAD_SECONDS + window + alone)
 
 
 def _refuse_silly_size(request: SweepRequest) -> None:

@@ -85,7 +85,11 @@ def quality_issues(
     """Everything that is weak in one measurement; with `now`, its age too. Each code once."""
     found = [*_of_ending(measurement)]
     if measurement.status is Status.OK:
-        found += [*_of_steps(measurement), *_of_machine(measurement.environment)]
+        found += [
+            *_of_steps(measurement),
+            *_of_pace(measurement),
+            *_of_machine(measurement.environment),
+        ]
     if now is not None and measurement.started_at:
         found += _of_age(measurement, now)
     return tuple({issue.code: issue for issue in reversed(found)}.values())[::-1]
@@ -165,7 +169,6 @@ def _of_repeats(measurement: Measurement) -> Iterator[QualityIssue]:
 
 
 def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
-    yield from _of_pace(environment)
     share = environment.get("steal_share") or 0.0
     if share > _STOLEN:
         yield _issue(
@@ -241,10 +244,12 @@ def _of_disk(burst: Mapping[str, Any]) -> Iterator[QualityIssue]:
     )  # fmt: skip
 
 
-def _of_pace(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
-    """Slower at the end than in the first minute; faster counts too: neither is the rate."""
+def _of_pace(measurement: Measurement) -> Iterator[QualityIssue]:
+    """Slower at the end than in the first minute; faster counts too: neither is the rate. A first
+    minute that does not count in it spoils nothing."""
+    environment = measurement.environment
     pace = environment.get("pace")
-    if not pace:
+    if not pace or measurement.trial.plan.get("warmup_seconds"):
         return
     first, last = pace["first_minute_samples_per_second"], pace["sustained_samples_per_second"]
     change = last / first - 1

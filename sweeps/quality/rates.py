@@ -217,26 +217,44 @@ class StoppingRule:
 
 
 MINUTE_SECONDS = 60.0
+_LEAST_LATER_SECONDS = 30.0
 _FEWEST_STEPS = 6
 
 
-def sustained_rate(step_seconds: Sequence[float], samples_per_step: int) -> dict[str, float]:
+def sustained_rate(
+    step_seconds: Sequence[float], samples_per_step: int, first_minute: Sequence[float] = ()
+) -> dict[str, float]:
     """Samples per second of the cold first minute and of the last one (of what follows the first
     where that is shorter), and the seconds in which the last was seen.
 
-    `step_seconds` are all steps in order, warm-up too: a burst at the start looks like one.
-    Empty unless each part has at least six steps.
+    `step_seconds` are all steps in order, warm-up too: a burst at the start looks like one. The
+    first minute is theirs, unless the run had one before them that does not count. The last one
+    is left out where it has fewer than six steps or 30 s, and then a first one that counts too.
     """
-    ends = list(itertools.accumulate(step_seconds))
-    if not ends or ends[-1] <= MINUTE_SECONDS:
-        return {}
-    split = sum(end <= MINUTE_SECONDS for end in ends)
-    begin = max(split, sum(end <= ends[-1] - MINUTE_SECONDS for end in ends))
-    first, last = step_seconds[:split], step_seconds[begin:]
-    if min(len(first), len(last)) < _FEWEST_STEPS:
-        return {}
-    return {
-        "first_minute_samples_per_second": samples_per_step / mean_step_seconds(first),
+    if not first_minute:
+        split = sum(end <= MINUTE_SECONDS for end in itertools.accumulate(step_seconds))
+        whole, step_seconds = step_seconds, step_seconds[split:]
+        if split < _FEWEST_STEPS or not _lasts(step_seconds):
+            return {}
+        first_minute = whole[:split]
+    rates = {"first_minute_samples_per_second": samples_per_step / mean_step_seconds(first_minute)}
+    left = sum(step_seconds) - MINUTE_SECONDS
+    begin = sum(end <= left for end in itertools.accumulate(step_seconds))
+    if not _lasts(last := step_seconds[begin:]):
+        return rates
+    return rates | {
         "sustained_samples_per_second": samples_per_step / mean_step_seconds(last),
         "sustained_over_seconds": sum(last),
     }
+
+
+def first_minute_rate(measurement: Measurement) -> float | None:
+    """Samples per second of a run's cold first minute, where it had more than that one."""
+    pace = measurement.environment.get("pace") or {}
+    rate: float | None = pace.get("first_minute_samples_per_second")
+    return rate
+
+
+def _lasts(step_seconds: Sequence[float]) -> bool:
+    """Whether a rate of them can be set beside that of a minute."""
+    return len(step_seconds) >= _FEWEST_STEPS and sum(step_seconds) >= _LEAST_LATER_SECONDS

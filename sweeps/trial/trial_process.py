@@ -76,7 +76,8 @@ def _used_by_others(environment: Mapping[str, Any]) -> str:
 
 def timeout_of(trial: Trial) -> float:
     """Seconds that one attempt may take."""
-    return TIMEOUT_SECONDS_OF_ITERATIONS if trial.plan.get("iterations") else TIMEOUT_SECONDS
+    longest = TIMEOUT_SECONDS_OF_ITERATIONS if trial.plan.get("iterations") else TIMEOUT_SECONDS
+    return longest + float(trial.plan.get("warmup_seconds", 0.0))
 
 
 def _reported(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:

@@ -1,10 +1,11 @@
 """Each stage by itself, after the main run and under the same limits, for a second or so each.
 
-As DS-Analyzer does (Mohan et al., VLDB 2021, section 3.3): the storage by reading samples that are
-not cached, as the pipeline reads them, without decoding; the host on samples that are cached, with
-nothing that computes; the accelerator on one synthetic batch that lies on it; the transfer by
-copies of one pinned batch. What fails costs its own figure, never the main run. CUDA comes last:
-after some faults of it nothing else works in the process.
+As DS-Analyzer does (Mohan et al., VLDB 2021, section 3.3): the accelerator on one synthetic batch
+that lies on it; the storage by reading samples that are not cached, as the pipeline reads them,
+without decoding; the host on samples that are cached, with nothing that computes; the transfer by
+copies of one pinned batch. The accelerator comes first, as warm as the main run left it, and a GPU
+for ten seconds, since answers rest on that figure. What fails costs its own figure, never the main
+run; a fault of CUDA that stays with the process costs those that come after, too.
 """
 
 from __future__ import annotations
@@ -22,19 +23,22 @@ from models.zoo.opening import Runnable
 from models.zoo.steps import to_device
 from sweeps.datasets.source import SampleSource
 from sweeps.machine.caches import last_level_cache_mib
+from sweeps.machine.gpu_sampling import GpuSampler
 from sweeps.machine.size import allowed_cpus
 from sweeps.quality.timing import count_warmup_steps
 from sweeps.trial.faults import ending_of
 from sweeps.trial.limits.usage import grown, read_usage
 from sweeps.worker.inputs import DeviceBatch, PhotographBatches
+from sweeps.worker.pipeline.policy import gpu_alone_seconds
 from sweeps.worker.step_runner import QUEUE_DEPTH, HostEngine, StepRunner
 from sweeps.worker.stored_samples import StoredPart, read_for
 from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
 from sweeps.worker.torch_engine import CudaCompletion, TorchEngine
+from sweeps.worker.torch_facts import gpu_uuid
 
 SECONDS = 1.0
 _FEWEST_STEPS = 3
-_LONGEST_SECONDS = 4 * SECONDS
+_LONGEST = 4  # times as long, where steps are not steady
 _CACHE_MULTIPLE = 2  # so much data that the last cache holds little of what comes next
 _NVME_MIB_PER_SECOND = 2048.0
 _CACHE_MIB = 32.0  # where sysfs names none
@@ -71,7 +75,8 @@ def stage_results(
 ) -> StageResults:
     """Every stage that the trial has and that can be measured by itself. With the job's
     `shares_disk` the storage is not: that would empty the page cache of other trials."""
-    stages = _of_cpu(trial, job, opened, source) | _of_accelerator(trial, opened, runner)
+    stages = _of_accelerator(trial, runner) | _of_cpu(trial, job, opened, source)
+    stages |= _of_transfer(trial, opened, runner)
     results = StageResults()
     for stage, measure in stages.items():
         try:
@@ -96,17 +101,21 @@ def _of_cpu(
     return {Stage.STORAGE: lambda: _storage(trial, job, source)} | host
 
 
-def _of_accelerator(
-    trial: Trial, opened: Runnable, runner: StepRunner
-) -> dict[Stage, Callable[[], _Run]]:
+def _of_accelerator(trial: Trial, runner: StepRunner) -> dict[Stage, Callable[[], _Run]]:
     if (seconds := trial.emulated_step_seconds) is not None:
         return {Stage.ACCELERATOR: lambda: _Run(trial.samples_per_step / seconds)}
     if not isinstance(engine := runner.engine, TorchEngine):
         return {}
-    computing = {Stage.ACCELERATOR: lambda: _accelerator(trial, runner, engine)}
-    if engine.device.type != AcceleratorKind.CUDA:
-        return computing
-    return computing | {Stage.TRANSFER: lambda: _transfer(trial, opened, engine.device)}
+    return {Stage.ACCELERATOR: lambda: _accelerator(trial, runner, engine)}
+
+
+def _of_transfer(
+    trial: Trial, opened: Runnable, runner: StepRunner
+) -> dict[Stage, Callable[[], _Run]]:
+    engine = runner.engine
+    if not (isinstance(engine, TorchEngine) and engine.device.type == AcceleratorKind.CUDA):
+        return {}
+    return {Stage.TRANSFER: lambda: _transfer(trial, opened, engine.device)}
 
 
 def _storage(trial: Trial, job: Mapping[str, Any], source: SampleSource) -> _Run:
@@ -140,13 +149,15 @@ def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
     wanted = min(_CACHE_MULTIPLE * cache_mib, _MEMORY_SHARE * trial.resources.memory_mib)
     part = StoredPart(source, max(wanted, trial.workload.batch_size * bytes_each / MIB), bytes_each)
     # From a slow disk as many as come in time.
-    part.keep(read_for(_LONGEST_SECONDS, part, workers=plan["loader_workers"] or 1).samples)
+    part.keep(read_for(_LONGEST * SECONDS, part, workers=plan["loader_workers"] or 1).samples)
     size = min(trial.workload.batch_size, len(part))
     batches = PhotographBatches(trial, opened, part, batch_size=size)
     try:
-        seconds = _step_seconds(
-            StepRunner(HostEngine(), depth=0), batches,
-            warming=plan["loader_workers"] * plan["prefetch_factor"], period=trial.loader_period,
+        seconds = fmean(
+            _steps(
+                StepRunner(HostEngine(), depth=0), batches, period=trial.loader_period,
+                warming=plan["loader_workers"] * plan["prefetch_factor"],
+            )
         )  # fmt: skip
     finally:
         batches.close()
@@ -159,29 +170,35 @@ def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
 
 
 def _accelerator(trial: Trial, runner: StepRunner, engine: TorchEngine) -> _Run:
-    batches = DeviceBatch(trial, engine)
-    return _Run(trial.samples_per_step / _step_seconds(runner, batches, QUEUE_DEPTH + 1))
+    """Steps on a batch that lies there, all kept: they say how well the figure is known."""
+    batches, on_gpu = DeviceBatch(trial, engine), engine.device.type == AcceleratorKind.CUDA
+    seconds = gpu_alone_seconds(trial.plan) if on_gpu else SECONDS
+    with GpuSampler(gpu_uuid() if on_gpu else None) as sampler:
+        steps = _steps(runner, batches, QUEUE_DEPTH + 1, seconds=seconds)
+    facts = {"step_seconds": steps, **sampler.environment}
+    return _Run(trial.samples_per_step / fmean(steps), facts)
 
 
 def _transfer(trial: Trial, opened: Runnable, device: torch.device) -> _Run:
     """Copies of a batch's inputs, as the loader pins them; nothing else uses the bus."""
     inputs = _pinned(opened.synthetic_batch(trial.workload.batch_size)[0])
     runner = StepRunner(_Copying(device))
-    seconds = _step_seconds(runner, repeat((inputs, None)), QUEUE_DEPTH + 1)
+    seconds = fmean(_steps(runner, repeat((inputs, None)), QUEUE_DEPTH + 1))
     return _Run(trial.samples_per_step / seconds, {"mib_per_second": _size(inputs) / MIB / seconds})
 
 
-def _step_seconds(
-    runner: StepRunner, batches: Iterator[Any], warming: int, period: int = 1
-) -> float:
-    """The mean step over a second in steady state."""
+def _steps(
+    runner: StepRunner, batches: Iterator[Any], warming: int, period: int = 1,
+    seconds: float = SECONDS,
+) -> list[float]:  # fmt: skip
+    """Seconds of each step in steady state."""
     box = TimeBox(
-        seconds=SECONDS, min_steps=_FEWEST_STEPS, max_seconds=_LONGEST_SECONDS, rel_error=1.0,
+        seconds=seconds, min_steps=_FEWEST_STEPS, max_seconds=_LONGEST * seconds, rel_error=1.0,
         period=period,
     )  # fmt: skip
     warm_up(runner, batches, warming)
     steps = timed_steps(runner, batches, box)
-    return fmean(steps[count_warmup_steps(steps, period) :])
+    return steps[count_warmup_steps(steps, period) :]
 
 
 class _Copying(HostEngine):

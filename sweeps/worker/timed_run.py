@@ -57,13 +57,15 @@ def timed_run(
     batches: Iterator[Any],
     gpu_uuid: str | None = None,
 ) -> TimedRun:
-    """Drain what was prepared ahead, then time steps until enough are known (`timed_steps`)."""
+    """Drain what was prepared ahead, run for the `warmup_seconds` of the plan, then time steps
+    until enough are known (`timed_steps`)."""
     # An idle GPU has low clocks: it works before they are read.
     taken = warm_up(runner, batches, _WARMING_STEPS) if gpu_uuid else 0
     state = machine_state(job["cpus"])
     # Batches made while nothing consumed them would make the first steps look fast.
     taken += warm_up(runner, batches, _prepared_ahead(trial) + QUEUE_DEPTH)
     taken += _settle(trial, runner, batches)
+    first_minute = _first_minute(trial, runner, batches)
     before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
     with GpuSampler(gpu_uuid) as sampler:
         start = time.perf_counter()
@@ -73,13 +75,13 @@ def timed_run(
     machine = changes(state, machine_state(job["cpus"]), len(job["cpus"]))
     warmup = count_warmup_steps(steps, trial.loader_period)
     return TimedRun(
-        warmup_seconds=steps[:warmup],
+        warmup_seconds=first_minute + steps[:warmup],
         step_seconds=steps[warmup:],
         wall_seconds=wall_seconds,
         before=before,
         after=after,
         busy_seconds=busy,
-        machine=machine | sampler.environment | _sustained(trial, steps),
+        machine=machine | sampler.environment | _pace(trial, first_minute, steps),
     )
 
 
@@ -99,8 +101,19 @@ def _settle(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> int:
     return count
 
 
-def _sustained(trial: Trial, steps: list[float]) -> dict[str, Any]:
-    rates = sustained_rate(steps, trial.samples_per_step)
+def _first_minute(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> list[float]:
+    """Steps that bring a GPU to the clocks which it sustains; none where the plan has no time."""
+    seconds = trial.plan.get("warmup_seconds", 0.0)
+    if not seconds:
+        return []
+    steps = timed_steps(runner, batches, TimeBox(seconds=seconds, min_steps=1, max_seconds=seconds))
+    # It ended with an empty queue; what counts begins with a full one.
+    warm_up(runner, batches, QUEUE_DEPTH)
+    return steps
+
+
+def _pace(trial: Trial, first_minute: list[float], steps: list[float]) -> dict[str, Any]:
+    rates = sustained_rate(steps, trial.samples_per_step, first_minute)
     return {"pace": rates} if rates else {}
 
 

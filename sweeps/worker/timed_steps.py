@@ -43,15 +43,15 @@ def warm_up(runner: StepRunner, batches: Iterator[Any], least: int) -> int:
     consumed them would look fast. A scaled loss overflows at first: goes on until steps are
     whole. `MeasuringError` where they never are.
     """
-    count = whole = 0
-    while count < least or (runner.engine.skipped_steps and whole < _SETTLED_AFTER):
-        skipped = runner.engine.skipped_steps
+    before, skipped, count, whole = runner.engine.skipped_steps, 0, 0, 0
+    while count < least or (skipped and whole < _SETTLED_AFTER):
         runner.submit(*next(batches))
         count += 1
-        whole = whole + 1 if runner.engine.skipped_steps == skipped else 0
-        if runner.engine.skipped_steps > _MOST_SKIPPED:
+        newly = runner.engine.skipped_steps - before - skipped
+        whole, skipped = 0 if newly else whole + 1, skipped + newly
+        if skipped > _MOST_SKIPPED:
             runner.engine.require_finite_loss()
-            raise _skipping(runner.engine.skipped_steps, count)
+            raise _skipping(skipped, count)
     return count
 
 

@@ -14,6 +14,7 @@ from advisor.domain import AcceleratorKind, MemoryFormat, Precision, Stack, Task
 from advisor.errors import MeasuringError
 from models.zoo.opening import Runnable
 from models.zoo.steps import autocast, to_device
+from sweeps.trial.faults import recognised_ending
 from sweeps.worker.step_runner import Completion, Moment
 
 # So small that thousands of steps on one made batch do not diverge; the arithmetic is the same.
@@ -150,9 +151,11 @@ class TorchEngine:
         try:
             with self._without_gradients(), self._computing():
                 self._runnable.forward(self._module, inputs)
-        except RuntimeError:
-            # A network may take gradients within its forward pass, which inference mode forbids.
-            if self._launched or self._without_gradients is torch.no_grad:
+        except RuntimeError as error:
+            # A network may take gradients within its forward pass, which inference mode forbids;
+            # a second try mends nothing else.
+            known = self._launched or self._without_gradients is torch.no_grad
+            if known or recognised_ending(error):
                 raise
             self._without_gradients = torch.no_grad
             self._infer(inputs)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from advisor.domain import (
     MEASURABLE_PRECISIONS,
     ON_CPU,
+    Accelerator,
     MemoryFormat,
     Precision,
     Stack,
@@ -137,11 +138,14 @@ def test_every_cell_is_another_trial_and_another_gpu_too():
 
 
 def test_a_cell_is_measured_for_ten_seconds_and_an_anchor_cell_for_a_minute():
-    seconds = {
-        size: synthetic_trial(LADDER, size, MACHINE, FULL).plan["measure_seconds"]
-        for size in LADDER.batches
-    }
-    assert seconds == {1: 10.0, 8: 10.0, 32: 60.0, 128: 10.0, 512: 10.0}
+    def seconds(machine, name):
+        cells = (synthetic_trial(LADDER, size, machine, FULL) for size in LADDER.batches)
+        return [cell.plan.get(name) for cell in cells]
+
+    gpu = replace(MACHINE, accelerator=Accelerator.parse("cuda"))
+    assert seconds(MACHINE, "measure_seconds") == [10.0, 10.0, 60.0, 10.0, 10.0]
+    assert seconds(MACHINE, "warmup_seconds") == [None] * 5
+    assert seconds(gpu, "warmup_seconds") == [None, None, 60.0, None, None]
 
 
 def runs_of_anchor(*further):

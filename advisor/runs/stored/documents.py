@@ -13,7 +13,14 @@ from advisor.messages import Message
 from sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
 from sweeps.formats.importing import ReadLines
 from sweeps.quality.issues import QualityIssue
-from sweeps.quality.rates import CONFIDENCE, RateInterval, mean_error, rate_interval, run_intervals
+from sweeps.quality.rates import (
+    CONFIDENCE,
+    RateInterval,
+    first_minute_rate,
+    mean_error,
+    rate_interval,
+    run_intervals,
+)
 from sweeps.store import Appended, Damaged, Stored
 
 LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
@@ -135,6 +142,7 @@ def spread_document(row: Measurement) -> dict[str, Any] | None:
             for run, interval in zip(runs, run_intervals(row), strict=True)
         ],
         "median_samples_per_second": row.median_samples_per_second,
+        "first_minute_samples_per_second": first_minute_rate(row),
         "step_rates": _percentiles(row, steps),
         **_stalls(row),
     }  # fmt: skip

@@ -14,11 +14,20 @@ SYNTHETIC = "synthetic"
 # neighbours cannot take.
 CPU_CLOCK = "cpu_seconds"
 PREFETCH_FACTOR = 2  # torch's own default: batches that each loader process prepares ahead
+# Of a GPU by itself after the main run; a shorter main run is enough for a shorter one.
+_GPU_ALONE_SECONDS = 10.0
 
 
 def is_synthetic(plan: Mapping[str, Any]) -> bool:
     """Whether a trial measures its network alone."""
     return plan.get("input") == SYNTHETIC
+
+
+def gpu_alone_seconds(plan: Mapping[str, Any]) -> float:
+    """For how long a trial on a GPU times the network alone, beside its main run."""
+    if is_synthetic(plan):
+        return 0.0
+    return min(_GPU_ALONE_SECONDS, float(plan.get("measure_seconds", _GPU_ALONE_SECONDS)))
 
 
 def loader_workers(vcpus: float) -> int:

@@ -82,6 +82,13 @@ def test_the_list_has_the_median_and_the_interval_of_the_next_run_beside_the_rat
     assert failed["stall_share"] is failed["median_samples_per_second"] is None
 
 
+def test_the_list_has_the_rate_of_a_cold_first_minute():
+    pace = {"first_minute_samples_per_second": 95.0}
+    open_store().append(measurement(environment={"pace": pace}))
+    (row,) = json.loads(ask("list", "--spread", "-o", "json"))["measurements"]
+    assert row["spread"]["first_minute_samples_per_second"] == 95
+
+
 def test_an_export_reads_back_as_what_was_measured(rows, tmp_path):
     ask("export", "--out", tmp_path / "all.jsonl")
     lines = (tmp_path / "all.jsonl").read_text().splitlines()

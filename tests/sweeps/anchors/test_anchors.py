@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 from dataclasses import replace
 from functools import partial
 
@@ -32,6 +33,7 @@ from models.performance import paced_gpu
 from sweeps.anchors.files import read_anchor
 from sweeps.anchors.observing import observed
 from sweeps.formats.serialization import measurement_to_dict
+from sweeps.quality.rates import rate_interval
 
 SYNTHETIC = DatasetProfile(
     name="synthetic", samples=1, bytes_per_sample=602112.0, storage_format="synthetic", width=224,
@@ -341,3 +343,20 @@ def test_whatever_stands_in_a_run_is_read_or_refused(tmp_path_factory, key, valu
     except UsageError:
         return
     assert all(0 < one.seconds < math.inf for one in found.observations)
+
+
+def test_an_anchors_error_is_that_of_the_gpus_own_steps_where_the_row_has_them():
+    """A loader that bunches steps says nothing of the GPU's; rows of before have nothing else."""
+    draw, alone = random.Random(0), [0.125, 0.126] * 40
+    row = a_measurement(
+        dataset=replace(SYNTHETIC, storage_format="jpeg-files"),
+        step_seconds=tuple(draw.expovariate(5) for _ in range(80)),
+        stage_rates={"accelerator": 128.0},
+    )
+    facts = {**row.environment, "stage_runs": {"accelerator": {"step_seconds": alone}}}
+    before = observed(row, "", sheet)
+    assert before.sigma == rate_interval(row).standard_error > STEP_SIGMA
+    assert observed(replace(row, environment=facts), "", sheet).sigma == STEP_SIGMA
+    uneven = {"accelerator": {"step_seconds": [0.1, 0.2, 0.1, 0.15, 0.3, 0.12]}}
+    worse = observed(replace(row, environment=facts | {"stage_runs": uneven}), "", sheet)
+    assert worse.sigma > 0.1

@@ -2,7 +2,7 @@ import pytest
 
 from advisor.domain import CacheState, DiskRate, MemoryFormat, Precision, Stack, Task
 from advisor.errors import UsageError
-from sweeps.planning.plan import Machine, plan_trials
+from sweeps.planning.plan import Machine, plan_trials, usual_seconds
 from tests.sweeps.builders import MACHINE, images_at, request
 
 
@@ -126,11 +126,26 @@ def test_what_only_a_gpu_has_is_planned_only_for_one():
     assert settings.keys().isdisjoint(cpu.plan)
 
 
-def test_a_gpu_is_measured_for_a_minute_unless_another_time_is_asked():
-    def window(**changes):
-        (trial,) = planned(request(tasks=(Task.INFERENCE,), **changes))
-        return trial.plan["measure_seconds"], trial.plan["max_seconds"]
+def window(**changes):
+    (trial,) = planned(request(tasks=(Task.INFERENCE,), **changes))
+    names = ("warmup_seconds", "measure_seconds", "max_seconds")
+    return tuple(trial.plan.get(name) for name in names)
 
-    assert window(accelerator="cuda") == (60.0, 120.0)
-    assert window(accelerator="cuda", measure_seconds=5.0) == (5.0, 20.0)
-    assert window(accelerator="emulated:T4") == (4.0, 20.0)
+
+def test_a_gpu_is_measured_for_a_minute_after_one_unless_a_shorter_time_is_named():
+    assert window(accelerator="cuda") == (60.0, 60.0, 120.0)
+    assert window(accelerator="cuda", iterations=100) == (60.0, 60.0, 120.0)
+    assert window(accelerator="cuda", measure_seconds=5.0) == (None, 5.0, 20.0)
+    assert window(accelerator="emulated:T4") == (None, 4.0, 20.0)
+
+
+def test_a_cold_epoch_has_no_minute_to_spare():
+    assert window(accelerator="cuda", caches=(CacheState.COLD,)) == (None, 60.0, 120.0)
+
+
+def test_the_forecast_has_the_whole_time_of_a_trial_on_a_gpu():
+    gpu, emulated = (
+        usual_seconds(*planned(request(tasks=(Task.INFERENCE,), accelerator=name)))
+        for name in ("cuda", "emulated:T4")
+    )
+    assert gpu - emulated == (60 + 60 + 10) - 4

@@ -95,6 +95,13 @@ def test_what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so(
     assert bool(said) is is_refused
 
 
+def test_a_first_minute_that_does_not_count_makes_no_row_weak():
+    cold = {"environment": {"pace": paced(100.0, 80.0)}}
+    heated = trial(plan={**TIME_BOX, "rel_error": 0.02, "warmup_seconds": 60.0})
+    assert codes(**cold) == {"throttled_or_burst"}
+    assert codes(**cold, trial=heated) == set()
+
+
 def test_a_fallen_clock_is_told_beside_the_pace():
     environment = {"pace": paced(100.0, 60.0), "cpu_mhz": [3000.0, 2000.0]}
     (weak,) = quality_issues(measurement(step_seconds=GOOD, environment=environment))

@@ -28,8 +28,18 @@ def test_a_stall_is_part_of_the_rate_of_its_minute():
 
 def test_what_follows_the_first_minute_may_be_shorter_but_not_a_few_steps():
     assert sustained_rate([1.0] * 62, 1) == {}
-    assert sustained_rate([1.0] * 70, 1)["sustained_over_seconds"] == pytest.approx(10)
+    assert sustained_rate([1.0] * 85, 1) == {}
+    assert sustained_rate([1.0] * 95, 1)["sustained_over_seconds"] == pytest.approx(35)
     assert sustained_rate([15.0] * 20, 1) == {}
+
+
+def test_a_first_minute_that_does_not_count_is_told_however_short_the_rest_was():
+    """3,003 steps of 20 ms are one minute."""
+    whole = sustained_rate([0.02] * 3003, 1, first_minute=[0.015] * 4000)
+    assert whole["first_minute_samples_per_second"] == pytest.approx(1 / 0.015)
+    assert whole["sustained_samples_per_second"] == pytest.approx(50)
+    brief = sustained_rate([0.02] * 20, 1, first_minute=[0.015] * 4000)
+    assert brief == {"first_minute_samples_per_second": pytest.approx(1 / 0.015)}
 
 
 @given(st.lists(st.floats(0.05, 20.0), max_size=300))

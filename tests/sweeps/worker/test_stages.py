@@ -20,7 +20,7 @@ from sweeps.trial.trial_process import run_attempt
 from sweeps.worker.stages import stage_results
 from sweeps.worker.step_runner import EmulatedGpu, StepRunner
 from sweeps.worker.stored_samples import StoredPart, read_for
-from tests.sweeps.builders import trial
+from tests.sweeps.builders import TIME_BOX, trial
 from tests.sweeps.cuda_standin import simulated
 
 JOB = {"usage_source": {"kind": PROCESS_TREE}}
@@ -145,6 +145,30 @@ def test_transfer_is_the_pace_of_copies_and_the_accelerator_that_of_steps(gpu, t
     assert results.rates[Stage.ACCELERATOR] == pytest.approx(4 / STEP)
     mib = 4 * 3 * 224 * 224 * 4 / 2**20
     assert results.runs[Stage.TRANSFER]["mib_per_second"] == pytest.approx(mib / COPY)
+
+
+def test_a_gpu_alone_is_timed_for_ten_seconds_before_anything_idles_it(gpu, tiny):
+    """Its raw steps and the GPU's state stay in the row: the figure decides answers."""
+    from sweeps.worker.engines import runner_of
+
+    class Broken(Stored):
+        def __len__(self):
+            gpu.note("stored")
+            raise OSError("no such device")
+
+    one = trial(
+        task=Task.INFERENCE, accelerator="cuda", batch_size=4,
+        plan={**TIME_BOX, "measure_seconds": 60.0},
+    )  # fmt: skip
+    begun = gpu.clock()
+    results = stage_results(one, JOB, tiny, runner_of(one, tiny), Broken(4))
+    run = results.runs[Stage.ACCELERATOR]
+    assert run["step_seconds"] == pytest.approx([STEP] * len(run["step_seconds"]))
+    assert sum(run["step_seconds"]) >= 10
+    assert run["gpu_sampling"] == "unavailable"
+    idle = next(call.at for call in gpu.calls if call.what == "stored")
+    assert idle - begun >= 10
+    assert set(results.failures) == {Stage.STORAGE, Stage.HOST}
 
 
 def test_a_fault_of_cuda_that_stays_costs_the_figures_of_the_gpu_only(gpu, tiny, monkeypatch):

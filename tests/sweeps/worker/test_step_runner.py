@@ -151,6 +151,26 @@ def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
     assert engine(torch.nn.Linear(3, 1)).environment == {}
 
 
+def test_full_memory_in_the_first_step_is_not_tried_again():
+    import torch
+
+    from sweeps.worker.torch_engine import TorchEngine
+
+    class TooLarge(torch.nn.Linear):
+        tries = 0
+
+        def forward(self, _inputs):
+            TooLarge.tries += 1
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 90 GiB")
+
+    engine = TorchEngine(
+        Linear(TooLarge(3, 1)), device="cpu", task=Task.INFERENCE, precision=Precision.FP32
+    )
+    with pytest.raises(torch.OutOfMemoryError):
+        StepRunner(engine, depth=0).submit(torch.rand(2, 3), None)
+    assert (TooLarge.tries, engine.environment) == (1, {})
+
+
 @pytest.mark.parametrize("memory_format", MemoryFormat)
 def test_images_and_weights_lie_in_the_format_of_the_trial(memory_format):
     import torch

@@ -137,3 +137,22 @@ def test_a_long_trial_tells_its_pace_against_the_first_minute(monkeypatch):
     pace = window.machine["pace"]
     assert pace["first_minute_samples_per_second"] == pytest.approx(16)
     assert pace["sustained_samples_per_second"] == pytest.approx(8)
+
+
+def test_a_minute_before_the_window_does_not_count_and_is_told_beside_the_rate(monkeypatch):
+    """A GPU that slows down as it gets warm: 600 cold steps of 0.1 s, then steps of 0.125 s."""
+    paced_down = paced(monkeypatch, [0.1] * 600 + [0.125] * 2000)
+    window = run_here(paced_down, warmup_seconds=60.0, measure_seconds=60.0, max_seconds=120.0)
+    assert sum(window.step_seconds) == pytest.approx(60, abs=1)
+    assert window.step_seconds == pytest.approx([0.125] * len(window.step_seconds))
+    assert sum(window.warmup_seconds) == pytest.approx(60, abs=1)
+    assert window.wall_seconds == pytest.approx(60, abs=1)
+    pace = window.machine["pace"]
+    assert pace["first_minute_samples_per_second"] == pytest.approx(80, rel=0.01)
+    assert pace["sustained_samples_per_second"] == pytest.approx(64)
+
+
+def test_a_loss_scale_that_settled_before_asks_for_no_more_steps(monkeypatch):
+    runner = paced(monkeypatch, [0.1], skips=[1, 1])
+    assert warm_up(runner, BATCHES, 2) == 2 + 8
+    assert warm_up(runner, BATCHES, 2) == 2
