@@ -6,6 +6,7 @@ import random
 import statistics
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -157,28 +158,50 @@ def test_a_run_that_stops_when_it_knows_enough_covers_the_truth_in_95_of_100(
     assert 0.93 <= statistics.fmean(held) <= 0.97
 
 
-def next_runs(draw, runs, *, sigma=BETWEEN_RUNS.sigma):
-    """Of 2,000 trials, whether the interval by `runs` runs held the rate of one more."""
+def next_runs(draw, runs, sigmas):
+    """Whether the interval by `runs` runs held the rate of one more, for trials whose runs differ
+    by these log standard deviations; the share."""
     held = []
-    for _ in range(SERIES):
+    for sigma in sigmas:
         levels = 0.1 * np.exp(sigma * draw.standard_normal(runs + 1))
-        steps = levels[:, None] * (1 + 0.05 * draw.standard_normal((runs + 1, 50)))
+        steps = levels[:, None] * (1 + 0.002 * draw.standard_normal((runs + 1, 50)))
         interval = rate_interval(row(*steps[:-1].tolist()))
         following = row(steps[-1].tolist()).throughput_samples_per_second
         held.append(interval.lower <= following <= interval.upper)
     return statistics.fmean(held)
 
 
+def drawn_sigmas(draw):
+    """As the prior has them: the variance of a trial is a scaled inverse chi-square."""
+    freedom = BETWEEN_RUNS.degrees
+    return BETWEEN_RUNS.sigma * np.sqrt(freedom / draw.chisquare(freedom, 2 * SERIES))
+
+
+def alike_sigmas(sigma=BETWEEN_RUNS.sigma):
+    return np.full(SERIES, sigma)
+
+
 @pytest.mark.parametrize("runs", [1, 3])
 def test_the_interval_is_where_the_next_run_lies_in_95_of_100(runs):
-    assert 0.93 <= next_runs(np.random.default_rng(runs), runs) <= 0.985
+    """Over 4,000 trials that differ among each other as the prior says."""
+    draw = np.random.default_rng(runs)
+    assert 0.94 <= next_runs(draw, runs, drawn_sigmas(draw)) <= 0.96
+
+
+def test_where_all_trials_vary_alike_one_run_covers_what_students_t_says():
+    """Known answer: the interval reaches t of the prior's degrees, the next run is normal."""
+    reach = students_t.ppf(0.975, BETWEEN_RUNS.degrees)
+    expected = 2 * NormalDist().cdf(reach) - 1
+    assert next_runs(np.random.default_rng(0), 1, alike_sigmas()) == pytest.approx(
+        expected, abs=0.01
+    )
 
 
 def test_repeats_of_a_trial_that_varies_more_than_others_widen_its_interval():
     """One run of it knows no better than what repeats of other trials showed."""
     draw = np.random.default_rng(0)
     wild = 4 * BETWEEN_RUNS.sigma
-    assert next_runs(draw, 1, sigma=wild) < next_runs(draw, 3, sigma=wild)
+    assert next_runs(draw, 1, alike_sigmas(wild)) < next_runs(draw, 3, alike_sigmas(wild))
     alike = rate_interval(row(noisy(60), noisy(60, seed=1), noisy(60, seed=2)))
     apart = rate_interval(row(noisy(60), [1.2 * s for s in noisy(60, seed=1)], noisy(60, seed=2)))
     assert math.log(apart.upper / apart.lower) > 2 * math.log(alike.upper / alike.lower)
