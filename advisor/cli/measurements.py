@@ -15,7 +15,7 @@ import click
 from advisor.cli.questions import output_option, question_options
 from advisor.cli.stored import stored_measurements
 from advisor.cli.sweep_view import trial_name
-from advisor.domain import Measurement
+from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.render.text import table
 from advisor.runs.stored.questions import MeasurementExport, MeasurementPage
@@ -132,8 +132,13 @@ def _check_text(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -
     ]  # fmt: skip
     lines = table(("trial", "what", "weak", "how", "what to do"), cells) if cells else []
     weak = sum(bool(issues) for _, issues in checked)
-    last = f"{weak} of {len(checked)} measurements are weak."
-    return "\n".join([*lines, "", last] if lines else [last])
+    last = [f"{weak} of {len(checked)} measurements are weak."]
+    if once := sum(row.status is Status.OK and not row.repeats for row, _ in checked):
+        last.append(
+            f"{once} have one run: how far their runs differ is taken from repeats of other "
+            "trials; sweep run --repeats 3 measures it."
+        )
+    return "\n".join([*lines, "", *last] if lines else last)
 
 
 def _cells(row: Measurement) -> tuple[Any, ...]:

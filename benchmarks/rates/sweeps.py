@@ -14,6 +14,7 @@ from typing import Any
 
 from advisor.domain import Measurement, Status
 from benchmarks.rates.coverage import between_runs
+from sweeps.datasets.making import ensure_dataset
 from sweeps.formats.importing import read_file
 from sweeps.quality.rates import rate_interval
 
@@ -22,6 +23,7 @@ _SWEEP = (
     "--memory", "2GiB", "--disks", "unlimited", "--accelerator", "emulated:T4",
     "--executor", "process",
 )  # fmt: skip
+_SAMPLES = 2000
 
 
 def figures(files: Sequence[Path]) -> dict[str, Any]:
@@ -79,9 +81,10 @@ def _apart(one: Measurement, other: Measurement) -> float:
 def _measured(folder: Path, name: str) -> Path:
     """The short sweep, measured into a store of its own and exported."""
     store, out = folder / f"{name}.sqlite", folder / f"{name}.jsonl"
+    data, _ = ensure_dataset(_SAMPLES)
     environment = {**environ, "ADVISOR_DATABASE_URL": f"sqlite:///{store}"}
     export = ("measurements", "export", "--format", "jsonl", "--out", str(out))
-    for arguments in (("sweep", "run", *_SWEEP), export):
+    for arguments in (("sweep", "run", *_SWEEP, "--data", str(data)), export):
         command = [sys.executable, "-m", "advisor", *arguments]
         subprocess.run(command, check=True, env=environment, stdout=sys.stderr)
     return out

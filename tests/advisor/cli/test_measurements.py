@@ -54,6 +54,18 @@ def test_the_check_names_what_is_weak_and_what_to_do(rows):
     assert "--iterations" in ask("check")
 
 
+def test_the_check_says_which_rates_have_a_borrowed_spread(rows):
+    """One run shows nothing of how far runs differ; a failed trial has no rate at all."""
+    assert "1 have one run" in ask("check")
+    repeated = measurement(
+        trial=trial(resources=resources(memory_mib=2048.0)),
+        step_seconds=(0.1,) * 60,
+        repeats=({"step_seconds": [0.1] * 60},),
+    )
+    open_store().append(repeated)
+    assert "1 have one run" in ask("check")
+
+
 def test_the_check_tells_a_weakness_by_its_code_and_its_numbers():
     """Stalls of a third of the time, under heat: counted in the rate, and told."""
     steps = tuple(1.1 if n % 20 == 7 else 0.1 for n in range(60))
