@@ -71,14 +71,14 @@ def fit_user_model(
         if gpu.observations.is_empty:
             raise
         result = kept_pipeline(shipped, sound, too_few)
-    refused = Counter(reason for row in rows if (reason := refusal(row.environment)))
+    refused = Counter(reason for row in rows if (reason := refusal(row)))
     result = replace(result, left_out=tuple(sorted((*result.left_out, *refused.items()))))
     return conditioned(result, gpu, shipped.step_times)
 
 
 def sound_rows(rows: Iterable[Measurement]) -> list[Measurement]:
     """Without those that say nothing of the GPU that they name: it was shared, or held back."""
-    return [row for row in rows if not refusal(row.environment)]
+    return [row for row in rows if not refusal(row)]
 
 
 def _taken_steps(

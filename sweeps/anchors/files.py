@@ -30,7 +30,7 @@ from sweeps.anchors.records import (
     SheetOf,
     no_anchor,
 )
-from sweeps.quality.issues import refusal
+from sweeps.quality.issues import refusal_in
 from sweeps.quality.rates import runs_error
 
 
@@ -159,7 +159,7 @@ def _row(
         return RefusedRow(origin, f"status {run['status']}", False)
     if run["input"] == "loader" and not is_script:
         return RefusedRow(origin, "its loader's rate, not the network's alone", False)
-    if reason := _fault(run, is_script) or refusal(run.get("gpu_state", {})):
+    if reason := _fault(run, is_script) or refusal_in(run.get("gpu_state", {})):
         return RefusedRow(origin, reason, True)
     seconds = _step_seconds(run, is_script)
     if seconds > LONGEST_STEP_SECONDS:

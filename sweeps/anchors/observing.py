@@ -106,7 +106,7 @@ def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
 
 
 def _faults_of_running(row: Measurement) -> Iterator[tuple[str, bool]]:
-    if reason := refusal(row.environment):
+    if reason := refusal(row):
         yield reason, True
     if not gpu_of(row):
         yield "it does not say on which GPU", True

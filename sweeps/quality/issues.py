@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from advisor.domain import LimitedBy, Measurement, Status
+from advisor.domain import LimitedBy, Measurement, Stage, Status
 from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.messages import Message
@@ -63,11 +63,29 @@ REFUSED = {
 }
 
 
-def refusal(environment: Mapping[str, Any]) -> str:
-    """Why no fit and no anchor takes what was measured in an environment (of a run of `measure`:
-    its `gpu_state`); empty where one may."""
+def refusal(measurement: Measurement) -> str:
+    """Why no fit and no anchor takes a measurement, for what one of its runs met; empty where they
+    may."""
+    reasons = map(refusal_in, _environments(measurement))
+    return next(filter(None, reasons), "")
+
+
+def refusal_in(environment: Mapping[str, Any]) -> str:
+    """The same of one run, by its environment (of a run of `measure`: its `gpu_state`)."""
     codes = (issue.code for issue in _of_gpu(environment))
     return next((REFUSED[code] for code in codes if code in REFUSED), "")
+
+
+def _environments(measurement: Measurement) -> Iterator[Mapping[str, Any]]:
+    """Of each run that counts, and of the GPU's own after it: a GPU may be cool in the first and
+    hot in the next."""
+    for run in (
+        measurement.environment,
+        *(run.get("environment", {}) for run in measurement.repeats),
+    ):
+        yield run
+        if alone := (run.get("stage_runs") or {}).get(Stage.ACCELERATOR.value):
+            yield alone
 
 
 def is_gpu_shared(environment: Mapping[str, Any]) -> bool:
@@ -85,11 +103,9 @@ def quality_issues(
     """Everything that is weak in one measurement; with `now`, its age too. Each code once."""
     found = [*_of_ending(measurement)]
     if measurement.status is Status.OK:
-        found += [
-            *_of_steps(measurement),
-            *_of_pace(measurement),
-            *_of_machine(measurement.environment),
-        ]
+        found += [*_of_steps(measurement), *_of_pace(measurement)]
+        for environment in _environments(measurement):
+            found += _of_machine(environment)
     if now is not None and measurement.started_at:
         found += _of_age(measurement, now)
     return tuple({issue.code: issue for issue in reversed(found)}.values())[::-1]

@@ -105,7 +105,7 @@ def _rows(measurements: Iterable[Measurement], origin: str) -> list[dict[str, An
     return [
         _row(measurement, rate, origin)
         for measurement in measurements
-        if not refusal(measurement.environment)
+        if not refusal(measurement)
         and not why_not(measurement, (measurement.trial.workload.network,))
         if (rate := measurement.throughput_samples_per_second) is not None
     ]

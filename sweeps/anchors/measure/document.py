@@ -12,7 +12,7 @@ from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.errors import MeasuringError
 from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps
 from sweeps.machine.environment import describe_machine, describe_versions
-from sweeps.quality.issues import refusal
+from sweeps.quality.issues import refusal_in
 
 SCHEMA = "advisor.anchor/1"
 COMPUTED = (Task.INFERENCE, Task.TRAINING)
@@ -49,7 +49,7 @@ def document(
 
 def _refusals(runs: Sequence[Run]) -> list[str]:
     """Why no answer will use some of the runs, each reason once."""
-    reasons = dict.fromkeys(refusal(run.get("gpu_state", {})) for run in runs)
+    reasons = dict.fromkeys(refusal_in(run.get("gpu_state", {})) for run in runs)
     return [f"no anchor: {reason}; measure again" for reason in reasons if reason]
 
 

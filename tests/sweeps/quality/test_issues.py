@@ -5,7 +5,7 @@ import pytest
 
 from advisor.domain import LimitedBy, Status
 from sweeps.formats.serialization import run_facts
-from sweeps.quality.issues import REFUSED, quality_issues, refusal
+from sweeps.quality.issues import REFUSED, quality_issues, refusal, refusal_in
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 DRAW = random.Random(0)
@@ -88,7 +88,7 @@ def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
 def test_what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so(
     environment, is_refused
 ):
-    assert bool(refusal(environment)) is is_refused
+    assert bool(refusal_in(environment)) is is_refused
     weak = quality_issues(measurement(step_seconds=GOOD, environment=environment))
     said = [one for one in weak if "not fitted, and no anchor" in str(one.detail)]
     assert {one.code for one in said} == {one.code for one in weak} & set(REFUSED)
@@ -100,6 +100,24 @@ def test_a_first_minute_that_does_not_count_makes_no_row_weak():
     heated = trial(plan={**TIME_BOX, "rel_error": 0.02, "warmup_seconds": 60.0})
     assert codes(**cold) == {"throttled_or_burst"}
     assert codes(**cold, trial=heated) == set()
+
+
+HOT = {"gpu_throttle_reasons": {"sw_thermal_slowdown": 0.5}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"repeats": (run_facts(measurement(environment=HOT)),)},
+        {"environment": {"stage_runs": {"accelerator": HOT}}},
+    ],
+    ids=["a repeat", "the GPU alone"],
+)
+def test_one_hot_run_of_several_is_enough(changes):
+    """The first has a cool GPU."""
+    row = measurement(**{"step_seconds": GOOD, "environment": {}, **changes})
+    assert refusal(row) == REFUSED["gpu_throttled"]
+    assert "gpu_throttled" in {one.code for one in quality_issues(row)}
 
 
 def test_a_fallen_clock_is_told_beside_the_pace():
