@@ -118,7 +118,7 @@ def run_attempt(
             trial.resources.vcpus,
             memory_mib=trial.resources.memory_mib,
             on_gpu=trial.accelerator.is_gpu,
-            disk=device_number(Path(trial.dataset_path)) if trial.dataset_path else "",
+            disk=_disk_of(trial),
             shares_disk=shares_disk,
             trial_id=trial.trial_id,
         ) as placement:
@@ -147,6 +147,15 @@ def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -
     existing = recognised_ending(error, trial.dataset_path)
     ending = existing or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
     return _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
+
+
+def _disk_of(trial: Trial) -> str:
+    """The whole disk of the data set, whose rate its partitions share, by MAJOR:MINOR; the file
+    system where that is on no disk."""
+    if not trial.dataset_path:
+        return ""
+    folder = Path(trial.dataset_path)
+    return block_device(folder) or device_number(folder)
 
 
 def stays_in_memory(trial: Trial) -> bool:

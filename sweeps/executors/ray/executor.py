@@ -77,7 +77,7 @@ class RayExecutor:
         node_patience_seconds: float = NODE_PATIENCE_SECONDS,
         timeout_of: Callable[[Trial], float] = timeout_of,
     ) -> None:
-        self._own, machine = not address, read_node()
+        self._own, machine = not address, read_node(with_gpus=not address and slots > 1)
         self._ray = connected(address, resources_of_own_machine(machine, slots))
         self._needs = partial(needs_of_own_machine, machine=machine) if self._own else needs_of
         # Locally it is done here; on a cluster each task cleans its node.

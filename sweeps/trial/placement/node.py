@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from advisor.errors import MeasuringError
 from sweeps.machine.gpu import gpus
@@ -47,10 +48,10 @@ class Node:
     memory_mib: float = math.inf
 
 
-def read_node() -> Node:
-    """This machine, as far as this process may use it."""
+def read_node(*, with_gpus: bool = True) -> Node:
+    """This machine, as far as this process may use it; `MeasuringError` as `read_gpus`."""
     size = machine_size()
-    return Node(cores_of(size.cpus), read_gpus(), size.memory_mib)
+    return Node(cores_of(size.cpus), read_gpus() if with_gpus else (), size.memory_mib)
 
 
 def cores_of(cpus: Iterable[int], root: Path = _CPUS) -> tuple[Core, ...]:
@@ -65,29 +66,46 @@ def cores_of(cpus: Iterable[int], root: Path = _CPUS) -> tuple[Core, ...]:
 
 
 def read_gpus() -> tuple[GpuDevice, ...]:
-    """Those that CUDA_VISIBLE_DEVICES leaves (Ray sets it for a task; a user may). As the CUDA
-    programming guide has it, the first entry that names nothing ends the list. Numbers count
-    GPUs in the order of their PCI addresses (CUDA_DEVICE_ORDER=PCI_BUS_ID)."""
+    """GPUs, and in place of one that is cut the slices of it (MIG): CUDA computes on these alone.
+
+    Those that CUDA_VISIBLE_DEVICES leaves (Ray sets it for a task; a user may). As the CUDA
+    programming guide has it, the first entry that names nothing ends the list. Numbers are those
+    of PCI addresses; `MeasuringError` where CUDA would count another way.
+    """
     try:
         known = gpus()
     except MeasuringError:
         return ()
-    whole = [GpuDevice(str(facts["uuid"]), facts["numa_node"]) for facts in known]
+    of_card = [_devices(facts) for facts in known]
+    every = [device for devices in of_card for device in devices]
     if VISIBLE_GPUS not in os.environ:
-        return tuple(whole)
-    slices = [
-        GpuDevice(str(one["uuid"]), facts["numa_node"])
-        for facts in known
-        for one in facts["mig_slices"]
-    ]
+        return tuple(every)
     visible: list[GpuDevice] = []
     for entry in map(str.strip, os.environ[VISIBLE_GPUS].split(",")):
-        by_number = whole[int(entry) :][:1] if entry.isdecimal() else []
-        by_name = [one for one in (*whole, *slices) if entry and one.uuid.startswith(entry)]
-        if len(found := by_number or by_name) != 1 or found[0] in visible:
+        if entry.isdecimal():
+            _refuse_other_order({facts["name"] for facts in known})
+            found = next(iter(of_card[int(entry) :]), [])
+        else:
+            found = [one for one in every if entry and one.uuid.startswith(entry)]
+        if len(found) != 1 or found[0] in visible:
             break
         visible += found
     return tuple(visible)
+
+
+def _devices(card: Mapping[str, Any]) -> list[GpuDevice]:
+    """What CUDA can be given of a card; nothing that has no UUID to name it by."""
+    parts = card["mig_slices"] if card["mig_mode"] == "Enabled" else [card]
+    return [GpuDevice(part["uuid"], card["numa_node"]) for part in parts if part["uuid"]]
+
+
+def _refuse_other_order(models: Collection[str]) -> None:
+    """CUDA numbers GPUs by speed unless it is set otherwise; by address where all are alike."""
+    if len(models) > 1 and os.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
+        raise MeasuringError(
+            "CUDA_VISIBLE_DEVICES has numbers, and the GPUs of this machine differ",
+            hint="set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPUs by UUID",
+        )
 
 
 def _node_of_cpu(cpu: Path) -> int | None:

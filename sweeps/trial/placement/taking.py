@@ -3,7 +3,7 @@ and disk.
 
 One file each, held by `flock`: the kernel gives it back with the process that held it, however
 that ends. `ADVISOR_SWEEP_LOCK` names another folder, for hosts that stand for several machines;
-containers of one host see each other where they share /run/lock.
+containers of one host see each other where they share the folder's parent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from sweeps.trial.placement.node import GpuDevice, Node, read_node
 PATIENCE_SECONDS = 600.0
 # Looking locks every free core for a moment; on a large machine that takes some milliseconds.
 _LOOK_EVERY_SECONDS = 0.25
-_RUNTIME = Path("/run/lock")
+# Some systems have /run/lock for root alone.
+_PARENTS = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))
+_OPEN_TO_ALL = 0o1777
 T = TypeVar("T")
 K = TypeVar("K")
 
@@ -54,12 +56,12 @@ def placed(
     small trials do not pass a large one for ever. `MeasuringError` where the machine has too few
     CPUs, or where others left too little for `patience_seconds`.
     """
-    node, folder = node or read_node(), folder or lock_folder()
+    node, folder = node or read_node(with_gpus=on_gpu), folder or lock_folder()
     gpus = node.gpus if on_gpu and node.gpus else None
     if placement_of(vcpus, node.cores, gpus) is None:
         cpus = sum(len(core.cpus) for core in node.cores)
         raise MeasuringError(
-            "{vcpus:g} vCPUs asked for, but this machine has {cpus}", vcpus=vcpus, cpus=cpus
+            "{vcpus:g} vCPUs requested, but this machine has {cpus}", vcpus=vcpus, cpus=cpus
         )
     waiting = _Waiting(vcpus, trial_id, time.monotonic() + patience_seconds)
     with ExitStack() as held:
@@ -80,14 +82,21 @@ def anywhere(vcpus: float, **_: object) -> Iterator[Placement]:
 
 
 def lock_folder() -> Path:
-    """One for the whole machine, whoever asks; made if need be, and open to all users."""
-    parent = _RUNTIME if os.access(_RUNTIME, os.W_OK) else scratch_parent()
+    """One for all users of the machine; made if need be, and open to all of them."""
+    parent = next(filter(_is_open_to_all, _PARENTS), scratch_parent())
     name = os.environ.get("ADVISOR_SWEEP_LOCK", "sweep").replace("/", "-")
     folder = parent / f"advisor-placement-{name}"
     with suppress(FileExistsError):
         folder.mkdir()
-        folder.chmod(0o1777)
+        folder.chmod(_OPEN_TO_ALL)
     return folder
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    """The same for every user: root could write into any folder."""
+    if not folder.is_dir() or not os.access(folder, os.W_OK):  # a file system may be read-only
+        return False
+    return folder.stat().st_mode & _OPEN_TO_ALL == _OPEN_TO_ALL
 
 
 @dataclass(slots=True)

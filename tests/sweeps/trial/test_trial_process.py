@@ -9,6 +9,7 @@ from advisor.domain import LimitedBy, Status
 from advisor.errors import MeasuringError
 from sweeps.formats.serialization import measurement_to_dict
 from sweeps.machine.environment import describe_container
+from sweeps.machine.mounts import device_number
 from sweeps.machine.processes import stat_fields
 from sweeps.machine.size import allowed_cpus
 from sweeps.trial.limits.without_cgroups import Unlimited
@@ -57,6 +58,20 @@ def test_how_busy_others_kept_the_gpu_is_read_before_the_worker_uses_it(monkeypa
     cpus, gpu = tuple(allowed_cpus()[-1:]), GpuDevice("GPU-6f6d")
     row = attempt(answering(), place=lambda *_, **__: nullcontext(Placement(cpus, gpu=gpu)))
     assert row.environment["gpu_utilization_before_percent"] == 0
+
+
+def test_the_disk_that_a_trial_takes_is_the_one_that_its_partition_lies_on(monkeypatch):
+    taken = []
+
+    def place(*_, disk, **__):
+        taken.append(disk)
+        return nullcontext(Placement(tuple(allowed_cpus()[-1:])))
+
+    monkeypatch.setattr("sweeps.trial.trial_process.block_device", lambda _path: "259:0")
+    attempt(answering(), place=place)
+    monkeypatch.setattr("sweeps.trial.trial_process.block_device", lambda _path: None)
+    attempt(answering(), place=place)
+    assert taken == ["259:0", device_number(Path(HERE))]
 
 
 def test_a_worker_waits_for_its_limits():

@@ -1,6 +1,8 @@
 """Cores, GPUs and disks that several processes of one machine take at the same time."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -66,7 +68,7 @@ def test_a_trial_that_ended_leaves_its_cores_to_the_next(tmp_path):
 
 
 def test_more_than_the_machine_has_is_refused_at_once(tmp_path):
-    with pytest.raises(MeasuringError, match="9 vCPUs asked for, but this machine has 8"):
+    with pytest.raises(MeasuringError, match="9 vCPUs requested, but this machine has 8"):
         take(tmp_path, 9.0, patience_seconds=600.0).__enter__()
 
 
@@ -162,6 +164,42 @@ def test_a_process_that_is_killed_gives_its_cores_back(tmp_path):
     for holder in holders:
         holder.wait()
         holder.stdout.close()
+
+
+def test_the_folder_is_one_for_root_and_users_where_run_lock_is_roots_alone(tmp_path, monkeypatch):
+    parents = [tmp_path / "of_root", tmp_path / "of_all"]
+    for parent, mode in zip(parents, (0o755, 0o1777), strict=True):
+        parent.mkdir()
+        parent.chmod(mode)
+    monkeypatch.setattr("sweeps.trial.placement.taking._PARENTS", (tmp_path / "none", *parents))
+    assert lock_folder().parent == parents[1]
+
+
+@pytest.mark.machine
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_another_user_keeps_from_what_root_has(monkeypatch):
+    monkeypatch.setenv("ADVISOR_SWEEP_LOCK", "tests-of-two-users")
+    folder = lock_folder()
+    node = replace(NODE, memory_mib=64.0)
+
+    def refused_to_nobody():
+        child = os.fork()
+        if not child:
+            try:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+                os._exit(lock_folder() == folder and is_refused(folder, 8.0, node=node))
+            finally:
+                os._exit(2)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    try:
+        with take(folder, 1.0, node=node):
+            assert refused_to_nobody() == 1
+        assert refused_to_nobody() == 0
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_every_process_of_the_machine_looks_into_one_folder(monkeypatch):
