@@ -2,6 +2,7 @@
 
 import json
 import signal
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from advisor.cli import main
 from advisor.domain import Precision, Task
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.runs.measuring_script import measure_script
+from sweeps.anchors.measure import measure_network
 from sweeps.anchors.measure.document import anchor_of_script
 from tests.processes import gone
 from tests.sweeps.anchors.test_measure import recorded, validate
@@ -122,6 +124,56 @@ def test_a_script_that_is_killed_in_its_loop_keeps_what_was_measured_until_then(
     found = json.loads((tmp_path / "anchor-script.json").read_text())
     assert found["runs"][0]["steps"] >= 10
     assert any("signal 9" in warning for warning in found["warnings"])
+
+
+def test_a_script_that_is_interrupted_in_its_loop_keeps_every_step_it_made(tmp_path):
+    """Ctrl-C in Python is an exception in the loop: unlike a kill it loses not even a second."""
+    script = (
+        "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nmade = 0\n"
+        + LOOP.format(count=10_000)
+        + "    made += 1\n    if made == 70: os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    Path("train.py").write_text(script)
+    done = advisor("--", sys.executable, "train.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "anchor-script.json").read_text())
+    (run,) = found["runs"]
+    # The 70th was interrupted: it never ended.
+    assert len(run["warmup_step_seconds"]) + run["steps"] == 69
+    assert any("signal 2" in warning for warning in found["warnings"])
+
+
+TRAINING = """
+import torch
+from models.zoo.opening import open_network
+from sweeps.hook import steps
+network = open_network("cifar10_cnn")
+module = network.build().train()
+optimiser = torch.optim.SGD(module.parameters(), 1e-5, momentum=0.9)
+batch = network.synthetic_batch(32, torch.device("cpu"))
+for inputs, targets in steps([batch] * 1_000_000):
+    optimiser.zero_grad(set_to_none=True)
+    network.training_loss(module, inputs, targets).backward()
+    optimiser.step()
+"""
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+def test_both_kinds_of_anchors_agree_about_the_same_network(tmp_path):
+    """A script's own loop under the hook, and `measure` of the network: the same steps, timed in
+    two ways; the bound is wide since neighbours may take a core of one of them."""
+    Path("train.py").write_text(TRAINING)
+    command = [sys.executable, "train.py"]
+    script = measure_script(command, minutes=0.05, profile=False, on_progress=lambda _line: None)
+    alone = measure_network(
+        "cifar10_cnn", minutes=0.1, device="cpu", tasks=(Task.TRAINING,), profile=False,
+        batches={Task.TRAINING: 32},
+    )  # fmt: skip
+    of_script, of_network = (
+        statistics.median(found["runs"][0]["step_seconds"]) for found in (script, alone)
+    )
+    assert 0.5 < of_script / of_network < 2
 
 
 def test_evaluation_after_the_loop_is_no_part_of_the_rate(tmp_path):
