@@ -31,7 +31,7 @@ CELLS = (
     Cell("alexnet", _INFERENCE, 1.5, 16),
     Cell("googlenet", _TRAINING, 1.5, 16),
     Cell("alexnet", _TRAINING, 2.0, 16),
-    Cell("resnet50", _INFERENCE, 2.0, 32),
+    Cell("resnet50", _INFERENCE, 2.0, 16),
     Cell("vgg16", _INFERENCE, 1.0, 8),
     Cell("resnet50", _TRAINING, 1.0, 8),
     Cell("vgg16", _TRAINING, 0.75, 4),
@@ -42,11 +42,12 @@ _COUNTS = {"one_run": 1, "three_runs": 3}
 
 
 def figures(repeats: int, minutes: float, file: Path) -> dict[str, Any]:
-    """Of all runs in the file, after as many more as fit into the minutes: `repeats` runs, dealt
-    evenly to the trials, in random order."""
+    """Of all runs in the file, after as many more as fit into the minutes: `repeats` runs, about
+    as many of each trial, in random order."""
     trials = emulated_trials(CELLS, seconds=_SECONDS)
     order = trials * math.ceil(repeats / len(trials))
     random.Random(0).shuffle(order)
+    order = order[:repeats]
     begun, longest = time.monotonic(), 0.0
     rows = _read(file)
     for trial in order[len(rows) :]:

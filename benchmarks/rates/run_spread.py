@@ -54,7 +54,7 @@ def spread_of(trials: Sequence[Repeated]) -> dict[str, Any]:
 
 def _log_likelihoods(trials: Sequence[Repeated], degrees: int) -> np.ndarray:
     """Of each sigma on the grid."""
-    variances = np.array([[trial.variance] for trial in trials])
+    variances = np.array([[max(trial.variance, 1e-12)] for trial in trials])
     freedom = np.array([[trial.runs - 1] for trial in trials])
     scales = np.square(_SIGMAS) + np.array([[trial.within] for trial in trials])
     density = f_distribution.logpdf(variances / scales, freedom, degrees) - np.log(scales)
