@@ -202,6 +202,13 @@ def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
             "look after cooling and power; then measure again",
             causes=causes,
         )
+    if environment.get("side_by_side"):
+        yield _issue(
+            "side_by_side",
+            "other trials may have run on the machine's other cores meanwhile, which share its "
+            "caches, memory bandwidth and power",
+            "measure one trial at a time for the last per cent: --executor process",
+        )
     yield from _of_clocks(environment)
     yield from _of_disk(environment.get("disk_burst") or {})
 

@@ -17,6 +17,7 @@ from sweeps.machine.caches import carved_from
 from sweeps.machine.environment import describe_container
 from sweeps.machine.gpu_sampling import busy_percent
 from sweeps.machine.mounts import block_device, device_number
+from sweeps.machine.size import allowed_cpus
 from sweeps.quality.issues import is_gpu_shared
 from sweeps.trial.child import (
     LOADED,
@@ -270,14 +271,14 @@ def _with_place(
     measurement: Measurement, placement: Placement, side_by_side: bool, before: dict[str, Any]
 ) -> Measurement:
     """Where it ran, what was known of its GPU before, and of how large a machine its CPUs were
-    carved."""
+    carved. Who has every CPU has no neighbours."""
     facts = {
         **measurement.environment,
         **before,
         "cpus_used": list(placement.cpus),
         "numa_node": placement.numa_node,
         "carved_from": carved_from(placement.cpus),
-        "side_by_side": side_by_side,
+        "side_by_side": side_by_side and len(placement.cpus) < len(allowed_cpus()),
     }
     if placement.gpu:
         facts |= {"gpu_uuid": placement.gpu.uuid, "gpu_is_near": placement.gpu_is_near}

@@ -23,6 +23,7 @@ def codes(**changes):
 
 def test_a_good_measurement_has_no_weakness():
     assert codes() == set()
+    assert codes(environment={"side_by_side": False}) == set()
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,7 @@ def test_a_good_measurement_has_no_weakness():
         ({"environment": {"gpu_throttle_reasons": {"hw_thermal_slowdown": 0.01}}}, "throttled"),
         ({"environment": {"cpu_thermal_throttles": 7}}, "throttled"),
         ({"environment": {"gpu_other_processes": 2}}, "gpu_shared"),
+        ({"environment": {"side_by_side": True}}, "side_by_side"),
         ({"environment": {"gpu_utilization_before_percent": 40}}, "gpu_busy_before"),
         ({"environment": {"wall_clock_jump_seconds": -3600.0}}, "clock_jumped"),
         ({"environment": {"suspended_seconds": 300.0}}, "suspended"),

@@ -5,6 +5,8 @@ import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import pytest
+
 from advisor.domain import LimitedBy, Status
 from advisor.errors import MeasuringError
 from sweeps.formats.serialization import measurement_to_dict
@@ -72,6 +74,18 @@ def test_the_disk_that_a_trial_takes_is_the_one_that_its_partition_lies_on(monke
     monkeypatch.setattr("sweeps.trial.trial_process.block_device", lambda _path: None)
     attempt(answering(), place=place)
     assert taken == ["259:0", device_number(Path(HERE))]
+
+
+@pytest.mark.skipif(len(allowed_cpus()) < 2, reason="a neighbour needs a CPU of its own")
+def test_a_trial_may_have_neighbours_unless_it_has_every_cpu():
+    def marked(cpus, **options):
+        where = Placement(tuple(cpus))
+        row = attempt(answering(), place=lambda *_, **__: nullcontext(where), **options)
+        return row.environment["side_by_side"]
+
+    assert marked(allowed_cpus()[:1], side_by_side=True)
+    assert not marked(allowed_cpus(), side_by_side=True)
+    assert not marked(allowed_cpus()[:1])
 
 
 def test_a_worker_waits_for_its_limits():
