@@ -214,6 +214,13 @@ def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
 
 
 def _of_gpu(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
+    """During the main run, and while the GPU's own steps were timed: answers rest on these."""
+    alone = (environment.get("stage_runs") or {}).get(Stage.ACCELERATOR.value) or {}
+    for meanwhile in (environment, alone):
+        yield from _of_gpu_state(meanwhile)
+
+
+def _of_gpu_state(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
     if is_gpu_shared(environment):
         yield _issue(
             "gpu_shared",

@@ -85,6 +85,8 @@ def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
         ({"gpu_throttle_reasons": {"sw_thermal_slowdown": 0.3}}, True),
         ({"gpu_throttle_reasons": {"hw_power_brake_slowdown": 1.0}}, True),
         ({"gpu_utilization_before_percent": 40}, False),
+        ({"stage_runs": {"accelerator": {"gpu_other_processes": 1}}}, True),
+        ({"stage_runs": {"transfer": {"mib_per_second": 5000.0}}}, False),
     ],
 )
 def test_what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so(
