@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.domain import CacheState, Measurement
-from benchmarks.claims.evidence import Evidence, full_speed, rate_of
+from benchmarks.claims.evidence import Evidence, MissingTrialsError, full_speed, rate_of
 from benchmarks.claims.scale import SCALE
 from benchmarks.claims.trials import PROCESSES_MIB
 from benchmarks.claims.words import Finding, Kind, Verdict, agrees_if
@@ -47,7 +47,7 @@ def a07(evidence: Evidence) -> Finding:
         numbers={
             "data_set_mib": round(data_mib),
             "samples_per_second_by_mib": {f"{m:.0f}": round(r, 1) for m, r in rates.items()},
-            "peak_mib": {f"{m:.0f}": _rounded(r.peak_memory_mib) for m, r in rows.items()},
+            "peak_mib": {f"{m:.0f}": _peak_mib(r) for m, r in rows.items()},
         },
     )
 
@@ -91,10 +91,13 @@ def _memory(row: Measurement) -> dict[str, float]:
     return {
         "iterations": int(row.trial.plan["iterations"]),
         "own_mib": round(_own_mib(row)),
-        "peak_mib": _rounded(row.peak_memory_mib),
+        "peak_mib": _peak_mib(row),
         "samples_per_second": round(rate_of(row), 1),
     }
 
 
-def _rounded(mib: float | None) -> float:
-    return round(mib or 0.0)
+def _peak_mib(row: Measurement) -> float:
+    """`MissingTrialsError` where the kernel has no peak of the trial's own window."""
+    if row.peak_memory_mib is None:
+        raise MissingTrialsError("no peak of memory: needs cgroup version 1, or 2 and Linux 6.12")
+    return round(row.peak_memory_mib)

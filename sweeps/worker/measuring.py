@@ -38,6 +38,7 @@ from sweeps.machine.processes import Contention, judge
 from sweeps.quality.issues import is_gpu_shared
 from sweeps.quality.timing import is_steady
 from sweeps.trial.child import LOADED, READY
+from sweeps.trial.limits.usage import MemoryPeak
 from sweeps.worker.engines import runner_of
 from sweeps.worker.inputs import DeviceBatch, open_batches
 from sweeps.worker.page_cache import cached_share, evict, fill
@@ -70,6 +71,7 @@ def measure(
     emit("loaded", trial_id=trial.trial_id, files=len(files))
     if get_set:
         get_set(LOADED)
+    peak = MemoryPeak(job["usage_source"])
     shares = {"cached_share_before": _prepare_cache(trial, files, bool(job.get("shares_disk")))}
     emit("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
@@ -82,7 +84,11 @@ def measure(
     batches.close()
     _emit_timed_run(trial, window)
     shares["cached_share_after"] = _cached_share_after(files)
-    measured = replace(_measurement(trial, job, window, runner, shares), started_at=started_at)
+    measured = replace(
+        _measurement(trial, job, window, runner, shares),
+        peak_memory_mib=peak.read(),
+        started_at=started_at,
+    )
     if is_synthetic(trial.plan):
         rate = trial.samples_per_step / fmean(measured.step_seconds)
         return replace(measured, stage_rates={Stage.ACCELERATOR.value: rate})
@@ -111,7 +117,6 @@ def _measurement(
         warmup_step_seconds=tuple(window.warmup_seconds),
         cpu_seconds=window.cpu_seconds,
         wall_seconds=window.wall_seconds,
-        peak_memory_mib=window.after.peak_memory_mib,
         read_bytes=window.read_bytes,
         environment={
             **_surroundings(trial, window),

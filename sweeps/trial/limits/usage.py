@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
 from sweeps.machine.processes import stat_fields
-from sweeps.machine.size import parse_memory_limit
 
 PROCESS_TREE = "process-tree"
 
@@ -19,15 +20,50 @@ PROCESS_TREE = "process-tree"
 class Usage:
     """Totals since the trial's group was made (or its process started).
 
-    `peak_memory_mib` counts page cache where a cgroup is read; `anonymous_memory_mib` is what
-    the processes hold for themselves right now, shared memory between them included.
+    `anonymous_memory_mib` is what the processes hold for themselves right now, shared memory
+    between them included.
     """
 
     cpu_seconds: float
-    peak_memory_mib: float | None = None
     anonymous_memory_mib: float | None = None
     read_bytes: int | None = None
     read_operations: int | None = None
+
+
+class MemoryPeak:
+    """The most memory, page cache included, that the group behind a hold's `usage_source()` took
+    since this was made. A group's own peak has what loading took before its limit was on.
+
+    The kernel forgets a peak when its file is written to: of version 1 for all readers, of version
+    2 from Linux 6.12 for reads of the same open file. Whoever may not write has no peak.
+    Kernel documentation: cgroup-v1/memory.rst (max_usage_in_bytes), admin-guide/cgroup-v2.rst
+    (memory.peak).
+    """
+
+    def __init__(self, source: Mapping[str, Any]) -> None:
+        self._file: FileIO | None = None
+        if path := _peak_file(source):
+            with suppress(OSError), ExitStack() as stack:
+                file = stack.enter_context(FileIO(path, "r+"))
+                file.write(b"0")
+                self._file = file
+                stack.pop_all()
+
+    def read(self) -> float | None:
+        """In MiB, once; None where the kernel has no peak that can be forgotten."""
+        if self._file is None:
+            return None
+        with self._file as file:
+            file.seek(0)
+            return int(file.read()) / MIB
+
+
+def _peak_file(source: Mapping[str, Any]) -> Path | None:
+    if source.get("kind") == LimitedBy.CGROUP_V1:
+        return Path(source["groups"]["memory"]) / "memory.max_usage_in_bytes"
+    if source.get("kind") == LimitedBy.CGROUP_V2:
+        return Path(source["group"]) / "memory.peak"
+    return None
 
 
 def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
@@ -56,22 +92,10 @@ def _from_v1(groups: Mapping[str, Path]) -> Usage:
     anonymous = int(memory.get("total_rss", 0)) + int(memory.get("total_shmem", 0))
     return Usage(
         cpu_seconds=int((groups["cpuacct"] / "cpuacct.usage").read_text()) / 1e9,
-        peak_memory_mib=_peak_mib(
-            groups["memory"] / "memory.max_usage_in_bytes",
-            groups["memory"] / "memory.limit_in_bytes",
-        ),
         anonymous_memory_mib=anonymous / MIB,
         read_bytes=_v1_reads(groups["blkio"] / "blkio.throttle.io_service_bytes"),
         read_operations=_v1_reads(groups["blkio"] / "blkio.throttle.io_serviced"),
     )
-
-
-def _peak_mib(peak: Path, limit: Path) -> float | None:
-    """Of what the limit leaves: loading goes on without one, and what it took beyond that was
-    reclaimed. None before kernel 5.19, where version 2 has no peak."""
-    if not peak.exists():
-        return None
-    return min(int(peak.read_text()), parse_memory_limit(limit.read_text())) / MIB
 
 
 def _v1_reads(path: Path) -> int:
@@ -84,7 +108,6 @@ def _from_v2(group: Path) -> Usage:
     memory = read_fields(group / "memory.stat")
     return Usage(
         cpu_seconds=int(read_fields(group / "cpu.stat")["usage_usec"]) / 1e6,
-        peak_memory_mib=_peak_mib(group / "memory.peak", group / "memory.max"),
         anonymous_memory_mib=(int(memory.get("anon", 0)) + int(memory.get("shmem", 0))) / MIB,
         read_bytes=_v2_reads(group / "io.stat", "rbytes="),
         read_operations=_v2_reads(group / "io.stat", "rios="),

@@ -6,19 +6,21 @@ import os
 import resource
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
 from sweeps.machine.size import machine_size
 from sweeps.trial.limits.types import AFFINITY, MACHINE, RLIMIT, Held, LimitRequest, limited_by
-from sweeps.trial.limits.usage import PROCESS_TREE
+from sweeps.trial.limits.usage import PROCESS_TREE, read_fields
 
 
 class Affinity:
     """Holds whole vCPUs by CPU affinity and private memory by RLIMIT_DATA.
 
-    Page cache and disk rates are not held: when those, or a fraction of a vCPU, are asked
-    for, the hold says `none`, and the measurement is never fitted.
+    Page cache is not held. When a disk rate or a fraction of a vCPU is asked for, or a process
+    has more memory mapped than its limit, the hold says `none`, and the measurement is never
+    fitted.
     """
 
     @contextmanager
@@ -34,13 +36,17 @@ class AffinityHold:
     def __init__(self, request: LimitRequest) -> None:
         self._request = request
         self._pids: list[int] = []
+        self._bears_rlimit = True
 
     @property
     def held(self) -> Held:
         """A fraction of a CPU only where it is the quota of the container itself."""
         request = self._request
         whole = not request.is_fraction or request.vcpus == machine_size().vcpus
-        held: Held = {"vcpus": AFFINITY if whole else None, "memory": RLIMIT}
+        held: Held = {
+            "vcpus": AFFINITY if whole else None,
+            "memory": RLIMIT if self._bears_rlimit else None,
+        }
         return held | {"disk": None} if request.limits_disk else held
 
     @property
@@ -54,10 +60,21 @@ class AffinityHold:
         os.sched_setaffinity(pid, self._request.cpus)
 
     def limit_memory(self) -> None:
-        """Private memory only, of the processes and their later children."""
-        size = int(self._request.memory_mib * MIB)
+        """Private memory only, of the processes and their later children.
+
+        The kernel compares RLIMIT_DATA with what is mapped, used or not. Where that is above the
+        limit already, the next allocation would fail whatever is in use: nothing is held then.
+        """
+        memory_mib = self._request.memory_mib
+        size = int(memory_mib * MIB)
         for pid in self._pids:
-            resource.prlimit(pid, resource.RLIMIT_DATA, (size, size))
+            status = read_fields(Path(f"/proc/{pid}/status"))
+            if _mib(status, "RssAnon:") > memory_mib:
+                raise MemoryError(f"more is in use than its limit of {memory_mib:g} MiB")
+            if _mib(status, "VmData:") < memory_mib:
+                resource.prlimit(pid, resource.RLIMIT_DATA, (size, size))
+            else:
+                self._bears_rlimit = False
 
     def engage(self) -> None:
         """The CPUs are pinned already."""
@@ -69,6 +86,11 @@ class AffinityHold:
     def killed_for_memory(self) -> bool:
         """Beyond RLIMIT_DATA an allocation fails; nobody is killed."""
         return False
+
+
+def _mib(status: Mapping[str, str], name: str) -> float:
+    """Of a line '1234 kB'; 0 of a process that has ended, which holds no memory."""
+    return int(status.get(name, "0 kB").split()[0]) / 1024
 
 
 class WholeMachine:
