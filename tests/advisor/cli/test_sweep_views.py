@@ -14,10 +14,12 @@ import pytest
 
 from advisor.cli.live import is_terminal
 from advisor.cli.sweep_status import snapshot_lines
-from advisor.cli.sweep_view import view_lines
+from advisor.cli.sweep_view import result_line, view_lines
 from advisor.domain import Status
 from advisor.runs.sweeps.status import snapshot_document
+from sweeps.driver.runner import Progress
 from sweeps.watching.shared import Snapshot, pace_of
+from tests.sweeps.builders import measurement
 from tests.sweeps.watching.builders import held, running, standing
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -124,3 +126,9 @@ def _read(terminal):
         pass
     os.close(terminal)
     return seen.decode()
+
+
+def test_the_rate_of_a_cold_first_minute_stands_beside_the_trials():
+    row = measurement(environment={"pace": {"first_minute_samples_per_second": 95.0}})
+    line = result_line(Progress(done=1, total=1, skipped=0), row)
+    assert line.endswith("40 samples/s (95 in the first minute)")

@@ -17,8 +17,8 @@ from sweeps.machine.size import allowed_cpus
 from sweeps.trial.limits.without_cgroups import Unlimited
 from sweeps.trial.placement.decision import Placement
 from sweeps.trial.placement.node import GpuDevice
-from sweeps.trial.trial_process import measure_trial, run_attempt
-from tests.sweeps.builders import measurement, trial
+from sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
+from tests.sweeps.builders import TIME_BOX, measurement, trial
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 HERE = str(Path(__file__).parent)
@@ -203,3 +203,8 @@ def test_this_process_does_not_import_torch_to_measure():
         "print('torch' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+def test_a_minute_that_does_not_count_takes_nothing_from_a_trials_time():
+    heated = trial(plan={**TIME_BOX, "warmup_seconds": 60.0})
+    assert timeout_of(heated) == timeout_of(trial()) + 60

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.runs.budget import Budget, parse_budget
+from advisor.runs.budget import Budget, parse_budget, seconds_of
+from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 
 @pytest.mark.parametrize(
@@ -60,3 +61,11 @@ def test_what_is_allowed_stays_within_the_budget(done, spent, each, seconds):
     allowed = Budget(seconds=seconds).trials_left(done, spent, each)
     assert allowed == 0 or spent + allowed * each <= seconds * (1 + 1e-9)
     assert done + Budget(trials=20).trials_left(done, spent, each) <= max(20, done)
+
+
+def test_a_minute_that_does_not_count_is_spent_too():
+    plain, heated = (
+        measurement(trial=trial(plan={**TIME_BOX, **more}), wall_seconds=60.0)
+        for more in ({}, {"warmup_seconds": 60.0})
+    )
+    assert seconds_of(heated) == seconds_of(plain) + 60
