@@ -60,6 +60,17 @@ def started(code):
         process.communicate()
 
 
+@contextmanager
+def loaded(hold, code):
+    """A Python process in a group, which has printed a line and waits for another."""
+    with started(code) as process:
+        hold.add(process.pid)
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        yield process
+
+
 class Held:
     """A Python process under a hold; it begins when `go` is called."""
 
@@ -159,11 +170,7 @@ class TestAffinity(LimiterContract):
             "import mmap; kept = mmap.mmap(-1, 2**29, flags=mmap.MAP_PRIVATE)\n"
             "print('up', flush=True); sys.stdin.readline(); print(len(bytearray(2**24)))"
         )
-        with limiter.hold(asked(memory_mib=256)) as hold, started(code) as process:
-            hold.add(process.pid)
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
-            process.stdout.readline()
+        with limiter.hold(asked(memory_mib=256)) as hold, loaded(hold, code) as process:
             hold.limit_memory()
             assert hold.held["memory"] is None
             assert hold.limited_by is LimitedBy.NONE
@@ -171,13 +178,9 @@ class TestAffinity(LimiterContract):
 
     def test_more_in_use_than_the_limit_is_refused(self, limiter):
         code = "held = b'x' * 2**28; print('up', flush=True); sys.stdin.readline()"
-        with limiter.hold(asked(memory_mib=64)) as hold, started(code) as process:
-            hold.add(process.pid)
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
-            process.stdout.readline()
-            with pytest.raises(MemoryError, match="64 MiB"):
-                hold.limit_memory()
+        limits, refusal = asked(memory_mib=64), pytest.raises(MemoryError, match="64 MiB")
+        with limiter.hold(limits) as hold, loaded(hold, code), refusal:
+            hold.limit_memory()
 
 
 def groups_of(owner):
@@ -222,11 +225,7 @@ class KernelContract(LimiterContract):
         code = (
             "loaded = bytearray(2**27); del loaded; print('up', flush=True); sys.stdin.readline()"
         )
-        with limiter.hold(asked(memory_mib=256)) as hold, started(code) as process:
-            hold.add(process.pid)
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
-            process.stdout.readline()
+        with limiter.hold(asked(memory_mib=256)) as hold, loaded(hold, code):
             hold.limit_memory()
             peak = MemoryPeak(hold.usage_source())
             self.check_peak(peak.read(), 1, 64)
@@ -240,11 +239,7 @@ class KernelContract(LimiterContract):
 
     def test_more_in_use_than_the_limit_ends_the_process_or_is_refused(self, limiter):
         code = "held = bytearray(2**27); print('up', flush=True); sys.stdin.readline()"
-        with limiter.hold(asked(memory_mib=64)) as hold, started(code) as process:
-            hold.add(process.pid)
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
-            process.stdout.readline()
+        with limiter.hold(asked(memory_mib=64)) as hold, loaded(hold, code) as process:
             if self.limited_by is LimitedBy.CGROUP_V1:
                 with pytest.raises(MemoryError, match="64 MiB"):
                     hold.limit_memory()
