@@ -262,7 +262,8 @@ def _executor(
         from sweeps.executors.ray.executor import RayExecutor
         from sweeps.executors.ray.placing import slots_of_own_machine
 
-        chosen = RayExecutor(ray_address, slots=slots_of_own_machine(trials))
+        slots = 1 if ray_address else slots_of_own_machine(trials)
+        chosen = RayExecutor(ray_address, slots=slots)
     elif name == "process":
         from sweeps.executors.process import ProcessExecutor
 
