@@ -37,8 +37,8 @@ Delays = dict[int, float]
 
 
 def cases() -> dict[str, Delays]:
-    """Seconds by which the loader is late, by the number of the batch. The last two that a run asks
-    for are in flight when it ends, and no steps of it."""
+    """Seconds by which the loader is late, by the number of the batch. Two batches are in flight
+    when a run begins, and are its first steps: it asks for two less than it has steps."""
     single = {f"300 steps long, at {place}": {place: 300 * _STEP_SECONDS} for place in _PLACES}
     return single | {
         "four, six steps long": dict.fromkeys((10, 35, 60, 85), 6 * _STEP_SECONDS),

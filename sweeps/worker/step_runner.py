@@ -78,6 +78,11 @@ class StepRunner:
             self._last = None
             raise
 
+    @property
+    def in_flight(self) -> int:
+        """Steps that were launched and not yet waited for."""
+        return len(self._in_flight)
+
     def drain(self) -> None:
         """Wait until every step is done."""
         self._complete(0)

@@ -71,7 +71,8 @@ def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> lis
         runner.submit(*next(batches))
         steps += runner.take_seconds()
         elapsed = time.perf_counter() - start
-        if len(steps) >= most or elapsed >= longest:
+        # What is in flight will be done, and counts: the window ends with its last step.
+        if len(steps) + runner.in_flight >= most or elapsed >= longest:
             break
         if not box.iterations and rule.is_met(steps, elapsed):
             break
