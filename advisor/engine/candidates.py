@@ -211,7 +211,8 @@ def _runnable(
             "needs {needed:mib} of RAM, has {available:mib}",
             needed=model.host_memory_mib(fitting[0], resources), available=instance.memory_mib,
         ))  # fmt: skip
-    worth = tuple(hosted) if request.max_latency_ms else _worth_predicting(hosted)
+    every = request.max_latency_ms is not None or not instance.gpu_count
+    worth = tuple(hosted) if every else _worth_predicting(hosted)
     disks = catalog.disks_of(instance.cloud)
     fast = tuple(disk for disk in attached if not disks.is_hard_disk(disk.rate.type))
     if request.disk is not None or not fast:
@@ -230,7 +231,8 @@ def _hosted(
 
 
 def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """Batches of 8 and more where any fits: smaller ones are never faster, only sooner done."""
+    """Batches of 8 and more where any fits: on a GPU smaller ones are never faster, only sooner
+    done. Some CPUs train fastest at four."""
     large = tuple(w for w in workloads if w.batch_size >= SMALLEST_OF_MANY)
     return large or tuple(workloads)
 
