@@ -31,9 +31,9 @@ class RunSpread:
     degrees: int
 
 
-# From two sweeps of 27 trials: half of them differed by 1.7 % (docs/internals/measuring.md), which
-# is 0.6745 * sqrt(2) of it; the degrees are judgement. `python -m benchmarks.rates coverage --json`
-# estimates both on an emulated GPU, and shows how often the intervals hold.
+# From two sweeps of 27 trials: half of them differed by 1.7 %, which is 0.6745 * sqrt(2) of it; the
+# degrees are judgement. `python -m benchmarks.rates coverage --json` shows how often intervals hold
+# on an emulated GPU (docs/internals/measuring.md); nobody has tried them on a real one.
 BETWEEN_RUNS = RunSpread(sigma=0.018, degrees=8)
 # Enough for a spread, and each far longer than what a step takes after the ones before it.
 _BLOCKS = 5
