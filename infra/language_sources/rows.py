@@ -1,0 +1,106 @@
+"""The committed table: one row is what one replica was measured to do."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
+
+SERVING_PATH = Path(__file__).with_name("serving.csv.gz")
+_DIGITS = 5
+
+
+class ServingRow(NamedTuple):
+    """One measured cell of one replica, with the columns of `serving.csv.gz`; nan or '' where the
+    source does not say. SOURCES.md has the meaning of `kind` and of the flags.
+
+    A replica is `gpus` = tensor_parallel x pipeline_parallel x attention_dp GPUs. `concurrency`
+    counts its sequences in flight; rates are the replica's. `tpot_seconds` is without the first
+    token. `sigma` is the relative standard deviation of repeats.
+    """
+
+    source: str
+    licence: str
+    model: str
+    gpu: str
+    engine: str
+    precision: str
+    kind: str
+    input_tokens: float
+    output_tokens: float
+    gpus: int = 1
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    expert_parallel: int = 1
+    attention_dp: int = 1
+    link: str = "none"
+    engine_version: str = ""
+    date: str = ""
+    kv_precision: str = "bf16"
+    concurrency: float = math.nan
+    requests_per_second_offered: float = math.nan
+    requests: float = math.nan
+    ttft_seconds: float = math.nan
+    tpot_seconds: float = math.nan
+    output_tokens_per_second: float = math.nan
+    requests_per_second: float = math.nan
+    sigma: float = math.nan
+    fit: int = 1
+    flags: str = ""
+
+
+_KINDS = get_type_hints(ServingRow)
+
+
+def read_serving(path: Path = SERVING_PATH) -> list[ServingRow]:
+    """The rows of a CSV (or .csv.gz) with these columns, of which those with a default may be
+    missing; others are ignored.
+
+    Raises OSError where the file cannot be read, `ValueError` with the column that is missing or
+    the field that is no number.
+    """
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+    records = csv.DictReader(io.StringIO(text))
+    needed = set(ServingRow._fields) - set(ServingRow._field_defaults)
+    if missing := needed - set(records.fieldnames or ()):
+        raise ValueError(f"{path.name} has no column {', '.join(sorted(missing))}")
+    return [_row(record) for record in records]
+
+
+def _row(record: Mapping[str, str]) -> ServingRow:
+    values: dict[str, Any] = {}
+    for name, kind in _KINDS.items():
+        text = record.get(name) or ""
+        if text or name not in ServingRow._field_defaults:
+            values[name] = _value(text, kind)
+    return ServingRow(**values)
+
+
+def _value(text: str, kind: type) -> str | int | float:
+    if kind is str:
+        return text
+    number = float(text or "nan")
+    return int(number) if kind is int else number
+
+
+def write_rows(rows: Sequence[ServingRow], path: Path) -> None:
+    """Gzipped CSV of five significant digits, sorted, the same bytes for the same rows."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(type(rows[0])._fields)
+    writer.writerows(sorted(_texts(row) for row in rows))
+    with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+        packed.write(text.getvalue().encode())
+
+
+def _texts(values: Iterable[str | float]) -> list[str]:
+    return [value if isinstance(value, str) else _number(value) for value in values]
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.{_DIGITS}g}"

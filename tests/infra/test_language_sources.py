@@ -1,0 +1,228 @@
+"""Published measurements of language models: what is read, corrected and left out."""
+
+import csv
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.language_sources import batches, closed_loops, maxima, open_loops
+from infra.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
+from infra.language_sources.rows import ServingRow, read_serving, write_rows
+from infra.language_sources.serving import main, merged_repeats, serving_rows
+
+
+def inferencex(**changes):
+    """A record of the closed loops' table."""
+    usual = {
+        "origin": "inferencex_2026-04-27", "measured": "2026-04-20", "backend": "vllm",
+        "backend_version": "0.17.0", "model_path": "Qwen/Qwen3-32B", "system": "h100_sxm",
+        "precision": "fp8", "isl": "1000", "osl": "1000", "concurrency": "16", "batch_size": "16",
+        "tp_size": "2", "pp_size": "1", "attention_dp_size": "1", "moe_tp_size": "2",
+        "moe_ep_size": "1", "ttft_ms": "100", "tpot_ms": "10",
+    }  # fmt: skip
+    return {**usual, **changes}
+
+
+def argonne(**changes):
+    """A record of static batches."""
+    usual = {
+        "gpu": "Nvidia A100 GPU", "n_gpu": "1", "engine": "vLLM", "batch": "16",
+        "model": "meta-llama/Llama-2-7b-hf", "in_out_len": "128", "latency_s": "2",
+    }  # fmt: skip
+    return {**usual, **changes}
+
+
+def small_gpu(**changes):
+    """A record of the small GPUs' table, as llmperf measured it."""
+    usual = {
+        "source": "philschmid/llmperf", "gpu": "A10G", "tp": "1", "engine": "vLLM 0.4.3",
+        "model": "Meta-Llama-3-8B-Instruct", "precision": "fp16", "concurrency": "4",
+        "isl": "550", "osl": "101", "ttft_ms": "100", "itl_ms": "20", "output_tok_s": "1",
+        "engine_version": "", "regime": "",
+    }  # fmt: skip
+    return {**usual, **changes}
+
+
+def test_lengths_that_are_drawn_count_with_their_mean():
+    row = closed_loops.inferencex(inferencex())
+    assert (row.input_tokens, row.output_tokens) == (900, 900)
+    own = closed_loops.inferencex(inferencex(origin="nvidia_gap"))
+    assert (own.input_tokens, own.output_tokens) == (1000, 1000)
+
+
+def test_more_gpus_than_a_host_has_were_misread():
+    with pytest.raises(LeftOutError, match="host"):
+        closed_loops.inferencex(inferencex(tp_size="4", attention_dp_size="4"))
+
+
+def test_the_batch_counts_where_the_concurrency_is_that_of_several_replicas():
+    record = inferencex(origin="nvidia_gap", concurrency="224", batch_size="56")
+    row = closed_loops.inferencex(record | {"attention_dp_size": ""})
+    assert row.concurrency == 56
+    assert (row.fit, "layout-doubtful" in row.flags) == (0, True)
+
+
+def test_each_rank_of_the_attention_has_a_batch_of_its_own():
+    record = inferencex(tp_size="1", attention_dp_size="8", batch_size="4", concurrency="32")
+    assert closed_loops.inferencex(record).concurrency == 32
+
+
+@pytest.mark.parametrize(("ttft", "tpot", "queued"), [
+    ("20000", "5", True), ("3000", "2", True), ("3000", "20", False), ("500", "0.1", False),
+])  # fmt: skip
+def test_requests_that_wait_for_admission_are_not_fitted(ttft, tpot, queued):
+    row = closed_loops.inferencex(inferencex(ttft_ms=ttft, tpot_ms=tpot))
+    assert ("queued" in row.flags, row.fit) == (queued, 0 if queued else 1)
+
+
+def test_four_bits_of_gpt_oss_are_mxfp4():
+    assert precision_named("fp4", "openai/gpt-oss-120b") == "mxfp4"
+    assert precision_named("fp4", "Qwen/Qwen3-32B") == "nvfp4"
+
+
+def test_the_time_a_token_is_without_the_first():
+    row = closed_loops.small_gpus(small_gpu())
+    assert row.tpot_seconds == pytest.approx((101 * 0.02 - 0.1) / 100)
+    assert math.isnan(row.output_tokens_per_second)
+
+
+def test_answers_that_were_not_streamed_have_no_first_token():
+    row = closed_loops.small_gpus(small_gpu(model="Yi-1.5-34B-Chat", tp="4"))
+    assert math.isnan(row.ttft_seconds)
+    assert math.isnan(row.tpot_seconds)
+    assert row.output_tokens_per_second == pytest.approx(4 / 0.02)
+
+
+def test_a_batchs_rate_counts_output_tokens_alone():
+    row = batches.argonne(argonne())
+    assert row.output_tokens_per_second == 16 * 128 / 2
+    assert row.gpu == "A100-SXM4-40GB"
+
+
+def test_llama_cpp_is_taken_of_one_sequence_alone():
+    with pytest.raises(LeftOutError, match="one sequence"):
+        batches.argonne(argonne(engine="llama.cpp"))
+    assert batches.argonne(argonne(engine="llama.cpp", batch="1")).engine == "llama.cpp"
+
+
+def test_cards_without_a_data_sheet_are_left_out():
+    with pytest.raises(LeftOutError, match="MI300X"):
+        gpu_named("AMD MI300X GPU")
+
+
+def test_a_static_table_of_one_gpus_rate_is_the_groups():
+    record = {"gpu": "H100", "precision": "fp8", "model": "LLaMA 70B", "batch": "64", "tp": "4",
+              "isl": "2048", "osl": "128", "output_tok_s_per_gpu": "100",
+              "trtllm_version": "0.9.0"}  # fmt: skip
+    assert batches.tensorrt_batches(record).output_tokens_per_second == 400
+
+
+def test_the_two_cards_of_one_table_share_columns():
+    names = {"L40S (48G)": "TRT-LLM-FP16", "A100 (80G)": ""} | dict.fromkeys(
+        ("Llama-3-8B", "Llama-2-7B", "Mistral-7B", "Llama-2-13B", "Yi-34B", "Llama-2-70B"), "OOM"
+    )
+    (row,) = maxima.qserve(names | {"Llama-3-8B": "1326"})
+    assert (row.gpu, row.output_tokens_per_second) == ("L40S", 1326)
+    (row,) = maxima.qserve(
+        names | {"L40S (48G)": "", "A100 (80G)": "TRT-LLM-W4A16", "Llama-3-8B": "2370"}
+    )
+    assert (row.gpu, row.precision) == ("A100-SXM4-80GB", "int4-awq")
+
+
+def test_a_bridge_is_sold_apart():
+    assert link_of("H100-PCIE-80GB", 2) == "pcie"
+    assert link_of("H100-SXM5-80GB", 2) == "nvlink"
+    assert link_of("H100-SXM5-80GB", 1) == "none"
+
+
+def test_disturbed_first_tokens_are_not_taken():
+    record = {
+        "qps_offered": "1", "n_gpu": "4", "gpu": "NVIDIA-GeForce-RTX-4090", "engine": "vllm 0.8.5",
+        "model": "DeepSeek-R1-Distill-Llama-8B", "completed": "200", "total_input_tokens": "400",
+        "total_output_tokens": "600", "mean_ttft_ms": "8350", "mean_tpot_ms": "14",
+        "output_throughput": "3", "request_throughput": "1",
+    }  # fmt: skip
+    assert math.isnan(open_loops.iog(record).ttft_seconds)
+    assert open_loops.iog(record | {"n_gpu": "1"}).ttft_seconds == 8.35
+    assert open_loops.iog(record).input_tokens == 2
+
+
+def row(**changes):
+    """A row of the table."""
+    usual = ServingRow("s", "Apache-2.0", "m", "L4", "vllm", "bf16", "closed", 128.0, 64.0)
+    return usual._replace(**changes)
+
+
+def test_repeats_are_one_row_with_their_spread():
+    rows = [row(engine_version="1", tpot_seconds=value) for value in (0.010, 0.012, 0.011)]
+    (merged,) = merged_repeats(rows)
+    assert merged.tpot_seconds == 0.011
+    assert merged.sigma == pytest.approx(0.001 / 0.011)
+
+
+def test_a_run_that_is_filed_twice_counts_once():
+    same = [
+        row(date=date, engine_version="1", tpot_seconds=0.01) for date in ("2026-03", "2026-04")
+    ]
+    (merged,) = merged_repeats(same)
+    assert math.isnan(merged.sigma)
+
+
+def test_without_a_version_two_dates_are_two_cells():
+    rows = [row(date=date, tpot_seconds=0.01) for date in ("2026-03", "2026-04")]
+    assert len(merged_repeats(rows)) == 2
+
+
+finite = st.floats(1e-6, 1e9) | st.just(math.nan)
+words = st.text(st.characters(codec="ascii", exclude_characters="\0\r\n"), max_size=8)
+
+
+@given(st.lists(st.builds(
+    row, source=words, flags=words, ttft_seconds=finite, concurrency=finite,
+    tensor_parallel=st.integers(1, 8), input_tokens=finite, fit=st.integers(0, 1),
+), min_size=1, max_size=5))  # fmt: skip
+def test_what_is_written_is_read_again(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("rows") / "serving.csv.gz"
+    write_rows(rows, path)
+    first = path.read_bytes()
+    again = read_serving(path)
+    write_rows(again, path)
+    assert path.read_bytes() == first
+    assert sorted(one.tensor_parallel for one in again) == sorted(r.tensor_parallel for r in rows)
+
+
+def test_a_file_without_a_needed_column_is_refused_by_name(tmp_path):
+    (tmp_path / "rows.csv").write_text("source,model\na,b\n")
+    with pytest.raises(ValueError, match="engine"):
+        read_serving(tmp_path / "rows.csv")
+
+
+def test_the_builder_reads_whichever_tables_are_there(tmp_path, capsys):
+    record = inferencex()
+    with (tmp_path / "inferencex_agg.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, record.keys())
+        writer.writeheader()
+        writer.writerows([record, record | {"tp_size": "64"}, record | {"system": "abacus"}])
+    main(["--data", str(tmp_path), "--to", str(tmp_path / "out.csv.gz")])
+    (made,) = read_serving(tmp_path / "out.csv.gz")
+    assert (made.gpu, made.gpus, made.link) == ("H100-SXM5-80GB", 2, "nvlink")
+    assert "no data sheet of abacus: 1" in capsys.readouterr().out
+    assert serving_rows(tmp_path / "nothing")[0] == []
+
+
+def test_the_committed_rows_keep_what_their_columns_promise():
+    rows = read_serving()
+    assert len(rows) > 3000
+    licences = {one.licence for one in rows}
+    assert licences == {"Apache-2.0", "BSD-3-Clause"}
+    for one in rows:
+        assert one.gpus == one.tensor_parallel * one.pipeline_parallel * one.attention_dp <= 8
+        assert one.link == link_of(one.gpu, one.gpus)
+        assert (one.kind == "closed") <= (one.concurrency >= 1)
+        assert one.kind != "maximum" or math.isnan(one.concurrency)
+        assert one.fit or one.flags
+        measured = (one.ttft_seconds, one.tpot_seconds, one.output_tokens_per_second)
+        assert any(value > 0 for value in measured)
+        assert "xiongjie" not in one.source.lower()
