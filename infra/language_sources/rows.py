@@ -6,12 +6,14 @@ import csv
 import gzip
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 SERVING_PATH = Path(__file__).with_name("serving.csv.gz")
 _DIGITS = 5
+# A NamedTuple of texts and numbers.
+Row = TypeVar("Row", bound=Any)
 
 
 class ServingRow(NamedTuple):
@@ -53,12 +55,14 @@ class ServingRow(NamedTuple):
     flags: str = ""
 
 
-_KINDS = get_type_hints(ServingRow)
-
-
 def read_serving(path: Path = SERVING_PATH) -> list[ServingRow]:
-    """The rows of a CSV (or .csv.gz) with these columns, of which those with a default may be
-    missing; others are ignored.
+    """The rows of a CSV (or .csv.gz) with these columns; see `read_table`."""
+    return read_table(ServingRow, path)
+
+
+def read_table(kind: type[Row], path: Path) -> list[Row]:
+    """The rows of a CSV (or .csv.gz) whose columns are the fields of `kind`; those with a default
+    may be missing, others are ignored.
 
     Raises OSError where the file cannot be read, `ValueError` with the column that is missing or
     the field that is no number.
@@ -66,41 +70,41 @@ def read_serving(path: Path = SERVING_PATH) -> list[ServingRow]:
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
     records = csv.DictReader(io.StringIO(text))
-    needed = set(ServingRow._fields) - set(ServingRow._field_defaults)
+    needed = set(kind._fields) - set(kind._field_defaults)
     if missing := needed - set(records.fieldnames or ()):
         raise ValueError(f"{path.name} has no column {', '.join(sorted(missing))}")
-    return [_row(record) for record in records]
+    types = get_type_hints(kind)
+    return [_row(record, kind, types) for record in records]
 
 
-def _row(record: Mapping[str, str]) -> ServingRow:
+def _row(record: Mapping[str, str], kind: type[Row], types: Mapping[str, type]) -> Row:
     values: dict[str, Any] = {}
-    for name, kind in _KINDS.items():
+    for name, of_type in types.items():
         text = record.get(name) or ""
-        if text or name not in ServingRow._field_defaults:
-            values[name] = _value(text, kind)
-    return ServingRow(**values)
+        if text or name not in kind._field_defaults:
+            values[name] = _value(text, of_type)
+    return kind(**values)
 
 
-def _value(text: str, kind: type) -> str | int | float:
-    if kind is str:
+def _value(text: str, of_type: type) -> str | int | float:
+    if of_type is str:
         return text
     number = float(text or "nan")
-    return int(number) if kind is int else number
+    return int(number) if of_type is int else number
 
 
-def write_rows(rows: Sequence[ServingRow], path: Path) -> None:
-    """Gzipped CSV of five significant digits, sorted, the same bytes for the same rows."""
+def write_table(rows: Sequence[Row], path: Path) -> None:
+    """Gzipped CSV, sorted, the same bytes for the same rows; numbers that are not whole with five
+    significant digits."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(type(rows[0])._fields)
-    writer.writerows(sorted(_texts(row) for row in rows))
+    writer.writerow(rows[0]._fields)
+    writer.writerows(sorted([_text(value) for value in row] for row in rows))
     with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
         packed.write(text.getvalue().encode())
 
 
-def _texts(values: Iterable[str | float]) -> list[str]:
-    return [value if isinstance(value, str) else _number(value) for value in values]
-
-
-def _number(value: float) -> str:
+def _text(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
     return "" if math.isnan(value) else f"{value:.{_DIGITS}g}"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from infra.language_sources import batches, closed_loops, maxima, open_loops
 from infra.language_sources.naming import LeftOutError, link_of
-from infra.language_sources.rows import SERVING_PATH, ServingRow, write_rows
+from infra.language_sources.rows import SERVING_PATH, ServingRow, write_table
 
 Reader = Callable[[Mapping[str, str]], ServingRow | Iterable[ServingRow]]
 
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--to", type=Path, default=SERVING_PATH)
     options = parser.parse_args(arguments)
     rows, left_out = serving_rows(options.data)
-    write_rows(rows, options.to)
+    write_table(rows, options.to)
     for column in ("source", "kind", "engine", "gpu", "model", "precision"):
         counts = Counter((getattr(row, column), row.fit) for row in rows)
         for (name, fit), count in sorted(counts.items()):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from infra.language_sources import batches, closed_loops, maxima, open_loops
 from infra.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
-from infra.language_sources.rows import ServingRow, read_serving, write_rows
+from infra.language_sources.rows import ServingRow, read_serving, write_table
 from infra.language_sources.serving import main, merged_repeats, serving_rows
 
 
@@ -185,10 +185,10 @@ words = st.text(st.characters(codec="ascii", exclude_characters="\0\r\n"), max_s
 ), min_size=1, max_size=5))  # fmt: skip
 def test_what_is_written_is_read_again(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("rows") / "serving.csv.gz"
-    write_rows(rows, path)
+    write_table(rows, path)
     first = path.read_bytes()
     again = read_serving(path)
-    write_rows(again, path)
+    write_table(again, path)
     assert path.read_bytes() == first
     assert sorted(one.tensor_parallel for one in again) == sorted(r.tensor_parallel for r in rows)
 
