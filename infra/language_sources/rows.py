@@ -83,7 +83,8 @@ def _row(record: Mapping[str, str], kind: type[Row], types: Mapping[str, type]) 
         text = record.get(name) or ""
         if text or name not in kind._field_defaults:
             values[name] = _value(text, of_type)
-    return kind(**values)
+    row: Row = kind(**values)
+    return row
 
 
 def _value(text: str, of_type: type) -> str | int | float:

@@ -14,6 +14,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from infra.language_sources import batches, closed_loops, maxima, open_loops
 from infra.language_sources.naming import LeftOutError, link_of
@@ -88,7 +89,8 @@ def merged_repeats(rows: Sequence[ServingRow]) -> list[ServingRow]:
 
 def _without_measures(row: ServingRow) -> ServingRow:
     """The cell alone: nan is unequal to itself, so what is unknown counts as -1."""
-    row = row._replace(**dict.fromkeys(_MEASURED, 0.0), sigma=0.0)
+    unmeasured: dict[str, Any] = dict.fromkeys((*_MEASURED, "sigma"), 0.0)
+    row = row._replace(**unmeasured)
     values = [-1.0 if isinstance(one, float) and math.isnan(one) else one for one in row]
     return ServingRow._make(values)
 
@@ -97,7 +99,7 @@ def _median(rows: Sequence[ServingRow]) -> ServingRow:
     distinct = list({_measures(row): row for row in rows}.values())
     if len(distinct) == 1:
         return distinct[-1]
-    medians = {
+    medians: dict[str, Any] = {
         name: statistics.median(getattr(row, name) for row in distinct) for name in _MEASURED
     }
     steps = [_rate(row) for row in distinct]
