@@ -1,0 +1,46 @@
+"""The closed lists of words that questions about language models use: number formats, engines,
+and ways of fine-tuning."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class LlmPrecision(StrEnum):
+    """Number format of a language model's weights.
+
+    `int4-awq` stands for 4-bit weights with 16-bit arithmetic (AWQ, GPTQ, compressed-tensors
+    W4A16), `nvfp4` and `mxfp4` for 4-bit floats with a scale for 16 or 32 of them. Which modules
+    keep 16 bits, `models.language.memory` says.
+    """
+
+    BF16 = "bf16"
+    FP16 = "fp16"
+    FP8 = "fp8"
+    INT4_AWQ = "int4-awq"
+    NVFP4 = "nvfp4"
+    MXFP4 = "mxfp4"
+
+
+class KvPrecision(StrEnum):
+    """Number format of the keys and values that are kept for each token; `bf16` is any 16 bits."""
+
+    BF16 = "bf16"
+    FP8 = "fp8"
+
+
+class LlmEngine(StrEnum):
+    """What serves a language model."""
+
+    VLLM = "vllm"
+    SGLANG = "sglang"
+    TRTLLM = "trtllm"
+    LLAMA_CPP = "llama.cpp"
+
+
+class LlmMethod(StrEnum):
+    """What fine-tuning trains: every weight, or adapters over frozen 16-bit or 4-bit weights."""
+
+    FULL = "full"
+    LORA = "lora"
+    QLORA = "qlora"
