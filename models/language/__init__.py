@@ -1,0 +1,1 @@
+"""Language models: facts, memory, serving and tuning."""

@@ -1,0 +1,233 @@
+"""A language model out of a Hugging Face `config.json`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from models.language.config_values import FIELD, ConfigValues, read_config
+from models.language.families import FAMILIES, UNCOVERED, Family
+from models.language.language_model import Indexer, LanguageModel, Latent
+from models.language.quantization import own_format
+from models.language.refusing import uncovered
+from models.language.vision import vision_parameters
+
+# Keys that only layers of another kind have.
+_OTHER_LAYERS = {
+    "linear_attn_config": "linear",
+    "full_attention_interval": "linear",
+    "hybrid_override_pattern": "hybrid",
+    "mamba_d_state": "hybrid",
+    "ssm_cfg": "hybrid",
+    "state_size": "hybrid",
+    "attn_layer_period": "hybrid",
+    "compress_ratios": "sparse",
+    "block_configs": "uneven",
+    "cross_attention_layers": "crossed",
+}
+_KINDS_OF_LAYERS = {
+    "full_attention": "full",
+    "attention": "full",
+    "sliding_attention": "window",
+    "chunked_attention": "window",
+}
+_TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
+
+
+def language_model_of_config(path: Path) -> LanguageModel:
+    """The model that a local `config.json` describes, or the one in a folder.
+
+    Of models that see pictures the text's part, with the weights of the tower. Raises `UsageError`
+    for what is no such file, for an architecture that is unknown or not covered (by its name), and
+    for impossible or missing sizes.
+    """
+    file = path / "config.json" if path.is_dir() else path
+    return model_of_values(read_config(file))
+
+
+def model_of_values(whole: ConfigValues) -> LanguageModel:
+    """The model of the keys of a configuration; raises as `language_model_of_config` does."""
+    text = whole.part(*_TEXT_PARTS) or whole
+    family = text.text("model_type") or whole.text("model_type")
+    known = _known_family(whole, text, family)
+    layers = text.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    hidden = text.whole("hidden_size", "n_embd", "d_model")
+    head = whole if "quantization_config" in whole or "dtype" in whole else text
+    own = own_format(head if "quantization_config" in head else text, layers)
+    window, window_layers = _window(text, layers, known)
+    model = LanguageModel(
+        name=whole.text("_name_or_path") or whole.name,
+        family=family,
+        layers=layers,
+        hidden=hidden,
+        vocab=text.whole("vocab_size", "padded_vocab_size"),
+        tied=_tied(whole, text, known),
+        gated=known.gated,
+        max_context=_max_context(text),
+        window=window,
+        window_layers=window_layers,
+        own_precision=own.precision,
+        own_bits=own.bits,
+        sixteen_bit=own.sixteen_bit,
+        other_parameters=_positions(text, known, hidden) + vision_parameters(whole, hidden),
+        source=whole.name,
+        **_attention(text, family, known, hidden),
+        **_feed_forward(text, family, hidden, layers),
+    )
+    _check(whole, model)
+    return model
+
+
+def _known_family(whole: ConfigValues, text: ConfigValues, family: str) -> Family:
+    kind = UNCOVERED.get(family) or UNCOVERED.get(whole.text("model_type"))
+    for key, of in _OTHER_LAYERS.items():
+        kind = kind or (of if key in text else None)
+    layers = text.items("layer_types")
+    others = [str(one) for one in layers if str(one) not in _KINDS_OF_LAYERS]
+    if kind is None and others:
+        kind = "linear" if "linear" in others[0] else "hybrid"
+    if kind:
+        raise uncovered(whole.name, kind, field=FIELD)
+    known = FAMILIES.get(family)
+    if known is None:
+        raise whole.error(
+            "its architecture '{family}' is unknown, and nothing is guessed of it",
+            family=family or "?",
+        )
+    return known
+
+
+def _tied(whole: ConfigValues, text: ConfigValues, known: Family) -> bool:
+    config = text if "tie_word_embeddings" in text else whole
+    return config.flag("tie_word_embeddings", known.tied)
+
+
+def _max_context(text: ConfigValues) -> int | None:
+    return text.maybe_whole(
+        "max_position_embeddings", "n_positions", "max_sequence_length", "seq_length",
+        "max_seq_len", "n_ctx", least=1,
+    )  # fmt: skip
+
+
+def _positions(text: ConfigValues, known: Family, hidden: int) -> float:
+    context = _max_context(text) or 0
+    return 0.0 if known.positions is None else float((context + known.positions) * hidden)
+
+
+def _attention(text: ConfigValues, family: str, known: Family, hidden: int) -> dict[str, Any]:
+    heads = text.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
+    latent = None
+    if "kv_lora_rank" in text:
+        latent = Latent(
+            kv_lora=text.whole("kv_lora_rank"),
+            q_lora=text.whole("q_lora_rank", default=0, least=0),
+            rope=text.whole("qk_rope_head_dim"),
+            nope=text.whole("qk_nope_head_dim"),
+            v=text.whole("v_head_dim"),
+        )
+    indexer = None
+    if "index_topk" in text:
+        indexer = Indexer(
+            heads=text.whole("index_n_heads"),
+            head_dim=text.whole("index_head_dim"),
+            top_k=text.whole("index_topk"),
+        )
+    usual = known.head_dim or max(hidden // heads, 1)
+    return {
+        "heads": heads,
+        "kv_heads": _kv_heads(text, family, heads),
+        "head_dim": text.whole("head_dim", "kv_channels", default=usual),
+        "latent": latent,
+        "indexer": indexer,
+    }
+
+
+def _kv_heads(text: ConfigValues, family: str, heads: int) -> int:
+    if family == "falcon" and not text.flag("new_decoder_architecture", False):
+        return 1 if text.flag("multi_query", True) else heads
+    if family == "gpt_bigcode":
+        return 1 if text.flag("multi_query", True) else heads
+    nested = text.part("attn_config")
+    if nested is not None:
+        return nested.whole("kv_n_heads", default=heads)
+    names = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
+    return text.whole(*names, default=heads)
+
+
+def _feed_forward(text: ConfigValues, family: str, hidden: int, layers: int) -> dict[str, Any]:
+    nested = text.part("ffn_config") or text
+    experts = nested.maybe_whole(
+        "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"
+    )
+    names = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
+    ffn = nested.whole(*names, default=text.whole("expansion_ratio", default=4) * hidden)
+    if not experts or experts == 1:
+        return {"ffn": ffn}
+    expert_ffn = nested.whole("moe_intermediate_size", default=ffn)
+    dense_ffn = text.whole("intermediate_size_mlp", default=ffn)
+    return {
+        "ffn": dense_ffn,
+        "experts": experts,
+        "experts_per_token": nested.whole(
+            "num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k"
+        ),
+        "expert_ffn": expert_ffn,
+        "shared_experts": _shared(text, family, expert_ffn),
+        **_places_of_experts(text, layers),
+    }
+
+
+def _shared(text: ConfigValues, family: str, expert_ffn: int) -> float:
+    width = text.maybe_whole("shared_expert_intermediate_size", "shared_intermediate_size")
+    if width is not None:
+        return width / expert_ffn
+    usual = 1 if family == "llama4_text" else 0
+    names = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+    return float(text.whole(*names, default=usual, least=0))
+
+
+def _places_of_experts(text: ConfigValues, layers: int) -> dict[str, int]:
+    dense = text.whole(
+        "first_k_dense_replace",
+        "moe_layer_start_index",
+        default=len(text.items("mlp_only_layers")),
+        least=0,
+    )
+    if dense >= layers:
+        raise text.error(
+            "it has experts, and none of its {layers} layers is of them", layers=layers
+        )
+    step = text.whole("decoder_sparse_step", "interleave_moe_layer_step", default=1)
+    return {"dense_layers": dense, "expert_step": step}
+
+
+def _window(text: ConfigValues, layers: int, known: Family) -> tuple[int | None, int]:
+    """The window in tokens, and how many layers see no more."""
+    window = text.maybe_whole("sliding_window", "attention_chunk_size")
+    context = _max_context(text)
+    if not window or not text.flag("use_sliding_window", True) or window >= (context or window + 1):
+        return None, 0
+    kinds = text.items("layer_types")
+    if kinds:
+        count = sum(_KINDS_OF_LAYERS[str(one)] == "window" for one in kinds)
+        return (window, min(count, layers)) if count else (None, 0)
+    if "use_sliding_window" in text:
+        count = layers - text.whole("max_window_layers", default=0, least=0)
+        return (window, count) if count > 0 else (None, 0)
+    pattern = text.whole("sliding_window_pattern", default=known.window_pattern, least=0)
+    return window, layers - (layers // pattern if pattern else 0)
+
+
+def _check(whole: ConfigValues, model: LanguageModel) -> None:
+    """Sizes that contradict each other, or make no model of these years."""
+    if not model.latent and model.heads % model.kv_heads:
+        text = "{kv_heads} KV heads do not share {heads} heads equally"
+        raise whole.error(text, kv_heads=model.kv_heads, heads=model.heads)
+    if model.indexer and not (model.latent and model.latent.q_lora):
+        raise uncovered(whole.name, "sparse", field=FIELD)
+    if model.experts_per_token > model.experts:
+        text = "a token goes to {count} experts of {experts}"
+        raise whole.error(text, count=model.experts_per_token, experts=model.experts)
+    if not 1e5 < model.parameters < 1e14:
+        text = "its sizes make {count:.3g} weights, which is no language model"
+        raise whole.error(text, count=model.parameters)

@@ -1,0 +1,139 @@
+"""Values of a configuration that somebody else wrote: by any of their names, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import UsageError
+from advisor.messages import Message
+from advisor.strict_json import UnfitError, check_json
+
+FIELD = "config"
+_MOST_BYTES = 4 * 2**20
+# Beyond these a number is no size of a language model of these years.
+_MOST = 10**9
+
+
+class ConfigValues:
+    """The keys of a `config.json`; each look-up names all the spellings that libraries use."""
+
+    def __init__(self, name: str, values: Mapping[str, Any]) -> None:
+        self.name = name
+        self._values = values
+
+    def __contains__(self, key: str) -> bool:
+        return self._values.get(key) is not None
+
+    def whole(self, *keys: str, default: int | None = None, least: int = 1) -> int:
+        """The first of the keys that has a value, as a whole number of at least `least`.
+
+        `UsageError` where none has one and there is no default, and for what is no such number.
+        """
+        found = self.maybe_whole(*keys, least=least)
+        if found is not None:
+            return found
+        if default is None:
+            raise self.error("its configuration has no {key}", key=keys[0])
+        return default
+
+    def maybe_whole(self, *keys: str, least: int = 0) -> int | None:
+        """As `whole`; None where no key has a value."""
+        for key in keys:
+            value = self._values.get(key)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise self.error("{key} must be a whole number", key=key)
+            if value != int(value) or not least <= value <= _MOST:
+                text = "{key} must be a whole number between {least} and {most}, not {value:g}"
+                raise self.error(text, key=key, least=least, most=_MOST, value=float(value))
+            return int(value)
+        return None
+
+    def flag(self, key: str, default: bool) -> bool:
+        """Whether the key is true."""
+        value = self._values.get(key, default)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.error("{key} must be true or false", key=key)
+        return value
+
+    def text(self, key: str, default: str = "") -> str:
+        """The text of the key."""
+        value = self._values.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise self.error("{key} must be a text", key=key)
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The texts of a list; empty where there is none."""
+        value = self._values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise self.error("{key} must be a list of texts", key=key)
+        return tuple(value)
+
+    def items(self, key: str) -> tuple[Any, ...]:
+        """The items of a list; empty where there is none."""
+        value = self._values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise self.error("{key} must be a list", key=key)
+        return tuple(value)
+
+    def part(self, *keys: str) -> ConfigValues | None:
+        """The first of the keys that holds keys of its own."""
+        for key in keys:
+            value = self._values.get(key)
+            if value is None:
+                continue
+            if not isinstance(value, dict):
+                raise self.error("{key} must be an object", key=key)
+            return ConfigValues(self.name, value)
+        return None
+
+    def parts(self) -> tuple[ConfigValues, ...]:
+        """All values that hold keys of their own."""
+        found = (one for one in self._values.values() if isinstance(one, dict))
+        return tuple(ConfigValues(self.name, one) for one in found)
+
+    def error(self, text: str, **parameters: object) -> UsageError:
+        """That this configuration cannot be used, and why."""
+        reason = Message(text, code="", **parameters)
+        return UsageError("{name}: {reason}", name=self.name, reason=reason, field=FIELD)
+
+
+def read_config(path: Path) -> ConfigValues:
+    """The keys of a local `config.json`; `UsageError` where it is none, or no sane one."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(
+            "{path} cannot be read: {reason}",
+            path=str(path), reason=error.strerror or "no such file", field=FIELD,
+            hint="name the config.json beside the model's weights",
+        ) from error  # fmt: skip
+    values = _parsed(content) if len(content) <= _MOST_BYTES else None
+    if not isinstance(values, dict):
+        raise UsageError(
+            "{path} is no config.json of a model", path=str(path), field=FIELD,
+            hint="name the config.json beside the model's weights",
+        )  # fmt: skip
+    return ConfigValues(str(path), values)
+
+
+def _parsed(content: bytes) -> object:
+    try:
+        check_json(content)
+        return json.loads(content)
+    except (UnfitError, ValueError, RecursionError):
+        return None

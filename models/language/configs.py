@@ -1,0 +1,135 @@
+"""Language models by name, of the bundled table, or out of a local configuration file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, cached_property
+
+from advisor.errors import UsageError, unknown_name
+from advisor.messages import Message
+from models.language.config_files import language_model_of_config
+from models.language.language_model import Indexer, LanguageModel, Latent, Weights
+from models.language.language_model_table import Cells, bundled_cells, model_of_cells
+from models.language.refusing import uncovered
+
+__all__ = [
+    "Indexer",
+    "LanguageModel",
+    "LanguageModels",
+    "Latent",
+    "Weights",
+    "bundled_language_models",
+    "language_model_of_config",
+]
+
+_MOST_CHOICES = 8
+# What names of checkpoints have before and behind the model's own.
+_PREFIX = "meta"
+_SUFFIXES = ("instruct", "chat", "it", "base", "hf")
+# Columns in which models of one size may differ.
+_NO_SIZES = ("names", "source", "family", "max_context")
+
+
+class LanguageModels:
+    """A table of language models; each is made when it is first found."""
+
+    def __init__(self, cells: Mapping[str, Cells]) -> None:
+        self._cells = cells
+        self._made: dict[str, LanguageModel] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """All models that can be answered for, sorted."""
+        covered = (name for name, cells in self._cells.items() if not cells["uncovered"])
+        return tuple(sorted(covered, key=str.casefold))
+
+    def find(self, name: str) -> LanguageModel:
+        """The model of this name; capitals, `-`, `_` and the organisation may be otherwise or
+        missing, as may `Meta-` before it and `-Instruct`, `-Chat`, `-it`, `-hf` behind it.
+
+        Raises `UsageError` with near names for an unknown one, with the choices where a short name
+        means several models of different sizes, and for a model that is not covered.
+        """
+        found = self._found(name.strip())
+        if found is None:
+            raise self._unknown(name)
+        if kind := self._cells[found]["uncovered"]:
+            raise uncovered(found, kind)
+        if found not in self._made:
+            self._made[found] = model_of_cells(found, self._cells[found])
+        return self._made[found]
+
+    def _found(self, name: str) -> str | None:
+        """The name in the table, exact names first, then ever looser ones."""
+        if name in self._cells:
+            return name
+        organisation, _, own = name.rpartition("/")
+        for index, key in ((self._by_name, _loose(own)), (self._by_stem, _stem(own))):
+            alike = index.get(key, ())
+            whole = [one for one in alike if _loose(one) == _loose(name)] if organisation else []
+            choices = whole or list(alike)
+            if len(choices) > 1 and not self._are_one(choices):
+                raise _ambiguous(name, choices)
+            if choices:
+                return min(choices, key=lambda one: (_bare(one) != _bare(name), len(one), one))
+        return None
+
+    def _are_one(self, names: Iterable[str]) -> bool:
+        """Whether they have the same facts but for the names and where they are from."""
+        facts = [{**self._cells[name], **dict.fromkeys(_NO_SIZES)} for name in names]
+        return all(one == facts[0] for one in facts)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, list[str]]:
+        return _grouped(self._cells, _loose)
+
+    @cached_property
+    def _by_stem(self) -> Mapping[str, list[str]]:
+        return _grouped(self._cells, _stem)
+
+    def _unknown(self, name: str) -> UsageError:
+        part = _loose(name.rpartition("/")[2])
+        within = [one for own, several in self._by_name.items() if part in own for one in several]
+        if len(part) > 2 and len(within) > 1:
+            return _ambiguous(name, within)
+        return unknown_name("language model", name, self._cells, field="model")
+
+
+def _ambiguous(name: str, choices: Iterable[str]) -> UsageError:
+    several = sorted(choices, key=lambda one: (len(one), one))[:_MOST_CHOICES]
+    error = UsageError(
+        "several language models are called '{name}'", name=name, field="model",
+        hint=Message("name one of {names}", names=several), code="ambiguous_name",
+    )  # fmt: skip
+    error.suggestions = tuple(several)
+    return error
+
+
+def _grouped(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
+    result: dict[str, list[str]] = {}
+    for name in names:
+        result.setdefault(key(name.rpartition("/")[2]), []).append(name)
+    return result
+
+
+def _bare(name: str) -> str:
+    return _loose(name.rpartition("/")[2]).removeprefix(_PREFIX)
+
+
+def _loose(name: str) -> str:
+    """Small letters and digits, with the dots between digits: 2.5 is not 25."""
+    return re.sub(r"[-_ ]+", "", name.casefold())
+
+
+def _stem(name: str) -> str:
+    """The name without what checkpoints of one model differ in."""
+    stem = _loose(name).removeprefix(_PREFIX)
+    for suffix in _SUFFIXES:
+        stem = stem.removesuffix(suffix)
+    return stem
+
+
+@cache
+def bundled_language_models() -> LanguageModels:
+    """The models that ship."""
+    return LanguageModels(bundled_cells())

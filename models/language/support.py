@@ -1,0 +1,139 @@
+"""What runs where: formats of weights and of the KV cache by GPU and engine.
+
+Compute capabilities: 7.0 V100, 7.5 T4, 8.0 A100, 8.6 A10G, 8.9 L4 and L40S, 9.0 H100 and H200, 10.0
+B200, 10.3 B300, 12.0 RTX PRO 6000. Sources: NVIDIA's tuning guides by architecture (no bf16 before
+8.0, fp8 matrix units from 8.9 on, fp4 from 10.0 on), and the tables of supported formats in the
+documentation of vLLM, SGLang, TensorRT-LLM and llama.cpp (2026).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.messages import Message
+from models.language.language_model import LanguageModel
+
+VOLTA, TURING, AMPERE, ADA, BLACKWELL = 7.0, 7.5, 8.0, 8.9, 10.0
+# The oldest GPU that an engine's releases of 2026 are built for.
+_OLDEST = {
+    LlmEngine.VLLM: TURING,
+    LlmEngine.SGLANG: TURING,
+    LlmEngine.TRTLLM: AMPERE,
+    LlmEngine.LLAMA_CPP: 5.0,
+}
+# Engines whose kernels unpack these weights to 16 bits where the GPU has no such units (Marlin).
+_UNPACKS = (LlmEngine.VLLM, LlmEngine.SGLANG)
+
+
+class Card(Protocol):
+    """What is asked of a GPU here; `capability` is 0 where no CUDA runs."""
+
+    @property
+    def name(self) -> str:
+        """The catalogue's name."""
+
+    @property
+    def vendor(self) -> str:
+        """Who makes it."""
+
+    @property
+    def capability(self) -> float:
+        """CUDA compute capability."""
+
+
+def supported(
+    precision: LlmPrecision,
+    kv_precision: KvPrecision,
+    engine: LlmEngine,
+    gpu: Card,
+    model: LanguageModel | None = None,
+) -> Message | None:
+    """Why the engine cannot serve weights and KV of these formats on the GPU; None where it can.
+
+    `model` is asked where a format is of some models alone.
+    """
+    return (
+        _of_gpu(engine, gpu)
+        or _of_weights(precision, engine, gpu)
+        or _of_llama_cpp(precision, kv_precision, engine, model)
+        or _of_kv(kv_precision, engine, gpu)
+    )
+
+
+def weight_only(precision: LlmPrecision, gpu: Card) -> bool:
+    """Whether the GPU has no units for this format, so that weights take less room and bandwidth,
+    and the arithmetic is that of 16 bits.
+
+    So it is with fp8 before Ada (A100, A10G, T4), with 4-bit floats before Blackwell, and with
+    4-bit integers on every GPU.
+    """
+    if precision == LlmPrecision.FP8:
+        return gpu.capability < ADA
+    if precision in (LlmPrecision.NVFP4, LlmPrecision.MXFP4):
+        return gpu.capability < BLACKWELL
+    return precision == LlmPrecision.INT4_AWQ
+
+
+def _of_gpu(engine: LlmEngine, gpu: Card) -> Message | None:
+    if gpu.vendor != "NVIDIA" or not gpu.capability:
+        return Message("{engine} is modelled on NVIDIA's GPUs alone", engine=engine.value)
+    if gpu.capability < _OLDEST[engine]:
+        text = "{engine} starts at compute capability {oldest}, and {gpu} has {capability}"
+        return Message(
+            text, engine=engine.value, oldest=_OLDEST[engine], gpu=gpu.name,
+            capability=gpu.capability,
+        )  # fmt: skip
+    return None
+
+
+def _of_weights(precision: LlmPrecision, engine: LlmEngine, gpu: Card) -> Message | None:
+    names = {"precision": precision.value, "engine": engine.value, "gpu": gpu.name}
+    if precision == LlmPrecision.BF16 and gpu.capability < AMPERE:
+        return Message("{gpu} has no bf16; take fp16", **names)
+    if engine == LlmEngine.LLAMA_CPP or not weight_only(precision, gpu):
+        return None
+    if precision == LlmPrecision.INT4_AWQ and gpu.capability < TURING:
+        return Message("kernels for {precision} start at compute capability 7.5", **names)
+    if precision != LlmPrecision.INT4_AWQ and engine not in _UNPACKS:
+        return Message("{engine} has no {precision} on {gpu}, which lacks such units", **names)
+    if precision == LlmPrecision.FP8 and gpu.capability < TURING:
+        return Message("kernels for {precision} start at compute capability 7.5", **names)
+    if precision == LlmPrecision.NVFP4 and gpu.capability < AMPERE:
+        return Message("kernels for {precision} start at compute capability 8.0", **names)
+    if precision == LlmPrecision.MXFP4 and gpu.capability < AMPERE:
+        return Message("kernels for {precision} start at compute capability 8.0", **names)
+    return None
+
+
+def _of_llama_cpp(
+    precision: LlmPrecision,
+    kv_precision: KvPrecision,
+    engine: LlmEngine,
+    model: LanguageModel | None,
+) -> Message | None:
+    """llama.cpp has GGUF's formats: 16 bits, Q4_K_M (which `int4-awq` stands for), and MXFP4 of the
+    experts of gpt-oss."""
+    if engine != LlmEngine.LLAMA_CPP:
+        return None
+    of_others = model is not None and model.family != "gpt_oss" and precision == LlmPrecision.MXFP4
+    if precision in (LlmPrecision.FP8, LlmPrecision.NVFP4) or of_others:
+        return Message(
+            "llama.cpp has no {precision}; take int4-awq (its Q4_K_M)", precision=precision.value
+        )
+    if kv_precision == KvPrecision.FP8:
+        return Message("llama.cpp keeps no fp8 keys and values")
+    return None
+
+
+def _of_kv(kv_precision: KvPrecision, engine: LlmEngine, gpu: Card) -> Message | None:
+    if kv_precision != KvPrecision.FP8:
+        return None
+    # vLLM's attention converts fp8 KV from Ampere on; TensorRT-LLM's has it from Ada on.
+    oldest = ADA if engine == LlmEngine.TRTLLM else AMPERE
+    if gpu.capability < oldest:
+        text = (
+            "{engine} keeps fp8 keys and values from compute capability {oldest} on, not on {gpu}"
+        )
+        return Message(text, engine=engine.value, oldest=oldest, gpu=gpu.name)
+    return None

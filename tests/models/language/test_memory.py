@@ -1,0 +1,304 @@
+"""GPU memory of served language models, against published sizes and what ran or crashed."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from models.language.configs import LanguageModel, bundled_language_models
+from models.language.formats import bits_by_module
+from models.language.memory import (
+    can_split,
+    card_gib,
+    kv_bytes,
+    kv_bytes_per_token,
+    serving_memory,
+    weight_gib,
+    weight_gib_per_gpu,
+)
+from tests.rows import assert_each
+
+GB = 1e9 / 2**30
+# GiB of checkpoints: KAITO's catalogue of models (kaito-project/kaito @ 037fb35,
+# presets/workspace/models/model_catalog.yaml), of gpt-oss its model card (60.8 and 12.8 GiB), of
+# GGUF files their published sizes, of Kimi-K2-Thinking the 594 GB that Moonshot names.
+CHECKPOINTS = (
+    ("microsoft/phi-4", "bf16", 27.31),
+    ("microsoft/Phi-4-mini-instruct", "bf16", 7.15),
+    ("microsoft/Phi-3-mini-4k-instruct", "bf16", 7.12),
+    ("microsoft/Phi-3-mini-128k-instruct", "bf16", 7.12),
+    ("microsoft/Phi-3-medium-4k-instruct", "bf16", 26.00),
+    ("microsoft/Phi-3.5-mini-instruct", "bf16", 7.12),
+    ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "bf16", 14.96),
+    ("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", "bf16", 27.51),
+    ("Qwen/Qwen2.5-Coder-7B-Instruct", "bf16", 14.19),
+    ("Qwen/Qwen2.5-Coder-32B-Instruct", "bf16", 61.03),
+    ("meta-llama/Llama-3.1-8B-Instruct", "bf16", 14.96),
+    ("meta-llama/Llama-3.3-70B-Instruct", "bf16", 131.42),
+    ("mistralai/Mistral-7B-Instruct-v0.3", "bf16", 13.50),
+    ("google/gemma-3-4b-it", "bf16", 8.01),
+    ("google/gemma-3-27b-it", "bf16", 51.10),
+    ("Qwen/Qwen3-8B-AWQ", "int4-awq", 5.68),
+    ("openai/gpt-oss-120b", "mxfp4", 60.8),
+    ("openai/gpt-oss-20b", "mxfp4", 12.8),
+    ("moonshotai/Kimi-K2-Thinking", "int4-awq", 594 * GB),
+)
+GGUF = (
+    ("meta-llama/Llama-3.1-8B", 4.92),
+    ("meta-llama/Llama-3.1-70B", 42.52),
+    ("meta-llama/Llama-2-7b-hf", 4.08),
+)
+# Bytes of KV a token in 16 bits: DeepSeek-AI, "Insights into DeepSeek-V3" (2025), table 1; Llama-2
+# 7B and Falcon-40B follow from full attention and eight KV heads.
+KV_BYTES = (
+    ("deepseek-ai/DeepSeek-V3", 70_272),
+    ("Qwen/Qwen2.5-72B", 327_680),
+    ("meta-llama/Llama-3.1-405B", 516_096),
+    ("meta-llama/Llama-2-7b-hf", 524_288),
+    ("tiiuae/falcon-40b", 122_880),
+)
+# Configurations of the published measurements (InferenceX and TensorRT-LLM tables, Apache-2.0;
+# QServe, Apache-2.0; llmperf of philschmid, Apache-2.0; gpt-fast, BSD-3-Clause): GPU's GiB as its
+# sheet has it, GPUs, tokens of a sequence.
+RAN = (
+    ("deepseek-ai/DeepSeek-R1", "fp8", "fp8", "B200-SXM-180GB", 180, 4, "sglang", 9216),
+    ("deepseek-ai/DeepSeek-R1", "fp8", "bf16", "B200-SXM-180GB", 180, 4, "trtllm", 9216),
+    ("nvidia/DeepSeek-R1-NVFP4", "nvfp4", "fp8", "B200-SXM-180GB", 180, 4, "trtllm", 9216),
+    ("deepseek-ai/DeepSeek-V3", "fp8", "bf16", "H200-SXM-141GB", 141, 8, "sglang", 9216),
+    ("moonshotai/Kimi-K2.5", "int4-awq", "bf16", "H200-SXM-141GB", 141, 8, "vllm", 9216),
+    ("nvidia/Kimi-K2.5-NVFP4", "nvfp4", "bf16", "B200-SXM-180GB", 180, 4, "vllm", 9216),
+    ("Qwen/Qwen3-32B", "bf16", "bf16", "H100-SXM5-80GB", 80, 1, "sglang", 2560),
+    ("Qwen/Qwen3-235B-A22B-FP8", "fp8", "bf16", "H100-SXM5-80GB", 80, 4, "trtllm", 5000),
+    ("Qwen/Qwen3-235B-A22B-FP8", "fp8", "bf16", "H200-SXM-141GB", 141, 2, "sglang", 4000),
+    ("openai/gpt-oss-120b", "mxfp4", "bf16", "H200-SXM-141GB", 141, 1, "vllm", 9216),
+    ("meta-llama/Llama-3.1-70B", "fp8", "fp8", "H100-SXM5-80GB", 80, 1, "trtllm", 2048),
+    ("meta-llama/Llama-3.1-70B", "fp16", "bf16", "A100-SXM4-80GB", 80, 2, "trtllm", 4096),
+    ("meta-llama/Meta-Llama-3-70B", "fp16", "bf16", "A100-SXM4-40GB", 40, 4, "trtllm", 4096),
+    ("meta-llama/Llama-2-70b-hf", "fp16", "bf16", "A100-SXM4-40GB", 40, 4, "vllm", 4096),
+    ("tiiuae/falcon-180B", "fp8", "bf16", "H100-SXM5-80GB", 80, 4, "trtllm", 256),
+    ("meta-llama/Llama-3.1-405B", "fp8", "fp8", "H100-SXM5-80GB", 80, 8, "trtllm", 2048),
+    ("01-ai/Yi-1.5-34B", "fp16", "bf16", "A100-SXM4-80GB", 80, 1, "trtllm", 1536),
+    ("01-ai/Yi-1.5-34B-Chat", "fp16", "bf16", "A10G", 24, 4, "vllm", 707),
+    ("huggyllama/llama-30b", "fp16", "bf16", "A100-SXM4-80GB", 80, 1, "trtllm", 1536),
+    ("meta-llama/Llama-2-13b-hf", "fp16", "bf16", "L40S", 48, 1, "trtllm", 1536),
+    ("meta-llama/Meta-Llama-3-8B-Instruct", "fp16", "bf16", "A10G", 24, 1, "vllm", 727),
+    ("Qwen/Qwen3-8B", "bf16", "bf16", "L4", 24, 1, "sglang", 7000),
+)
+CRASHED = (
+    ("mistralai/Mixtral-8x7B-v0.1", "bf16", "bf16", "A100-SXM4-80GB", 80, 1, "vllm", 400),
+    ("meta-llama/Llama-2-70b-hf", "bf16", "bf16", "A100-SXM4-80GB", 80, 1, "vllm", 400),
+    ("meta-llama/Llama-3.1-70B", "bf16", "bf16", "A100-SXM4-80GB", 80, 1, "vllm", 400),
+    ("Qwen/Qwen1.5-72B", "fp16", "bf16", "A100-SXM4-80GB", 80, 1, "trtllm", 1536),
+    ("huggyllama/llama-30b", "fp16", "bf16", "L40S", 48, 1, "trtllm", 1536),
+    ("01-ai/Yi-34B", "fp16", "bf16", "L40S", 48, 1, "trtllm", 1536),
+    ("meta-llama/Llama-2-70b-hf", "fp8", "bf16", "L40S", 48, 1, "trtllm", 1536),
+)
+
+
+def find(name):
+    return bundled_language_models().find(name)
+
+
+def sequences(row):
+    name, precision, kv_precision, gpu, gib, gpus, engine, tokens = row
+    memory = serving_memory(
+        find(name), precision, kv_precision, card_gib(gpu, gib), gpus, LlmEngine(engine)
+    )
+    return memory.most_sequences(tokens)
+
+
+def test_weights_are_those_of_published_checkpoints():
+    """To half a percent: 3 % are asked."""
+
+    def check(name, precision, gib):
+        assert weight_gib(find(name), LlmPrecision(precision)) == pytest.approx(gib, rel=0.005)
+
+    assert_each(check, CHECKPOINTS)
+
+
+def test_deepseeks_checkpoint_has_a_layer_that_engines_do_not_load():
+    """641.3 GiB are published with the layer that drafts tokens: 14.3 thousand million weights of
+    8 bits, the rest to 0.2 %."""
+    served = weight_gib(find("deepseek-ai/DeepSeek-R1-0528"), LlmPrecision.FP8)
+    assert served + 14.3 * GB == pytest.approx(641.3, rel=0.003)
+
+
+def test_gguf_files_have_their_published_sizes():
+    """On llama.cpp `int4-awq` is Q4_K_M."""
+    for name, size in GGUF:
+        gib = weight_gib(find(name), LlmPrecision.INT4_AWQ, LlmEngine.LLAMA_CPP)
+        assert gib == pytest.approx(size * GB, rel=0.005)
+
+
+def test_kv_of_a_token_is_as_published():
+    """Exactly, with every KV head on one GPU."""
+
+    def check(name, published):
+        assert kv_bytes_per_token(find(name), KvPrecision.BF16) == published
+        if find(name).indexer is None:
+            assert kv_bytes_per_token(find(name), KvPrecision.FP8) == published / 2
+
+    assert_each(check, KV_BYTES)
+
+
+def test_attention_in_16_bits_makes_kimi_as_large_as_measured():
+    """152 GiB a GPU were measured with attention copied on each of four GPUs and experts split;
+    with attention in 8 bits it were 147 (ai-dynamo/aiconfigurator issue 1396)."""
+    model = find("nvidia/Kimi-K2.5-NVFP4")
+    bits = bits_by_module(model, LlmPrecision.NVFP4)
+    whole = sum(count * each for count, each in zip(model.weights, bits, strict=True)) / 8
+    experts = model.weights.experts * bits.experts / 8
+    assert bits.attention == 16
+    assert (experts / 4 + whole - experts) / 2**30 == pytest.approx(152, rel=0.03)
+
+
+def test_what_was_measured_fits():
+    """By the median of the room for KV, which is what placements go by."""
+
+    def check(row):
+        assert sequences(row).median[0] >= 1
+
+    assert_each(check, RAN)
+
+
+def test_what_crashed_does_not_fit():
+    """Not even by the upper bound."""
+
+    def check(row):
+        assert sequences(row).upper[0] == 0
+
+    assert_each(check, CRASHED)
+
+
+def test_an_8b_model_in_16_bits_does_not_fit_a_t4():
+    """15 GiB of weights on a card that shows 15."""
+    row = ("meta-llama/Llama-3.1-8B", "fp16", "bf16", "T4", 16, 1, "vllm", 100)
+    assert sequences(row).upper[0] == 0
+
+
+def test_a_card_with_error_correction_shows_a_sixteenth_less():
+    """As nvidia-smi has it: 15,360 MiB of a T4, and no more where an instance's figure is
+    smaller already."""
+    assert card_gib("T4", 16) == 15
+    assert card_gib("A10G", 22888 / 1024) == pytest.approx(22.35, abs=0.01)
+    assert card_gib("A10G", 24) == 22.5
+    assert card_gib("H100-SXM5-80GB", 80) == 80
+
+
+def test_kv_heads_cap_the_splitting():
+    """Eight KV heads over 16 GPUs leave one whole head on each, as over eight."""
+    model = find("meta-llama/Llama-3.1-70B")
+    each = [kv_bytes_per_token(model, KvPrecision.BF16, gpus) for gpus in (1, 2, 8, 16)]
+    assert each == [327_680, 163_840, 40_960, 40_960]
+
+
+def test_latent_attention_is_copied_on_each_gpu():
+    """Its cache is one vector for all heads."""
+    model = find("deepseek-ai/DeepSeek-V3")
+    assert kv_bytes_per_token(model, KvPrecision.BF16, 8) == 70_272
+
+
+def test_windows_end_the_growth_of_kv():
+    """Gemma 3 keeps the whole context in 10 of its 62 layers, gpt-oss in half, Mistral 0.1 in
+    none."""
+    gemma, mistral = find("google/gemma-3-27b-it"), find("mistralai/Mistral-7B-v0.1")
+    layer = kv_bytes_per_token(gemma, KvPrecision.BF16) / 62
+    assert float(kv_bytes(gemma, KvPrecision.BF16, 1, 100_000)) == layer * (
+        10 * 100_000 + 52 * 1024
+    )
+    assert find("openai/gpt-oss-120b").window_layers == 18
+    within, beyond = kv_bytes(mistral, KvPrecision.BF16, 1, np.array([4096.0, 30_000.0]))
+    assert within == beyond
+
+
+def test_sparse_attention_caches_an_index_key_too():
+    """128 bytes and a scale of four a token and layer, beside the latent vector."""
+    model = find("deepseek-ai/DeepSeek-V3.2")
+    assert kv_bytes_per_token(model, KvPrecision.BF16) == 70_272 + 61 * 132
+
+
+def test_models_split_as_their_heads_do():
+    """Qwen2.5-7B has 28 heads and 4 KV heads: 8 GPUs cannot share them."""
+    model = find("Qwen/Qwen2.5-7B")
+    assert [can_split(model, gpus) for gpus in (1, 2, 4, 7, 8)] == [True, True, True, False, False]
+    assert can_split(find("deepseek-ai/DeepSeek-R1"), 8)
+
+
+def test_many_replicas_are_answered_at_once():
+    """Rows of one call are those of single calls."""
+    models = [find("meta-llama/Llama-3.1-8B"), find("openai/gpt-oss-120b")]
+    both = serving_memory(models, ["bf16", "mxfp4"], "bf16", [80.0, 141.0], [1, 2], "vllm")
+    for row, (model, precision, gib, gpus) in enumerate(
+        zip(models, ("bf16", "mxfp4"), (80.0, 141.0), (1, 2), strict=True)
+    ):
+        one = serving_memory(model, precision, "bf16", gib, gpus, "vllm")
+        assert one.kv_gib.median[0] == both.kv_gib.median[row]
+        assert one.weights_gib[0] == both.weights_gib[row]
+    with pytest.raises(ValueError, match="values for 3 replicas"):
+        serving_memory(models, ["bf16"] * 3, "bf16", 80.0, 1)
+
+
+names = st.sampled_from(bundled_language_models().names())
+formats = st.sampled_from(tuple(LlmPrecision))
+kv_formats = st.sampled_from(tuple(KvPrecision))
+gpus = st.sampled_from((1, 2, 4, 8, 16))
+
+
+@given(names, formats, kv_formats, gpus, st.floats(8, 300), st.integers(1, 200_000))
+def test_bounds_are_ordered_and_more_memory_never_holds_less(
+    name, precision, kv_precision, count, gib, tokens
+):
+    """For every model and format."""
+    two = serving_memory(find(name), precision, kv_precision, [gib, gib + 10], count)
+    held = two.most_sequences(tokens)
+    assert (held.lower <= held.median).all()
+    assert (held.median <= held.upper).all()
+    assert (two.kv_gib.median >= 0).all()
+    if (gib < 70) == (gib + 10 < 70):  # from 70 GiB on engines read more of a prompt at once
+        assert held.median[1] >= held.median[0]
+
+
+@given(names, formats, kv_formats, gpus, st.floats(8, 2000), st.integers(1, 100_000))
+def test_the_longest_context_is_held_once_and_longer_ones_are_not(
+    name, precision, kv_precision, count, gib, tokens
+):
+    """Both follow from the same room."""
+    memory = serving_memory(find(name), precision, kv_precision, gib, count)
+    longest = memory.longest_context.median[0]
+    if longest >= 1:
+        assert memory.most_sequences(longest).median[0] >= 1
+    if np.isfinite(longest):
+        assert memory.most_sequences(longest + 1).median[0] == 0
+    fewer = memory.most_sequences(tokens + 1).median[0]
+    assert fewer <= memory.most_sequences(tokens).median[0]
+
+
+@given(names, formats, gpus)
+def test_gpus_together_hold_the_whole_model_and_not_twice(name, precision, count):
+    """What is copied is small: below a fifth, for models of a thousand million weights and more."""
+    model = find(name)
+    whole = weight_gib(model, precision)
+    together = weight_gib_per_gpu(model, precision, count) * count
+    assert together >= whole * (1 - 1e-9)
+    if model.parameters > 1e9 and can_split(model, count):
+        beyond = model.other_parameters * 2 / 2**30 * (count - 1)
+        assert together - beyond <= whole * 1.2 or model.kv_heads < count
+
+
+@given(names, formats)
+def test_smaller_formats_never_take_more_room(name, precision):
+    """Each format is at most 16 bits a weight, and fp8 at most half of the layers."""
+    model = find(name)
+    assert weight_gib(model, precision) <= weight_gib(model, LlmPrecision.BF16) * (1 + 1e-9)
+
+
+def test_a_model_counts_its_own_weights():
+    """By hand: two layers of 8 heads of 16, 4 KV heads, width 128, network of 256, 1,000 words."""
+    model = LanguageModel(
+        name="tiny", family="llama", layers=2, hidden=128, heads=8, kv_heads=4, head_dim=16,
+        ffn=256, gated=True, vocab=1000, tied=False,
+    )  # fmt: skip
+    layer = 128 * 128 * 2 + 2 * 128 * 64 + 3 * 128 * 256 + 2 * 128
+    assert model.parameters == 2 * layer + 2 * 1000 * 128 + 128
+    assert model.active_parameters == model.parameters - 1000 * 128 - 5 * 128
