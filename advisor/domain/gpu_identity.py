@@ -72,6 +72,11 @@ def is_card(requested: str, present: Accelerator, sheets: Mapping[str, Gpu]) -> 
     return present.gpu in meant and alike
 
 
+def slice_profile(name: str) -> str:
+    """'NVIDIA A30 MIG 1g.6gb+me' -> '1g.6gb+me', 'GRID T4-16Q' -> '16Q'; '' for a whole card."""
+    return _card_and_profile(name)[1]
+
+
 def _card_and_profile(name: str) -> tuple[str, str]:
     """'GRID V100D-8Q' -> 'GRID V100', '8Q'; a whole card has no profile."""
     if mig := _MIG.search(name):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "coverage": lambda options: coverage.figures(options.repeats, options.minutes, options.rows),
     "pairs": lambda options: pairs.figures(options.pairs),
     "harness": lambda _: harness.figures(),
-    "sweeps": lambda options: sweeps.figures(options.files),
+    "sweeps": lambda options: sweeps.figures(options.files, shlex.split(options.options)),
 }
 
 
@@ -43,6 +44,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=8.0, help="of coverage: no run after that")
     parser.add_argument("--rows", type=Path, default=Path("rates-coverage.jsonl"))
     parser.add_argument("--pairs", type=int, default=8)
+    parser.add_argument(
+        "--options", default="", help='of sweeps: more for `advisor sweep run`: "--repeats 3"'
+    )
     parser.add_argument("--json", action="store_true", help="there is no other form")
     options = parser.parse_args()
     result = PARTS[options.part](options)

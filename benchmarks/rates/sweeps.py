@@ -1,5 +1,5 @@
-"""How well two sweeps of the same plan agree: two exports, or a short sweep measured twice into
-stores of its own, in about three minutes."""
+"""How well two sweeps of the same plan agree: two exports, or a short sweep of twelve trials
+measured twice into stores of its own."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from sweeps.formats.importing import read_file
 from sweeps.quality.rates import rate_interval
 
 _SWEEP = (
-    "--networks", "googlenet", "--tasks", "inference,preprocessing", "--vcpus", "0.5,1",
+    "--networks", "alexnet,googlenet,resnet50", "--tasks", "inference,training",
+    "--vcpus", "0.5,1",
     "--memory", "2GiB", "--disks", "unlimited", "--accelerator", "emulated:T4",
     "--executor", "process",
 )  # fmt: skip
 _SAMPLES = 2000
 
 
-def figures(files: Sequence[Path]) -> dict[str, Any]:
-    """Of two files, or of what is measured now."""
+def figures(files: Sequence[Path], options: Sequence[str]) -> dict[str, Any]:
+    """Of two files, or of what is measured now with further `options` of `advisor sweep run`."""
     with tempfile.TemporaryDirectory() as folder:
-        files = files or [_measured(Path(folder), name) for name in ("first", "second")]
+        files = files or [_measured(Path(folder), name, options) for name in ("first", "second")]
         first, second = (read_file(file).measurements for file in files)
         return differences(first, second)
 
@@ -53,6 +54,7 @@ def differences(first: Sequence[Measurement], second: Sequence[Measurement]) -> 
         "largest_percent": round(100 * max(apart.values()), 2),
         "over_two_percent": sum(value > 0.02 for value in apart.values()),
         "interval_holds_the_other": round(statistics.fmean(_holds(*pair) for pair in pairs), 3),
+        "median_interval_half_width_percent": _median_half_width_percent(first),
         "between_runs": between_runs(pairs),
         "worst": {
             "network": worst.workload.network,
@@ -71,6 +73,16 @@ def _holds(one: Measurement, other: Measurement) -> bool:
     return interval is not None and rate is not None and interval.lower <= rate <= interval.upper
 
 
+def _median_half_width_percent(rows: Sequence[Measurement]) -> float | None:
+    """How wide the intervals are that hold the other sweep, over their rate."""
+    widths = [
+        (interval.upper - interval.lower) / (interval.upper + interval.lower)
+        for interval in map(rate_interval, rows)
+        if interval is not None
+    ]
+    return round(100 * statistics.median(widths), 2) if widths else None
+
+
 def _apart(one: Measurement, other: Measurement) -> float:
     rates = (one.throughput_samples_per_second, other.throughput_samples_per_second)
     assert rates[0] is not None
@@ -78,13 +90,13 @@ def _apart(one: Measurement, other: Measurement) -> float:
     return abs(rates[0] - rates[1]) / min(rates[0], rates[1])
 
 
-def _measured(folder: Path, name: str) -> Path:
+def _measured(folder: Path, name: str, options: Sequence[str]) -> Path:
     """The short sweep, measured into a store of its own and exported."""
     store, out = folder / f"{name}.sqlite", folder / f"{name}.jsonl"
     data, _ = ensure_dataset(_SAMPLES)
     environment = {**environ, "ADVISOR_DATABASE_URL": f"sqlite:///{store}"}
     export = ("measurements", "export", "--format", "jsonl", "--out", str(out))
-    for arguments in (("sweep", "run", *_SWEEP, "--data", str(data)), export):
+    for arguments in (("sweep", "run", *_SWEEP, "--data", str(data), *options), export):
         command = [sys.executable, "-m", "advisor", *arguments]
         # A sweep that has spoiled trials says so by its exit code; the others are compared.
         check = arguments is export

@@ -73,19 +73,14 @@ def distinct_caches(cpus: Iterable[int], root: Path = _CPUS) -> dict[Cache, int]
 
 def last_level_cache_mib(cpus: Iterable[int], root: Path = _CPUS) -> float:
     """All caches of the last level together; 0.0 where sysfs is silent."""
-    caches = distinct_caches(cpus, root)
-    last = max((cache.level for cache in caches), default=0)
-    sizes = (cache.size_kib * count for cache, count in caches.items() if cache.level == last)
-    return sum(sizes) / 1024
+    return sum(cache.size_kib for cache in _last_caches(cpus, root)) / 1024
 
 
 def carved_from(cpus: Iterable[int], root: Path = _CPUS) -> dict[str, Any]:
     """The machine's CPUs and memory, and the last caches that these CPUs can fill, with how many
     CPUs share them: a rented machine of the trial's size has less of the cache, a carved one has
     what its neighbours leave. The cache is left out where sysfs is silent."""
-    seen = {cache for cpu in cpus for cache in read_caches(cpu, root)}
-    last = max((cache.level for cache in seen), default=0)
-    caches = [cache for cache in seen if cache.level == last]
+    caches = _last_caches(cpus, root)
     facts = {"cpus": os.cpu_count(), "memory_mib": total_memory_mib()}
     if not caches:
         return facts
@@ -93,3 +88,9 @@ def carved_from(cpus: Iterable[int], root: Path = _CPUS) -> dict[str, Any]:
         "last_level_cache_mib": sum(cache.size_kib for cache in caches) / 1024,
         "last_level_cache_cpus": len({cpu for cache in caches for cpu in cache.shared_by}),
     }
+
+
+def _last_caches(cpus: Iterable[int], root: Path) -> list[Cache]:
+    seen = {cache for cpu in cpus for cache in read_caches(cpu, root)}
+    last = max((cache.level for cache in seen), default=0)
+    return [cache for cache in seen if cache.level == last]

@@ -6,13 +6,13 @@ probe, asks it too. What a driver does not report is None.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from advisor.domain import MIB
+from advisor.domain.gpu_identity import slice_profile
 from advisor.errors import MeasuringError
 from advisor.messages import Message
 
@@ -20,7 +20,6 @@ NO_NVML = "no_nvml"  # the code of the error where the package or the driver is 
 _COMMAND = "pip install 'instance-sizing-advisor[sweep]'"
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
 _STATES = {0: "Disabled", 1: "Enabled"}
-_PROFILE = re.compile(r"\bMIG ((?:\d+c\.)?\d+g\.\d+gb\S*)")
 
 Facts = dict[str, Any]
 
@@ -150,7 +149,7 @@ def _slice_facts(nvml: Nvml, handle: Any) -> Facts:
     return {
         "uuid": nvml.ask("nvmlDeviceGetUUID", handle),
         "name": name,
-        "profile": mig_profile(name or ""),
+        "profile": slice_profile(name or ""),
         "memory_mib": float(attributes.memorySizeMB) if attributes else None,
         "sm_count": attributes.multiprocessorCount if attributes else None,
     }
@@ -159,12 +158,6 @@ def _slice_facts(nvml: Nvml, handle: Any) -> Facts:
 def _state(modes: Sequence[int] | None) -> str | None:
     """Of (current, pending)."""
     return _STATES.get(modes[0]) if modes else None
-
-
-def mig_profile(name: str) -> str:
-    """'NVIDIA A100-SXM4-40GB MIG 1g.5gb' -> '1g.5gb'; '' for a whole GPU."""
-    found = _PROFILE.search(name)
-    return found[1] if found else ""
 
 
 def pci_address(bus_id: str | None) -> str | None:

@@ -203,9 +203,9 @@ class StoppingRule:
         if len(step_seconds) < self._min_steps:
             return False
         self._times = [time for time in self._times if time > elapsed_seconds]
+        # Whole rounds at a time have no period of their own.
         size = len(step_seconds) // (_MOST_ROUNDS * self._period) * self._period
-        period = 1 if size else self._period
-        size = size or 1
+        size, period = (size, 1) if size else (1, self._period)
         whole = range(0, len(step_seconds) - size + 1, size)
         together = [sum(step_seconds[first : first + size]) for first in whole]
         warmup = count_warmup_steps(together, period)

@@ -11,7 +11,6 @@ from sweeps.machine.gpu import (
     Nvml,
     gpu_facts,
     gpus,
-    mig_profile,
     numa_node,
     pci_address,
 )
@@ -79,20 +78,6 @@ def test_without_the_package_nothing_is_known_and_the_error_names_the_extra(monk
     with pytest.raises(MeasuringError, match=r"nvidia-ml-py is not installed.*\[sweep\]"):
         gpus()
     assert gpu_facts("any") is None
-
-
-@pytest.mark.parametrize(
-    ("name", "profile"),
-    [
-        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "1g.5gb"),
-        ("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "3g.40gb"),
-        ("NVIDIA A100 80GB PCIe MIG 1c.2g.20gb", "1c.2g.20gb"),
-        ("NVIDIA A30 MIG 1g.6gb+me", "1g.6gb+me"),
-        ("Tesla T4", ""),
-    ],
-)
-def test_a_slices_name_tells_its_profile(name, profile):
-    assert mig_profile(name) == profile
 
 
 def test_the_numa_node_of_a_gpu_is_read_by_its_pci_address(tmp_path):
