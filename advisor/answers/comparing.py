@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from advisor.answers.cards import cards_meant
 from advisor.answers.context import Context
-from advisor.catalog import Catalog
-from advisor.catalog.gpu_names import sheet_name, sheet_names
+from advisor.catalog.gpu_names import sheet_name
 from advisor.domain import Gpu, InstancePrediction, OnGpu, Request
 from advisor.engine import stack_assumption
 from advisor.engine.single import compare_instances, on_gpu
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import wrong
 from advisor.questions.models import Compare
 from advisor.questions.requests import instance_named
 from advisor.questions.values import GpuFilter
@@ -93,7 +92,7 @@ def compared(context: Context, question: Compare) -> Compared:
     requests = _requests(context, question)
     if question.instance:
         return _instances(context, requests, question)
-    cards = _cards(context.catalog, question.gpu or GpuFilter())
+    cards = cards_meant(context.catalog, question.gpu or GpuFilter())
     return _gpus(context, requests, cards, question.baseline)
 
 
@@ -136,15 +135,3 @@ def _gpus(
         for request in requests
     ]
     return Compared(context, first.name, [], found)
-
-
-def _cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
-    """The cards that are meant: named ones in the order asked, else those for rent, smallest
-    first."""
-    names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
-    if wanted.names:
-        names = [card for name in wanted.names for card in sheet_names(name, catalog.cards)]
-    meant = [one for one in dict.fromkeys(names) if wanted.allows(catalog.gpus[one])]
-    if not meant:
-        raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")
-    return [catalog.cards[name] for name in meant]

@@ -177,6 +177,9 @@ class Candidate:
 
 _REASON = attrgetter("reason")
 
+# A `Candidate`, or that of a language model (`advisor.domain.language`).
+AnyCandidate = Any
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseCall:
@@ -191,8 +194,8 @@ class CloseCall:
     """
 
     kind: CloseCallKind
-    candidate: Candidate
-    instead: Candidate | None
+    candidate: AnyCandidate
+    instead: AnyCandidate | None
     probability: float
     saves_usd_per_hour: float | None
     saves_usd_per_run: float | None = None
@@ -237,11 +240,45 @@ class Relaxation:
     """Changes that together make something answer, and what is recommended then."""
 
     changes: tuple[Change, ...]
-    gives: Candidate
+    gives: AnyCandidate
+
+
+class Judged:
+    """An answer that turned types down; its records have the fields."""
+
+    __slots__ = ()
+
+    @property
+    def chosen(self) -> AnyCandidate | None:
+        """What is recommended; None where nothing answers."""
+        raise NotImplementedError
+
+    @property
+    def rejected(self) -> Sequence[Rejected]:
+        """The types that are not recommended."""
+        raise NotImplementedError
+
+    @property
+    def rejected_counts(self) -> Mapping[str, int] | None:
+        """How many each reason took out, where that is known without the records."""
+        raise NotImplementedError
+
+    def nearest_rejected(self, most: int | None = None) -> Sequence[Rejected]:
+        """The rejected types, or the first `most` of them, as `nearest_first` orders them."""
+        price = self.chosen.spec.total_usd_per_hour if self.chosen else None
+        if most is not None and isinstance(self.rejected, LazyRejected):
+            return self.rejected.nearest(price, most)
+        return nearest_first(self.rejected, price)[:most]
+
+    @property
+    def rejected_by_reason(self) -> dict[str, int]:
+        """How many types each reason took out, the most frequent first."""
+        counts = self.rejected_counts or Counter(map(_REASON, self.rejected))
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recommendation:
+class Recommendation(Judged):
     """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
     within the price, and `beyond_price` would answer if its price were allowed.
 
@@ -274,19 +311,6 @@ class Recommendation:
     def chosen(self) -> Candidate | None:
         """The cheapest spec that meets the target; without one, the cheapest by sample."""
         return self.ranked[0] if self.ranked else None
-
-    def nearest_rejected(self, most: int | None = None) -> Sequence[Rejected]:
-        """The rejected types, or the first `most` of them, as `nearest_first` orders them."""
-        price = self.chosen.spec.total_usd_per_hour if self.chosen else None
-        if most is not None and isinstance(self.rejected, LazyRejected):
-            return self.rejected.nearest(price, most)
-        return nearest_first(self.rejected, price)[:most]
-
-    @property
-    def rejected_by_reason(self) -> dict[str, int]:
-        """How many types each reason took out, the most frequent first."""
-        counts = self.rejected_counts or Counter(map(_REASON, self.rejected))
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -239,6 +239,7 @@ _RAN = frozenset(
     {
         "too_slow", "latency", "too_long", "over_max_cost", "over_max_price", "no_interval",
         "gpu_memory", "memory", "no_disk", "quota",
+        "weights", "kv", "users", "load", "ttft", "tpot", "e2e", "ready",
     }
 )  # fmt: skip
 

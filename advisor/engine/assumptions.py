@@ -24,6 +24,7 @@ from advisor.domain import (
     Workload,
     computes_on_cpu,
 )
+from advisor.domain.decision import AnyCandidate
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.errors import StalePriceError
 from advisor.messages import Message
@@ -260,7 +261,7 @@ def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
     ]  # fmt: skip
 
 
-def require_fresh_price(chosen: Candidate, today: date) -> None:
+def require_fresh_price(chosen: AnyCandidate, today: date) -> None:
     """Refuse an instance price that is too old to decide by; disk prices are dated apart."""
     price = chosen.spec.offer.price
     age = (today - price.as_of).days

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
-from advisor.catalog.disk_orders import LOCAL
-from advisor.catalog.support import quota_shortfall
+from advisor.catalog import Catalog, OfferQuery, is_accelerated, resources_of
 from advisor.domain import (
     Candidate,
     Disk,
@@ -23,7 +21,14 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.errors import NoOfferError, UsageError
+from advisor.engine.asked import (
+    attached_disks,
+    disks_holding,
+    judged_offer,
+    offers_in,
+    place_query,
+    rejected_offer,
+)
 from advisor.messages import Message
 from advisor.records import dataclass, replace
 
@@ -56,18 +61,7 @@ def query_of(request: Request) -> OfferQuery:
     """What the catalogue is asked for first: types with an accelerator where it may compute the
     task; `cpu_only_query` asks for the others."""
     accelerated = request.accelerated_only or request.task is not Task.PREPROCESSING
-    return OfferQuery(
-        cloud=request.cloud,
-        region=request.region,
-        market=request.market,
-        gpus=request.gpus,
-        min_gpu_memory_mib=request.min_gpu_memory_mib,
-        max_gpu_memory_mib=request.max_gpu_memory_mib,
-        compute_capability=request.compute_capability,
-        vcpus=request.vcpus,
-        memory_mib=request.memory_mib,
-        accelerated=True if accelerated else None,
-    )
+    return place_query(request, accelerated=True if accelerated else None)
 
 
 def cpu_only_query(request: Request) -> OfferQuery:
@@ -78,8 +72,7 @@ def cpu_only_query(request: Request) -> OfferQuery:
 def offers_of(request: Request, catalog: Catalog, query: OfferQuery | None = None) -> list[Offer]:
     """Offers in the region that is asked for; without one, of each type those in the regions
     where it could be cheapest with a disk."""
-    query = query or query_of(request)
-    return catalog.offers(query) if request.region else catalog.best_places(query)
+    return offers_in(request, catalog, query or query_of(request))
 
 
 def asks_for_gpu(request: Request) -> bool:
@@ -142,28 +135,9 @@ def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
 def disks_for(
     request: Request, catalog: Catalog, instance: InstanceType, region: str | None = None
 ) -> tuple[Disk, ...]:
-    """The disk that was asked for, or those worth a look on this instance, cheapest first; priced
-    in the region (of the request, where none is named).
-
-    Empty where no disk with a known price holds the data set; `UsageError` where the disk that
-    was asked for is not to be had on this instance, `NoOfferError` where its price is not known.
-    """
-    disks, region = catalog.disks_of(instance.cloud), region or request.region or ""
+    """`disks_holding` for the data set, in the region of the request where none is named."""
     dataset_gib = request.dataset.total_mib / 1024
-    choice = request.disk
-    if choice is None:
-        return tuple(disks.candidate_disks(instance, dataset_gib, region, request.disk_types))
-    size_gib = choice.size_gib or disks.fitting_size(choice.type, dataset_gib, choice.iops)
-    return (
-        disks.attach(
-            instance,
-            choice.type,
-            size_gib,
-            region,
-            iops=choice.iops,
-            mib_per_second=choice.mib_per_second,
-        ),
-    )
+    return disks_holding(request, catalog, instance, dataset_gib, region or request.region or "")
 
 
 def _runnable(
@@ -175,39 +149,24 @@ def _runnable(
 ) -> Runnable | Rejected:
     instance = offer.instance
     gpu = catalog.gpu_of(instance)
-    verdict = check(
-        instance,
-        gpu,
-        needs_gpu=request.task is not Task.PREPROCESSING and is_accelerated(instance),
-        offered=catalog.is_offered(instance.name, offer.region, instance.cloud),
-    )
-    if isinstance(verdict, Rejection):
-        return Rejected(
-            offer.instance.name, verdict.reason, verdict.detail, offer.price.usd_per_hour
-        )
-    too_many = quota_shortfall(offer, request.vcpu_quota)
-    if too_many:
-        return _rejected(offer, "quota", too_many)
+    needs_gpu = request.task is not Task.PREPROCESSING and is_accelerated(instance)
+    note = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
+    if isinstance(note, Rejected):
+        return note
     fitting = [w for w, mib in gpu_memory.items() if gpu is None or mib <= gpu.memory_mib]
     if not fitting:
         assert gpu is not None
-        return _rejected(offer, "gpu_memory", Message(
+        return rejected_offer(offer, "gpu_memory", Message(
             "needs {needed:mib} of GPU memory, has {available:mib}",
             needed=min(gpu_memory.values()), available=gpu.memory_mib,
         ))  # fmt: skip
-    try:
-        attached = disks_for(request, catalog, instance, offer.region)
-    except (UsageError, NoOfferError) as error:
-        return _rejected(offer, "no_disk", str(error))
-    if not attached:
-        return _rejected(offer, "no_disk", Message(
-            "no {kind} of known rate and price holds the data set",
-            kind=" or ".join(request.disk_types).replace(LOCAL, "local disk") or "disk",
-        ))  # fmt: skip
+    attached = attached_disks(request, catalog, offer, request.dataset.total_mib / 1024)
+    if isinstance(attached, Rejected):
+        return attached
     resources = resources_of(catalog, instance, attached[0], request.max_gpus)
     hosted = _hosted(model, fitting, resources)
     if not hosted:
-        return _rejected(offer, "memory", Message(
+        return rejected_offer(offer, "memory", Message(
             "needs {needed:mib} of RAM, has {available:mib}",
             needed=model.host_memory_mib(fitting[0], resources), available=instance.memory_mib,
         ))  # fmt: skip
@@ -216,9 +175,9 @@ def _runnable(
     disks = catalog.disks_of(instance.cloud)
     fast = tuple(disk for disk in attached if not disks.is_hard_disk(disk.rate.type))
     if request.disk is not None or not fast:
-        return Runnable(offer, attached, worth, verdict.note, max_gpus=request.max_gpus)
+        return Runnable(offer, attached, worth, note, max_gpus=request.max_gpus)
     slow = tuple(disk for disk in attached if disk not in fast)
-    return Runnable(offer, fast, worth, verdict.note, slow, request.max_gpus)
+    return Runnable(offer, fast, worth, note, slow, request.max_gpus)
 
 
 def _hosted(
@@ -235,7 +194,3 @@ def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
     done. Some CPUs train fastest at four."""
     large = tuple(w for w in workloads if w.batch_size >= SMALLEST_OF_MANY)
     return large or tuple(workloads)
-
-
-def _rejected(offer: Offer, reason: str, detail: Message | str) -> Rejected:
-    return Rejected(offer.instance.name, reason, detail, offer.price.usd_per_hour)

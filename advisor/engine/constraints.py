@@ -1,4 +1,4 @@
-"""The constraints that a request sets: how each is given up, and as little of it as it takes.
+"""The constraints that any request sets: how each is given up, and as little of it as it takes.
 
 A constraint asks again and again: what it finds is true of the decision itself, not of a copy of
 its rules. Giving up never loses an answer, so that a limit can be closed in on between what answers
@@ -8,21 +8,22 @@ and what does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from advisor.catalog.matching import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
-from advisor.domain import InstanceType, Market, Range, Request
-from advisor.engine.limits import most_count
-from advisor.engine.table import Table
+from advisor.domain import InstanceType, Market, Offer, Range
 from advisor.records import replace
 from advisor.units import gpus_text, range_text, size_text
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Floats
+    from advisor.engine.model import Floats, Integers
+
+# A `Request`, or another one with the same fields of place, hardware, disk and quota.
+AnyRequest = Any
 
 # Lets every price, latency and time pass, and still is a limit: without any, other work is done.
 _ENDLESS = 1e15
@@ -34,11 +35,36 @@ _CLOSE = 1e-3
 _ROUNDS = 14
 
 
+class Rows(Protocol):
+    """Specs that answer a request, as columns."""
+
+    names: Any
+    kind: Integers
+    option: Integers
+    count: Integers
+    disk: Any
+
+    @property
+    def usd(self) -> Floats:
+        """All instances and disks, an hour."""
+
+    def offers(self) -> Sequence[Offer]:
+        """What `option` numbers."""
+
+    def offer(self, at: int) -> Offer:
+        """A row's offer."""
+
+    def take(self, rows: Any) -> Rows:
+        """Some of the rows."""
+
+    def __len__(self) -> int: ...
+
+
 class Asking(Protocol):
     """Who answers changed requests."""
 
-    def answers(self, request: Request) -> Table | None:
-        """Every spec and batch that answers a request; None where none does."""
+    def answers(self, request: AnyRequest) -> Any | None:
+        """Every spec that answers a request, as `Rows`; None where none does."""
 
     def capability_of(self, gpu_name: str | None) -> float | None:
         """CUDA compute capability of a GPU."""
@@ -47,8 +73,8 @@ class Asking(Protocol):
 class Answers(NamedTuple):
     """Rows that answer a request, and who told so."""
 
-    request: Request
-    table: Table
+    request: AnyRequest
+    table: Any  # `Rows`, with the columns of the request's kind
     asking: Asking
 
 
@@ -64,24 +90,24 @@ class Constraint:
         self.option = option
         self.field = field or name
 
-    def get(self, request: Request) -> Any:
+    def get(self, request: AnyRequest) -> Any:
         """Its value."""
         return getattr(request, self.field)
 
-    def put(self, request: Request, value: Any) -> Request:
+    def put(self, request: AnyRequest, value: Any) -> AnyRequest:
         """The request with another value."""
         return replace(request, **{self.field: value})
 
-    def loosened(self, request: Request) -> Request:
+    def loosened(self, request: AnyRequest) -> AnyRequest:
         """The request without this constraint."""
         return self.put(request, self.loose)
 
-    def least(self, request: Request, asking: Asking) -> Any | None:
+    def least(self, request: AnyRequest, asking: Asking) -> Any | None:
         """The value nearest to the present one with which something answers; None where none
         does."""
         raise NotImplementedError
 
-    def text(self, request: Request) -> str | None:
+    def text(self, request: AnyRequest) -> str | None:
         """What its option takes in a request; None where it is left out."""
         return option_text(self.option, request)
 
@@ -105,14 +131,14 @@ class Limit(Constraint):
         """As it is told."""
         return value
 
-    def least(self, request: Request, asking: Asking) -> float | None:
+    def least(self, request: AnyRequest, asking: Asking) -> float | None:
         """Closes in on it."""
         good = self._needed(request, asking, self.loose)
         if good is None or self.exact:
             return good
         return self._closer(request, asking, good)
 
-    def _needed(self, request: Request, asking: Asking, value: Any) -> float | None:
+    def _needed(self, request: AnyRequest, asking: Asking, value: Any) -> float | None:
         """The nearest limit that something keeps of what answers with a value."""
         found = asking.answers(self.put(request, value))
         if found is None:
@@ -124,7 +150,7 @@ class Limit(Constraint):
             return None
         return self.rounded(float(needed.min() if self.most else needed.max()))
 
-    def _closer(self, request: Request, asking: Asking, good: float) -> float | None:
+    def _closer(self, request: AnyRequest, asking: Asking, good: float) -> float | None:
         """Between `good`, which should answer, and the present limit, which does not.
 
         What is told has been asked: where a limit cuts a search for disk orders short, it may end
@@ -152,7 +178,7 @@ class Limit(Constraint):
             tried = (good + bad) / 2
         return good
 
-    def _answers(self, request: Request, asking: Asking, value: float) -> bool:
+    def _answers(self, request: AnyRequest, asking: Asking, value: float) -> bool:
         return asking.answers(self.put(request, value)) is not None
 
     def _within(self, good: float, share: float) -> float:
@@ -166,7 +192,7 @@ class Amount(Limit):
         super().__init__(name, option, most=most, exact=exact)
         self.loose = _ENDLESS if most else 1 / _ENDLESS
 
-    def get(self, request: Request) -> float:
+    def get(self, request: AnyRequest) -> float:
         """Its value."""
         return float(super().get(request))
 
@@ -174,27 +200,9 @@ class Amount(Limit):
         """Few digits, and never on the wrong side: the limit has to hold when it is typed."""
         return rounded_up(value) if self.most else rounded_down(value)
 
-    def text(self, request: Request) -> str:
+    def text(self, request: AnyRequest) -> str:
         """What its option takes in a request."""
         return f"{self.get(request):.10g}"
-
-    def needs(self, found: Answers) -> Floats:
-        """The limit with which each row just answers."""
-        request, table, _ = found
-        if self.name == "target_throughput":
-            costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
-            # Where nothing is to be reached one instance answers, and as many as may be had reach
-            # more.
-            return table.lower if costs else most_count(request, table) * table.lower_each
-        if self.name == "max_usd_per_hour":
-            return table.usd
-        if self.name == "max_latency_ms":
-            return 1000 * table.p99_seconds
-        if self.name == "max_first_epoch_hours":
-            samples = min(request.run_samples or math.inf, request.dataset.samples)
-            return samples / table.first_lower / 3600
-        hours = np.full(len(table), np.inf) if table.hours_upper is None else table.hours_upper
-        return hours if self.name == "max_hours" else hours * table.usd
 
 
 class HardwareEnd(Limit):
@@ -205,11 +213,11 @@ class HardwareEnd(Limit):
         super().__init__(name, option, field, most=side == "most")
         self.side = side
 
-    def get(self, request: Request) -> float:
+    def get(self, request: AnyRequest) -> float:
         """Its value."""
         return float(getattr(getattr(request, self.field), self.side))
 
-    def put(self, request: Request, value: float | None) -> Request:
+    def put(self, request: AnyRequest, value: float | None) -> AnyRequest:
         """The request with another value; None leaves it out."""
         limits: Range = getattr(request, self.field)
         changed: dict[str, Any] = {self.field: replace(limits, **{self.side: value})}
@@ -223,7 +231,7 @@ class HardwareEnd(Limit):
                 return found.asking.capability_of(instance.gpu_name) or 0.0
             return float(getattr(instance, self.field))
 
-        facts = [fact(option.offer.instance) for option in found.table.options()]
+        facts = [fact(offer.instance) for offer in found.table.offers()]
         return _of_instances(found.table, facts)
 
 
@@ -237,7 +245,7 @@ class GpuMemory(Limit):
 
     def needs(self, found: Answers) -> Floats:
         """The limit with which each row just answers."""
-        instances = [option.offer.instance for option in found.table.options()]
+        instances = [offer.instance for offer in found.table.offers()]
         return _of_instances(found.table, [float(one.gpu_memory_mib or 0) for one in instances])
 
 
@@ -248,11 +256,11 @@ class Quota(Limit):
         super().__init__("vcpu_quota", "--quota")
         self.code = code
 
-    def get(self, request: Request) -> float:
+    def get(self, request: AnyRequest) -> float:
         """Its value."""
-        return dict(request.vcpu_quota)[self.code]
+        return float(dict(request.vcpu_quota)[self.code])
 
-    def put(self, request: Request, value: float | None) -> Request:
+    def put(self, request: AnyRequest, value: float | None) -> AnyRequest:
         """The request with another value; None leaves it out."""
         left = {**dict(request.vcpu_quota), self.code: value}
         return replace(request, vcpu_quota=tuple((k, v) for k, v in left.items() if v is not None))
@@ -264,7 +272,7 @@ class Quota(Limit):
             if offer.instance.cloud == CLOUD
             and quota_code(offer.instance.name, offer.market) == self.code
             else math.inf
-            for offer in (option.offer for option in found.table.options())
+            for offer in found.table.offers()
         ]
         return np.asarray(found.table.count * _of_instances(found.table, vcpus))
 
@@ -276,24 +284,30 @@ class Choice(Constraint):
         super().__init__(name, option)
         self.loose, self.asked = loose, asked
 
-    def least(self, request: Request, asking: Asking) -> Any | None:
+    def least(self, request: AnyRequest, asking: Asking) -> Any | None:
         """The nearest one with which something answers."""
         found = asking.answers(self.loosened(request))
         if found is not None and self.name == "gpus":
-            has = [one.offer.instance.gpu_name is not None for one in found.options()]
+            has = [offer.instance.gpu_name is not None for offer in found.offers()]
             found = found.take(np.array(has)[found.option])
         return (
             None if found is None or not len(found) else self._of(request, found, cheapest(found))
         )
 
-    def _of(self, request: Request, table: Table, at: int) -> Any:
+    def _of(self, request: AnyRequest, table: Any, at: int) -> Any:
         if self.name == "gpus":
             return (*request.gpus, str(table.offer(at).instance.gpu_name))
         if self.name == "disk":
             return table.disk[at].choice
         if self.name == "disk_types":
             return (*request.disk_types, table.disk[at].rate.type)
-        return int(table.batch[at]) if self.name == "batch_size" else table.offer(at).region
+        if self.name == "region":
+            return table.offer(at).region
+        return int(getattr(table, _COLUMNS[self.name])[at])
+
+
+# Of a table, by what is chosen there.
+_COLUMNS = {"batch_size": "batch", "tensor_parallel": "tensor_parallel"}
 
 
 class OtherMarket(Constraint):
@@ -302,7 +316,7 @@ class OtherMarket(Constraint):
 
     asked = False
 
-    def least(self, request: Request, asking: Asking) -> Market | None:
+    def least(self, request: AnyRequest, asking: Asking) -> Market | None:
         """The nearest one with which something answers."""
         usd = {}
         for market in Market:
@@ -321,7 +335,7 @@ class Confidence(Constraint):
     asked = False
     loose = _LEAST_PERCENT / 100
 
-    def least(self, request: Request, asking: Asking) -> float | None:
+    def least(self, request: AnyRequest, asking: Asking) -> float | None:
         """The nearest one with which something answers."""
         good, bad = _LEAST_PERCENT, math.ceil(100 * request.confidence)
         if good >= bad or asking.answers(self.put(request, good / 100)) is None:
@@ -334,31 +348,22 @@ class Confidence(Constraint):
                 bad = middle
         return good / 100
 
-    def text(self, request: Request) -> str:
+    def text(self, request: AnyRequest) -> str:
         """What its option takes in a request."""
         return f"{request.confidence:g}"
 
 
-def constraints_of(request: Request) -> Iterator[Constraint]:
-    """Every constraint that is set, and the place, market and confidence, which always are."""
-    costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
-    amounts = (
-        Amount("target_throughput", "--target-throughput", most=False, exact=not costs),
-        Amount("max_usd_per_hour", "--max-price"),
-        Amount("max_latency_ms", "--max-latency-ms", exact=True),
-        Amount("max_first_epoch_hours", "--max-first-epoch-hours"),
-        Amount("max_hours", "--max-hours"),
-        Amount("max_run_usd", "--max-cost"),
-    )
-    yield from (one for one in amounts if getattr(request, one.name) is not None)
+def of_place(request: AnyRequest, *choices: Constraint) -> Iterator[Constraint]:
+    """Constraints of hardware, disk and quota that are set, `choices` that are, and the place,
+    market and confidence, which always are."""
     yield from _of_hardware(request)
-    choices = (
+    named = (
         Choice("gpus", "--gpu", ()),
         Choice("disk", "--disk", None),
         Choice("disk_types", "--disk", ()),
-        Choice("batch_size", "--batch-size", None),
+        *choices,
     )
-    yield from (one for one in choices if getattr(request, one.name) != one.loose)
+    yield from (one for one in named if getattr(request, one.name) != one.loose)
     yield from (Quota(code) for code, _ in request.vcpu_quota)
     if request.region is not None:
         yield Choice("region", "--region", None, asked=False)
@@ -366,7 +371,7 @@ def constraints_of(request: Request) -> Iterator[Constraint]:
     yield Confidence("confidence", "--confidence")
 
 
-def _of_hardware(request: Request) -> Iterator[Constraint]:
+def _of_hardware(request: AnyRequest) -> Iterator[Constraint]:
     """What the machine has; each end of a range is a constraint of its own."""
     for field, option in (
         ("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu"),
@@ -379,14 +384,14 @@ def _of_hardware(request: Request) -> Iterator[Constraint]:
             yield GpuMemory(name, "--gpu", most=most)
 
 
-def cheapest(table: Table) -> int:
+def cheapest(table: Rows) -> int:
     """The row with the least total price; ties by name."""
     usd = table.usd
     rows = np.flatnonzero(usd == usd.min())
     return int(min(rows, key=lambda at: (table.names[table.kind[at]], at)))
 
 
-def option_text(option: str, request: Request) -> str | None:
+def option_text(option: str, request: AnyRequest) -> str | None:
     """What an option takes in a request, so that what is told can be typed; None where it is left
     out."""
     if option == "--vcpus":
@@ -402,10 +407,12 @@ def option_text(option: str, request: Request) -> str | None:
         return ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None
     if option == "--batch-size":
         return str(request.batch_size)
+    if option == "--tensor-parallel":
+        return str(request.tensor_parallel or "auto")
     return request.region if option == "--region" else str(request.market)
 
 
-def _of_instances(table: Table, facts: list[float]) -> Floats:
+def _of_instances(table: Rows, facts: list[float]) -> Floats:
     return np.array(facts)[table.option]
 
 

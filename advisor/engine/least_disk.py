@@ -69,7 +69,7 @@ def least_orders(
     starts = [start for start in starts if start.has_more]
     found = []
     for start, needs in zip(starts, _needs(request, table, starts), strict=True):
-        order = _least_order(start, needs)
+        order = least_order(start.rule, start.disk.choice, start.needed_gib, start.most, needs)
         if order != start.disk.choice:
             found.append((start.at, attached(catalog, start.offer, order)))
     return found
@@ -209,33 +209,40 @@ class _Above:
         return self._table.log_lowers(np.tile(self._rows, 2), disks, cache)
 
 
-def _least_order(start: _Start, needs: tuple[float, float]) -> DiskChoice:
-    """First less rate, then fewer IOPS, or less size where size is what buys rate."""
-    rule, order = start.rule, start.disk.choice
+def least_order(
+    rule: DiskRule,
+    order: DiskChoice,
+    needed_gib: float,
+    most: tuple[float, float],
+    needs: tuple[float, float],
+) -> DiskChoice:
+    """The least order of a type that still gives `needs` (MiB/s, IOPS) where `order` does and the
+    instance passes on `most`: first less rate, then fewer IOPS, or less size where size is what
+    buys rate; not below `needed_gib`."""
 
     def gives(parts: Parts) -> bool:
         sustained = rule.sustained(*parts)
-        pairs = zip(sustained, start.most, needs, strict=True)
-        return all(min(own, most) >= need for own, most, need in pairs)
+        pairs = zip(sustained, most, needs, strict=True)
+        return all(min(own, passed) >= need for own, passed, need in pairs)
 
     rate, iops = order.mib_per_second, order.iops
     if rate is not None:
         rate = _least(
             rule.provision_mib_s_min or 1.0, rate, 1.0,
-            lambda at: gives(parts_for(rule, start.needed_gib, iops, at)),
+            lambda at: gives(parts_for(rule, needed_gib, iops, at)),
         )  # fmt: skip
     if iops is not None:
         least = max(
             rule.provision_iops_min or 1.0,
             (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf),
-            rule.included_iops(start.needed_gib) or 0.0,
+            rule.included_iops(needed_gib) or 0.0,
         )
         iops = _least(
-            least, iops, IOPS_STEP, lambda at: gives(parts_for(rule, start.needed_gib, at, rate))
+            least, iops, IOPS_STEP, lambda at: gives(parts_for(rule, needed_gib, at, rate))
         )
-    parts = parts_for(rule, start.needed_gib, iops, rate)
+    parts = parts_for(rule, needed_gib, iops, rate)
     if iops is None and rate is None and order.size_gib and rule.provision_iops_max is None:
-        size = _least(start.needed_gib, order.size_gib, 1.0, lambda at: gives((at, None, None)))
+        size = _least(needed_gib, order.size_gib, 1.0, lambda at: gives((at, None, None)))
         parts = size, None, None
     if not gives(parts):
         return order

@@ -95,9 +95,9 @@ def completed(request: Request, table: Table) -> Table:
         return table
     needed = np.ones(len(table))
     if request.target_throughput is not None:
-        needed = np.maximum(needed, _times(request.target_throughput, table.lower_each))
+        needed = np.maximum(needed, times_needed(request.target_throughput, table.lower_each))
     if request.max_hours is not None and table.hours_upper is not None:
-        needed = np.maximum(needed, _times(table.hours_upper, request.max_hours))
+        needed = np.maximum(needed, times_needed(table.hours_upper, request.max_hours))
     return at_count(table, np.minimum(needed, most_count(request, table)).astype(np.intp))
 
 
@@ -155,12 +155,12 @@ def count_that_would_do(request: Request, nearest: Candidate) -> int | None:
     target, spec = request.target_throughput, nearest.spec
     if request.task is Task.TRAINING or target is None or request.max_usd_per_hour is not None:
         return None
-    needed = float(_times(target, nearest.prediction.lower / spec.count))
+    needed = float(times_needed(target, nearest.prediction.lower / spec.count))
     most = min(MOST_INSTANCES, most_startable(spec.offer, request.vcpu_quota))
     return int(needed) if request.max_count < needed <= most else None
 
 
-def _times(wanted: Floats | float, each: Floats | float) -> Floats:
+def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
     """The least whole number of times `each` that makes `wanted`; infinite where none does, and
     where it is beyond what floats count by ones."""
     wanted, each = np.broadcast_arrays(np.asarray(wanted, float), np.asarray(each, float))

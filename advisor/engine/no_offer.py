@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from advisor.domain import Candidate, Recommendation, Relaxation, Request
+from advisor.domain.decision import Judged
 from advisor.engine.limits import (
     count_that_would_do,
     least_first_rate_of,
@@ -14,6 +16,9 @@ from advisor.engine.limits import (
 from advisor.messages import Message
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
+if TYPE_CHECKING:
+    from advisor.engine.asked import AnyRequest
+
 # The line that ends a command has room for so many ways out.
 MOST_WAYS = 5
 
@@ -21,14 +26,10 @@ MOST_WAYS = 5
 def no_offer(answer: Recommendation) -> Message:
     """One line for exit code 3."""
     request, nearest = answer.request, answer.nearest
-    enough = [_relaxed(relaxation) for relaxation in answer.relaxations[:MOST_WAYS]]
-    where = Message(
-        "{cloud} {region} ({market})",
-        cloud="any cloud" if request.cloud == "any" else request.cloud,
-        region=request.region or Message("in all regions"), market=request.market,
-    )  # fmt: skip
+    enough = ways_out(answer.relaxations)
+    where = where_of(request)
     if nearest is None:
-        return Message("{none}; {hint}", none=_none_of(answer, where), hint=_hint(answer, enough))
+        return Message("{none}; {hint}", none=none_of(answer, where), hint=_hint(answer, enough))
     ways = enough or _of_nearest(request, nearest)
     named = any(each.option == "--max-count" for way in answer.relaxations for each in way.changes)
     missed = _missed(request, nearest)
@@ -50,11 +51,21 @@ def no_offer(answer: Recommendation) -> Message:
         )
     return Message(
         "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
-        where=where, nearest=described, ways=_or(ways),
+        where=where, nearest=described, ways=any_of(ways),
     )  # fmt: skip
 
 
-def _none_of(answer: Recommendation, where: Message) -> Message:
+def where_of(request: AnyRequest) -> Message:
+    """The place and the market that were asked for."""
+    return Message(
+        "{cloud} {region} ({market})",
+        cloud="any cloud" if request.cloud == "any" else request.cloud,
+        region=request.region or Message("in all regions"), market=request.market,
+    )  # fmt: skip
+
+
+def none_of(answer: Judged, where: Message) -> Message:
+    """Where nothing even runs, why."""
     reasons = answer.rejected_by_reason
     if not reasons:
         return Message("no type of {where} is like what is asked for", where=where)
@@ -65,11 +76,16 @@ def _none_of(answer: Recommendation, where: Message) -> Message:
     )  # fmt: skip
 
 
+def ways_out(relaxations: Sequence[Relaxation]) -> list[Message]:
+    """The first of what would make something answer, as its options are typed."""
+    return [_relaxed(relaxation) for relaxation in relaxations[:MOST_WAYS]]
+
+
 def _hint(answer: Recommendation, enough: Sequence[Message]) -> Message:
     """What to do where nothing even runs."""
     request = answer.request
     if enough:
-        return Message("relax {ways}", ways=_or(enough))
+        return Message("relax {ways}", ways=any_of(enough))
     if "no_disk" in answer.rejected_by_reason and not (request.disk or request.disk_types):
         return Message(
             "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
@@ -144,7 +160,8 @@ def _with(parts: Sequence[Message]) -> Message:
     return _chained(parts, Message("{first} with {rest}"))
 
 
-def _or(parts: Sequence[Message]) -> Message:
+def any_of(parts: Sequence[Message]) -> Message:
+    """Messages joined by 'or'."""
     return _chained(parts, Message("{first} or {rest}"))
 
 

@@ -333,6 +333,10 @@ class Table:
         """What `option` numbers."""
         return [option for block in self.blocks for option in block.options]
 
+    def offers(self) -> list[Offer]:
+        """The offers of `options`."""
+        return [option.offer for option in self.options()]
+
     def place(self, at: int) -> tuple[Block, int]:
         """A row's block, and its option's place there."""
         block, option = int(self.block[at]), int(self.option[at])

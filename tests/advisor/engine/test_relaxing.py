@@ -13,7 +13,7 @@ from advisor.catalog.support import parse_quota
 from advisor.domain import IMAGENET, DiskChoice, Market, Range, Request, Task
 from advisor.engine import Preparations, no_offer, recommend
 from advisor.engine.candidates import asks_for_gpu
-from advisor.engine.constraints import constraints_of
+from advisor.engine.network_constraints import constraints_of
 from advisor.engine.relaxing import relaxations
 from advisor.questions.models import HardwareFilter
 from advisor.questions.requests import disk_fields, hardware_fields

@@ -1,0 +1,499 @@
+"""What is asked of instances that serve or tune a language model, and what is answered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
+from enum import StrEnum
+
+from advisor.domain.decision import CloseCall, Judged, Relaxation, Text
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmMethod, LlmPrecision
+from advisor.domain.machines import ANY, Range, require_positive
+from advisor.domain.money import HOURS_PER_MONTH, DiskChoice, Price, Spec
+from advisor.domain.results import Rejected
+from advisor.domain.runs import Span
+from advisor.domain.words import Market
+from advisor.records import dataclass
+
+MILLION = 1e6
+
+
+class Link(StrEnum):
+    """How the GPUs that share a model reach each other; `none` for one GPU."""
+
+    NVLINK = "nvlink"
+    PCIE = "pcie"
+    NONE = "none"
+
+
+class ServingBind(StrEnum):
+    """What holds a serving rate back.
+
+    Of a step: reading the weights, reading the KV cache, arithmetic, the all-reduce of tensor
+    parallelism, launching kernels, prompts that are read between steps. Of the whole: GPU memory
+    that holds no more sequences, requests that arrive faster than they are answered.
+    """
+
+    WEIGHTS = "weights"
+    KV = "kv"
+    ARITHMETIC = "arithmetic"
+    ALL_REDUCE = "all_reduce"
+    OVERHEAD = "overhead"
+    PREFILL = "prefill"
+    MEMORY = "memory"
+    LOAD = "load"
+
+
+class StepKind(StrEnum):
+    """One thing that may be done differently on the chosen instance."""
+
+    FP8 = "fp8"
+    FP8_KV = "fp8_kv"
+    TENSOR_PARALLEL = "tensor_parallel"
+    REPLICA = "replica"
+    DISK = "disk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationRequest:
+    """One question about serving a language model. What is None is left to the advisor.
+
+    `input_tokens` and `output_tokens` are means of one request, `prefix_share` is the part of the
+    input whose KV cache is found ready. At most one target: output tokens or requests a second of
+    all instances together, or users, each with one request in flight. `max_tpot_ms` is the mean
+    time per output token without the first one, `max_e2e_seconds` the mean of a whole request;
+    `context_tokens` is the longest sequence that must fit. `max_ready_seconds` counts from the
+    start of the engine to its first answer. `precision` None is the format in which the weights
+    were published. Places, hardware, prices and disks are as in `Request`.
+    """
+
+    model: str
+    input_tokens: float
+    output_tokens: float
+    prefix_share: float = 0.0
+    precision: LlmPrecision | None = None
+    kv_precision: KvPrecision | None = None
+    engine: LlmEngine = LlmEngine.VLLM
+    target_output_tokens_per_second: float | None = None
+    target_requests_per_second: float | None = None
+    users: int | None = None
+    max_ttft_ms: float | None = None
+    max_tpot_ms: float | None = None
+    max_e2e_seconds: float | None = None
+    context_tokens: int | None = None
+    max_ready_seconds: float | None = None
+    tensor_parallel: int | None = None
+    confidence: float = 0.9
+    cloud: str = "aws"
+    region: str | None = "us-east-1"
+    market: Market = Market.ON_DEMAND
+    gpus: tuple[str, ...] = ()
+    min_gpu_memory_mib: float | None = None
+    max_gpu_memory_mib: float | None = None
+    compute_capability: Range = ANY
+    vcpus: Range = ANY
+    memory_mib: Range = ANY
+    max_usd_per_hour: float | None = None
+    vcpu_quota: tuple[tuple[str, float], ...] = ()
+    disk: DiskChoice | None = None
+    disk_types: tuple[str, ...] = ()
+    max_gpus: int | None = None
+    max_count: int = 1
+    horizon_hours: float = HOURS_PER_MONTH
+    max_results: int = 10
+    allow_extrapolation: bool = False
+
+    def __post_init__(self) -> None:
+        require_positive(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            target_output_tokens_per_second=self.target_output_tokens_per_second,
+            target_requests_per_second=self.target_requests_per_second,
+            users=self.users,
+            max_ttft_ms=self.max_ttft_ms,
+            max_tpot_ms=self.max_tpot_ms,
+            max_e2e_seconds=self.max_e2e_seconds,
+            context_tokens=self.context_tokens,
+            max_ready_seconds=self.max_ready_seconds,
+            tensor_parallel=self.tensor_parallel,
+            min_gpu_memory_mib=self.min_gpu_memory_mib,
+            max_gpu_memory_mib=self.max_gpu_memory_mib,
+            max_usd_per_hour=self.max_usd_per_hour,
+            max_gpus=self.max_gpus,
+            max_count=self.max_count,
+            horizon_hours=self.horizon_hours,
+            max_results=self.max_results,
+        )
+        if not 0 <= self.prefix_share < 1:
+            raise ValueError(f"prefix_share must lie in 0..1, not {self.prefix_share}")
+        if not 0.5 <= self.confidence < 1:
+            raise ValueError(f"confidence must lie in 0.5..1, not {self.confidence}")
+        if self.disk is not None and self.disk_types:
+            raise ValueError("disk fixes what disk_types leaves open: give one of them")
+        if len(self.targets) > 1:
+            raise ValueError(f"one target at a time, not {' and '.join(self.targets)}")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the targets that are set."""
+        names = ("target_output_tokens_per_second", "target_requests_per_second", "users")
+        return tuple(name for name in names if getattr(self, name) is not None)
+
+    @property
+    def longest_tokens(self) -> int:
+        """Tokens of the longest sequence that must fit: as asked, a whole mean request at least."""
+        return max(self.context_tokens or 0, math.ceil(self.input_tokens + self.output_tokens))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingPlacement:
+    """How a model lies on one instance: `replicas` of it, each split over `tensor_parallel` GPUs,
+    which are joined by `link`."""
+
+    tensor_parallel: int
+    replicas: int
+    link: Link = Link.NONE
+
+    @property
+    def gpus_used(self) -> int:
+        """GPUs of one instance that work."""
+        return self.tensor_parallel * self.replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuMemoryUse:
+    """What lies in the memory of each GPU, in GiB, and what that leaves room for.
+
+    `kv_gib` is the whole KV cache, `free_gib` what the engine leaves alone. `largest_concurrency`
+    counts whole mean requests of one replica, `longest_context` is one sequence's alone: both by
+    the lower bound of the cache.
+    """
+
+    weights_gib: float
+    kv_gib: float
+    overhead_gib: float
+    free_gib: float
+    largest_concurrency: int
+    longest_context: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingRates:
+    """What a spec does with `concurrency` requests in flight on all of it.
+
+    Rates are of all instances together, times are means of one request in seconds;
+    `tpot_seconds` is without the first token.
+    """
+
+    concurrency: float
+    output_tokens_per_second: Span
+    requests_per_second: Span
+    ttft_seconds: Span
+    tpot_seconds: Span
+    e2e_seconds: Span
+
+    @property
+    def output_tokens_per_second_per_user(self) -> Span:
+        """What one request in flight gets, once its first token is there."""
+        tpot = self.tpot_seconds
+        return Span(lower=1 / tpot.upper, median=1 / tpot.median, upper=1 / tpot.lower)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyTime:
+    """Seconds from the start of the engine to its first answer: reading the weights, and what the
+    engine does beside that."""
+
+    load_seconds: float
+    start_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Both, one after the other."""
+        return self.load_seconds + self.start_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationCandidate:
+    """A spec with the way the model lies on it, and what is predicted of it.
+
+    `rates` are at the load that is asked for, `most` at the largest one that keeps every limit.
+    `offered_requests_per_second` is the target where requests arrive by themselves: then the times
+    of `rates` hold at that rate. `calibrated` is False where no held-out rows back the bounds.
+    """
+
+    spec: Spec
+    placement: ServingPlacement
+    model: str
+    precision: LlmPrecision
+    kv_precision: KvPrecision
+    engine: LlmEngine
+    engine_version: str
+    input_tokens: float
+    output_tokens: float
+    memory: GpuMemoryUse
+    rates: ServingRates
+    most: ServingRates
+    ready: ReadyTime
+    binds: ServingBind
+    offered_requests_per_second: float | None = None
+    calibrated: bool = True
+    extrapolation: tuple[Text, ...] = ()
+    note: str = ""
+
+    @property
+    def usd_per_million_output_tokens(self) -> Span:
+        """The whole price over the output alone, at `rates`."""
+        return self._usd_per_million(1.0)
+
+    @property
+    def usd_per_million_input_tokens(self) -> Span:
+        """The whole price over the input alone, at `rates`."""
+        return self._usd_per_million(self.input_tokens / self.output_tokens)
+
+    @property
+    def usd_per_million_tokens(self) -> Span:
+        """The price over input and output together, at `rates`."""
+        return self._usd_per_million(1.0 + self.input_tokens / self.output_tokens)
+
+    def _usd_per_million(self, tokens_per_output_token: float) -> Span:
+        usd = self.spec.total_usd_per_hour / 3600 * MILLION / tokens_per_output_token
+        rate = self.rates.output_tokens_per_second
+        lower, median, upper = (
+            usd / one if one > 0 else math.inf for one in (rate.upper, rate.median, rate.lower)
+        )
+        return Span(lower=lower, median=median, upper=upper)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontPoint:
+    """One way to run the chosen instances: the times of a request and the rate of all, none of
+    which another way beats in both. `answers` is whether it keeps every limit."""
+
+    placement: ServingPlacement
+    rates: ServingRates
+    usd_per_million_output_tokens: Span
+    answers: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingStep:
+    """What one thing more would bring. `option` asks for it (empty: nothing to ask with); `gives`
+    is the chosen candidate with it, None where it does not run, for the reason `why_not`."""
+
+    kind: StepKind
+    option: str
+    gives: GenerationCandidate | None
+    why_not: Text = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationRecommendation(Judged):
+    """The answer about serving, as `Recommendation` is about networks.
+
+    `front` is of the chosen instances, the fastest answers first; `steps` are of the chosen one.
+    """
+
+    request: GenerationRequest
+    ranked: tuple[GenerationCandidate, ...]
+    nearest: GenerationCandidate | None
+    beyond_price: GenerationCandidate | None = None
+    rejected: Sequence[Rejected]
+    rejected_counts: Mapping[str, int] | None = None
+    offers_considered: int
+    assumptions: tuple[Text, ...]
+    warnings: tuple[Text, ...]
+    today: date
+    close_calls: tuple[CloseCall, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
+    front: tuple[FrontPoint, ...] = ()
+    steps: tuple[ServingStep, ...] = ()
+
+    @property
+    def chosen(self) -> GenerationCandidate | None:
+        """The cheapest spec that meets the target; without one, the cheapest by output token."""
+        return self.ranked[0] if self.ranked else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingPrediction:
+    """One named instance that serves, at each load that fits.
+
+    `candidate` is at the load that is asked for, `price` None where none is known: its spec then
+    has a price of 0 and no costs are told. `front` is as in a recommendation.
+    """
+
+    candidate: GenerationCandidate
+    price: Price | None
+    front: tuple[FrontPoint, ...] = ()
+    steps: tuple[ServingStep, ...] = ()
+    assumptions: tuple[Text, ...] = ()
+    warnings: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitMemory:
+    """What a model takes of each GPU of one kind, split over `tensor_parallel` of them; `use` None:
+    it does not fit, for the reason `why_not`."""
+
+    gpu: str
+    gpu_memory_gib: float
+    tensor_parallel: int
+    use: GpuMemoryUse | None
+    why_not: Text = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingMemoryAnswer:
+    """Memory of a served model on GPUs, smallest first; `weights_gib` is the whole model's.
+
+    A GPU has the narrowest split that fits, or the split that was asked for.
+    """
+
+    model: str
+    precision: LlmPrecision
+    kv_precision: KvPrecision
+    engine: LlmEngine
+    context_tokens: int
+    weights_gib: float
+    kv_bytes_per_token: float
+    gpus: tuple[SplitMemory, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FineTuningRequest:
+    """One question about tuning a language model on `tokens` tokens, in sequences of `sequence`.
+
+    `micro_batch` counts sequences on each GPU in one pass. `max_hours` and `max_run_usd` limit the
+    run by its upper bounds. The rest is as in `GenerationRequest`.
+    """
+
+    model: str
+    tokens: float
+    sequence: int
+    method: LlmMethod = LlmMethod.LORA
+    micro_batch: int | None = None
+    target_tokens_per_second: float | None = None
+    max_hours: float | None = None
+    max_run_usd: float | None = None
+    confidence: float = 0.9
+    cloud: str = "aws"
+    region: str | None = "us-east-1"
+    market: Market = Market.ON_DEMAND
+    gpus: tuple[str, ...] = ()
+    min_gpu_memory_mib: float | None = None
+    max_gpu_memory_mib: float | None = None
+    compute_capability: Range = ANY
+    vcpus: Range = ANY
+    memory_mib: Range = ANY
+    max_usd_per_hour: float | None = None
+    vcpu_quota: tuple[tuple[str, float], ...] = ()
+    disk: DiskChoice | None = None
+    disk_types: tuple[str, ...] = ()
+    max_gpus: int | None = None
+    horizon_hours: float = HOURS_PER_MONTH
+    max_results: int = 10
+    allow_extrapolation: bool = False
+
+    def __post_init__(self) -> None:
+        require_positive(
+            tokens=self.tokens,
+            sequence=self.sequence,
+            micro_batch=self.micro_batch,
+            target_tokens_per_second=self.target_tokens_per_second,
+            max_hours=self.max_hours,
+            max_run_usd=self.max_run_usd,
+            min_gpu_memory_mib=self.min_gpu_memory_mib,
+            max_gpu_memory_mib=self.max_gpu_memory_mib,
+            max_usd_per_hour=self.max_usd_per_hour,
+            max_gpus=self.max_gpus,
+            horizon_hours=self.horizon_hours,
+            max_results=self.max_results,
+        )
+        if not 0.5 <= self.confidence < 1:
+            raise ValueError(f"confidence must lie in 0.5..1, not {self.confidence}")
+        if self.disk is not None and self.disk_types:
+            raise ValueError("disk fixes what disk_types leaves open: give one of them")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningMemoryUse:
+    """What lies in the memory of each GPU while it tunes, in GiB."""
+
+    weights_gib: float
+    gradients_gib: float
+    optimizer_gib: float
+    activations_gib: float
+    overhead_gib: float
+    free_gib: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FineTuningCandidate:
+    """A spec that tunes, with all GPUs of its instance that are used."""
+
+    spec: Spec
+    model: str
+    method: LlmMethod
+    gpus_used: int
+    link: Link
+    micro_batch: int
+    checkpointing: bool
+    memory: TuningMemoryUse
+    tokens_per_second: Span
+    hours: Span
+    calibrated: bool = True
+    extrapolation: tuple[Text, ...] = ()
+    note: str = ""
+
+    @property
+    def usd_per_run(self) -> Span:
+        """Cost of the whole run, instance and disk together."""
+        return self.hours.times(self.spec.total_usd_per_hour)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedMemory:
+    """What tuning takes of each of `gpus` GPUs of one kind; `use` None: it does not fit, for the
+    reason `why_not`."""
+
+    gpu: str
+    gpu_memory_gib: float
+    gpus: int
+    micro_batch: int
+    checkpointing: bool
+    use: TuningMemoryUse | None
+    why_not: Text = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningMemoryAnswer:
+    """Memory of a tuned model on GPUs, smallest first."""
+
+    model: str
+    method: LlmMethod
+    sequence: int
+    gpus: tuple[TunedMemory, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FineTuningRecommendation(Judged):
+    """The answer about tuning; ranked by the price by the hour for a target, else by the run's."""
+
+    request: FineTuningRequest
+    ranked: tuple[FineTuningCandidate, ...]
+    nearest: FineTuningCandidate | None
+    beyond_price: FineTuningCandidate | None = None
+    rejected: Sequence[Rejected]
+    rejected_counts: Mapping[str, int] | None = None
+    offers_considered: int
+    assumptions: tuple[Text, ...]
+    warnings: tuple[Text, ...]
+    today: date
+    relaxations: tuple[Relaxation, ...] = ()
+
+    @property
+    def chosen(self) -> FineTuningCandidate | None:
+        """The cheapest spec that keeps every limit."""
+        return self.ranked[0] if self.ranked else None

@@ -1,0 +1,103 @@
+"""What every request asks of place, hardware, disk and quota, whatever runs there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.catalog import Catalog, OfferQuery, Rejection, check
+from advisor.catalog.disk_orders import LOCAL
+from advisor.catalog.support import quota_shortfall
+from advisor.domain import Disk, InstanceType, Offer, Rejected, Request
+from advisor.errors import NoOfferError, UsageError
+from advisor.messages import Message
+
+if TYPE_CHECKING:
+    from advisor.domain.language import FineTuningRequest, GenerationRequest
+
+    AnyRequest = Request | GenerationRequest | FineTuningRequest
+
+DATA_SET = Message("the data set")
+
+
+def place_query(request: AnyRequest, *, accelerated: bool | None) -> OfferQuery:
+    """What the catalogue is asked for; `accelerated` None keeps types with and without a GPU."""
+    return OfferQuery(
+        cloud=request.cloud,
+        region=request.region,
+        market=request.market,
+        gpus=request.gpus,
+        min_gpu_memory_mib=request.min_gpu_memory_mib,
+        max_gpu_memory_mib=request.max_gpu_memory_mib,
+        compute_capability=request.compute_capability,
+        vcpus=request.vcpus,
+        memory_mib=request.memory_mib,
+        accelerated=accelerated,
+    )
+
+
+def offers_in(request: AnyRequest, catalog: Catalog, query: OfferQuery) -> list[Offer]:
+    """Offers in the region that is asked for; without one, of each type those in the regions
+    where it could be cheapest with a disk."""
+    return catalog.offers(query) if request.region else catalog.best_places(query)
+
+
+def judged_offer(
+    request: AnyRequest, catalog: Catalog, offer: Offer, *, needs_gpu: bool
+) -> str | Rejected:
+    """What the user must mind of an offer that can be had and runs CUDA where `needs_gpu`, or why
+    it is turned down."""
+    instance = offer.instance
+    verdict = check(
+        instance,
+        catalog.gpu_of(instance),
+        needs_gpu=needs_gpu,
+        offered=catalog.is_offered(instance.name, offer.region, instance.cloud),
+    )
+    if isinstance(verdict, Rejection):
+        return rejected_offer(offer, verdict.reason, verdict.detail)
+    too_many = quota_shortfall(offer, request.vcpu_quota)
+    return rejected_offer(offer, "quota", too_many) if too_many else verdict.note
+
+
+def rejected_offer(offer: Offer, reason: str, detail: Message | str) -> Rejected:
+    """An offer as turned down."""
+    return Rejected(offer.instance.name, reason, detail, offer.price.usd_per_hour)
+
+
+def attached_disks(
+    request: AnyRequest, catalog: Catalog, offer: Offer, data_gib: float, data: Message = DATA_SET
+) -> tuple[Disk, ...] | Rejected:
+    """`disks_holding` for an offer, or why it has none that holds `data`."""
+    try:
+        attached = disks_holding(request, catalog, offer.instance, data_gib, offer.region)
+    except (UsageError, NoOfferError) as error:
+        return rejected_offer(offer, "no_disk", str(error))
+    return attached or rejected_offer(offer, "no_disk", Message(
+        "no {kind} of known rate and price holds {data}",
+        kind=" or ".join(request.disk_types).replace(LOCAL, "local disk") or "disk", data=data,
+    ))  # fmt: skip
+
+
+def disks_holding(
+    request: AnyRequest, catalog: Catalog, instance: InstanceType, data_gib: float, region: str
+) -> tuple[Disk, ...]:
+    """The disk that was asked for, or those worth a look on this instance, cheapest first; priced
+    in the region.
+
+    Empty where no disk with a known price holds so much; `UsageError` where the disk that was
+    asked for is not to be had on this instance, `NoOfferError` where its price is not known.
+    """
+    disks, choice = catalog.disks_of(instance.cloud), request.disk
+    if choice is None:
+        return tuple(disks.candidate_disks(instance, data_gib, region, request.disk_types))
+    size_gib = choice.size_gib or disks.fitting_size(choice.type, data_gib, choice.iops)
+    return (
+        disks.attach(
+            instance,
+            choice.type,
+            size_gib,
+            region,
+            iops=choice.iops,
+            mib_per_second=choice.mib_per_second,
+        ),
+    )
