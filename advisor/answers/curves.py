@@ -11,7 +11,7 @@ from advisor.catalog.what_if import with_host
 from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Request, Workload
 from advisor.engine.candidates import disks_for
 from advisor.questions.fields import MOST_POINTS, wrong
-from advisor.questions.requests import disk_fields
+from advisor.questions.requests import disk_fields, held_of
 from advisor.questions.values import Curve
 from advisor.records import replace
 
@@ -75,7 +75,7 @@ def _disks(
 ) -> Iterator[tuple[InstanceType, Disk]]:
     catalog, instance = context.catalog, prediction.instance
     for text in texts:
-        fields = disk_fields(catalog, instance.cloud, text, request.dataset)
+        fields = disk_fields(catalog, instance.cloud, text, held_of(request.dataset))
         if "disk" not in fields:
             raise wrong(
                 "curve", "{field} takes one disk a point, as gp3:500GiB, not '{disk}'", disk=text

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from typing import Any, TypeVar
 
 import click
 
 from advisor.errors import UsageError
+from advisor.questions.by_task import ByTask, Kinds
 from advisor.questions.fields import Choice, Kind, Number, wrong
 from advisor.questions.fields import Text as ShownText
 from advisor.questions.models import Sources
 from advisor.questions.question import Field, Question
+from advisor.questions.reading import from_fields
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Q = TypeVar("Q", bound=Question)
@@ -45,9 +47,36 @@ class FieldType(click.ParamType[Any]):
 
 
 class FieldOption(click.Option):
-    """An option that `--help` lists under a heading."""
+    """An option that `--help` lists under a heading; under several where its meaning depends on
+    the task."""
 
     section = "Options"
+    by_task: Sequence[FieldOption] = ()
+
+    def help_records(self, ctx: click.Context) -> list[tuple[str, tuple[str, str] | None]]:
+        """Headings, each with what stands under it."""
+        return [(one.section, one.get_help_record(ctx)) for one in self.by_task or [self]]
+
+
+class TaskFieldType(click.ParamType[Any]):
+    """Reads the text of an option as the question of the task does, which click reads first."""
+
+    def __init__(self, kinds: ByTask[Any], field: str) -> None:
+        self.kinds = kinds
+        self.field = field
+        self.name = kinds.fields[field].kind.metavar
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value; `UsageError` where the option belongs to other tasks."""
+        task = value if self.field == "task" else ctx and ctx.params.get("task")
+        kind = self.kinds.kind_of(task)
+        if self.field not in kind.fields:
+            raise self.kinds.refusal(self.field)
+        return kind.fields[self.field].kind.from_text(value, self.field)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """As the kind writes it; click passes both by name."""
+        return self.name
 
 
 class SectionedCommand(click.Command):
@@ -72,18 +101,20 @@ class SectionedCommand(click.Command):
         """Each heading where its first option stands."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            if record is not None:
-                section = getattr(param, "section", "Options")
-                sections.setdefault(section, []).append(record)
-        for title, records in sections.items():
+            records = [("Options", param.get_help_record(ctx))]
+            if isinstance(param, FieldOption):
+                records = param.help_records(ctx)
+            for section, record in records:
+                if record is not None:
+                    sections.setdefault(section, []).append(record)
+        for title, lines in sections.items():
             with formatter.section(title):
-                formatter.write_dl(records)
+                formatter.write_dl(lines)
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
 
 
-def question_options(kind: type[Question], name: str = "question") -> Callable[[Command], Command]:
+def question_options(kind: Kinds[Any], name: str = "question") -> Callable[[Command], Command]:
     """Add the options of a question to a command; it receives the question as `name`."""
 
     def decorate(command: Command) -> Command:
@@ -104,27 +135,55 @@ def cny_option(command: Command) -> Command:
     return command
 
 
-def question_from(kind: type[Q], values: dict[str, Any]) -> Q:
+def question_from(kind: Kinds[Q], values: dict[str, Any]) -> Q:
     """The question of the values that click read; they are taken out of `values`."""
-    return kind(**{field: values.pop(field) for field in _fields(kind)})
+    read = {field: values.pop(field) for field in _fields(kind)}
+    if isinstance(kind, ByTask):
+        read = {name: value for name, value in read.items() if value not in _NOT_GIVEN}
+    return from_fields(kind, read)
+
+
+# What click has for an option that has no default and was not given.
+_NOT_GIVEN = (None, False, ())
 
 
 def options_of_kind(
-    kind: type[Question], *, without: Collection[str] = (), required: bool = True
+    kind: Kinds[Any], *, without: Collection[str] = (), required: bool = True
 ) -> list[click.Option]:
     """The options of a question; where none is `required`, those that must be given may lack."""
-    return [
-        _option(field, required=required and field.required)
-        for field in _fields(kind).values()
-        if field.name not in without
-    ]
+    fields = [field for field in _fields(kind).values() if field.name not in without]
+    if isinstance(kind, ByTask):
+        return [_option_by_task(kind, field.name, required=required) for field in fields]
+    return [_option(field, required=required and field.required) for field in fields]
 
 
-def _fields(kind: type[Question]) -> dict[str, Field]:
+def _fields(kind: Kinds[Any]) -> dict[str, Field]:
     return {name: one for name, one in kind.fields.items() if one.where != "http"}
 
 
-def _option(field: Field, *, required: bool) -> click.Option:
+def _option_by_task(kinds: ByTask[Any], name: str, *, required: bool) -> FieldOption:
+    """The option of a field, which each task may read in its own way. It has no default: that is
+    the question's, once the task is known. The task itself is read first."""
+    declared = [field for field in kinds.declarations(name) if field.where != "http"]
+    options = [_option(_without_default(field), required=False) for field in declared]
+    option = options[0]
+    option.by_task = options
+    option.is_eager = name == "task"
+    option.required = required and name == "task" and declared[0].required
+    if not option.is_flag:
+        option.type = TaskFieldType(kinds, name)
+    return option
+
+
+def _without_default(field: Field) -> Field:
+    """The field with its default as a part of its help alone."""
+    default = field.default
+    if field.required or default in _NOT_GIVEN:
+        return field._replace(default=False if default is False else None)
+    return field._replace(default=None, usual=field.usual or field.kind.text_of(default))
+
+
+def _option(field: Field, *, required: bool) -> FieldOption:
     is_flag = field.default is False
     option = FieldOption(
         [field.option, field.name],

@@ -1,9 +1,16 @@
-"""The closed lists of words that questions about language models use: number formats, engines,
-and ways of fine-tuning."""
+"""The closed lists of words that questions about language models use: tasks, number
+formats, engines, and ways of fine-tuning."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+
+class LanguageTask(StrEnum):
+    """What is done with a language model: serving it, or tuning it further."""
+
+    GENERATION = "generation"
+    FINETUNING = "finetuning"
 
 
 class LlmPrecision(StrEnum):

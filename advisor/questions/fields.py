@@ -162,6 +162,28 @@ class Probability(Number):
         return number
 
 
+class Share(Number):
+    """A number from 0 up to, not including, 1."""
+
+    def __init__(self) -> None:
+        super().__init__(most=1, metavar="SHARE")
+
+    def schema(self) -> Schema:
+        """With its limits."""
+        return {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+
+    def _checked(self, value: Any, field: str, most: float) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number < most:
+            raise wrong(
+                field, "{field} must lie between 0 and 1 (as 0.5), not '{value}'", value=value
+            )
+        return number
+
+
 class Choice(Kind):
     """One of a closed list, in whatever case; a mistyped one gets the nearest name."""
 
@@ -183,13 +205,12 @@ class Choice(Kind):
         return {"type": "string", "enum": list(self.names)}
 
 
-class DatasetName(Kind):
-    """A known data set, or a path of one's own: a client has no paths."""
+class KnownOrPath(Kind):
+    """A known name, or a path of one's own: a client has no paths."""
 
-    metavar = "NAME|PATH"
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._known = Choice("dataset", names)
+    def __init__(self, noun: str, names: Sequence[str], metavar: str) -> None:
+        self._known = Choice(noun, names)
+        self.metavar = metavar
 
     def from_json(self, value: Any, field: str) -> Any:
         """A known one alone."""

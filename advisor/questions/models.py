@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from advisor.catalog.gpu_prices import SORT_KEYS
 from advisor.domain import (
@@ -30,10 +29,10 @@ from advisor.quantities import parse_memory_mib
 from advisor.questions.fields import (
     Choice,
     CurveOf,
-    DatasetName,
     File,
     Files,
     Flag,
+    KnownOrPath,
     Network,
     Number,
     Parsed,
@@ -43,113 +42,53 @@ from advisor.questions.fields import (
     wrong,
 )
 from advisor.questions.question import Question, ask
+from advisor.questions.shared import (
+    ALLOW_EXTRAPOLATION,
+    ANSWER,
+    BATCH_SIZE,
+    CLOUD,
+    CONFIDENCE,
+    CURSOR,
+    DISK,
+    EXPLAIN,
+    EXPLAIN_REJECTED,
+    GPU,
+    GPUS,
+    HARDWARE,
+    HORIZON_HOURS,
+    LARGEST_BATCH,
+    MARKET,
+    MAX_COST,
+    MAX_COUNT,
+    MAX_GPUS,
+    MAX_HOURS,
+    MAX_PRICE,
+    MAX_RESULTS,
+    MEMORY,
+    PRECISION,
+    QUOTA,
+    REGION,
+    RUN,
+    SOURCES,
+    STRICT,
+    TARGET,
+    TASK,
+    VCPUS,
+    WORKLOAD,
+)
 from advisor.questions.values import (
     DATASETS,
     Curve,
     GpuFilter,
-    format_ram,
-    format_vcpus,
-    parse_gpus,
-    parse_ram,
-    parse_vcpus,
 )
 from advisor.units import size_text
 
-# No GPU holds more samples; what comes near the end of floats overflows on the way.
-LARGEST_BATCH = 10**9
 # More than any machine has; a model's curve says nothing out there.
 MOST_VCPUS = 1024
-MOST_COUNT = 1000
-MOST_RESULTS = 1000
 MOST_OFFERS, USUAL_OFFERS = 1000, 100
 MOST_NETWORKS = 500
 OPTIMIZERS = ("sgd", "momentum", "adam")
 ANY_MARKET = "any"
-
-WORKLOAD, PLACE, RUN = "Workload", "Where and how it is paid", "Length of the run"
-TARGET, HARDWARE = "Targets and limits", "Hardware"
-ANSWER, SOURCES = "Answer", "Predictor and prices"
-
-_GPUS = Parsed(parse_gpus, str, "NAMES|SIZE..|ccX.Y..")
-_VCPUS = Parsed(parse_vcpus, format_vcpus, "LEAST..MOST", or_number=True)
-_RAM = Parsed(parse_ram, format_ram, "LEAST..MOST")
-
-# Fields that several questions have.
-TASK: Any = ask(
-    "What the instance does: training, inference or preprocessing.",
-    Choice("task", Task),
-    section=WORKLOAD,
-)
-BATCH_SIZE: Any = ask(
-    "Samples in a batch, on each GPU.",
-    Number(whole=True, most=LARGEST_BATCH),
-    section=WORKLOAD,
-    default=None,
-    usual="chosen by the advisor",
-)
-PRECISION: Any = ask(
-    "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
-    Choice("precision", Precision),
-    section=WORKLOAD,
-    default=Precision.FP32,
-)
-CLOUD: Any = ask(
-    "Cloud to search: aws, gcp, azure, alibaba, the name of an import, or any.",
-    Text("CLOUD"),
-    section=PLACE,
-    default="aws",
-)
-REGION: Any = ask(
-    "Region to search.",
-    Text("REGION"),
-    section=PLACE,
-    default=None,
-    usual="us-east-1 for aws, else all regions",
-)
-MARKET: Any = ask(
-    "How you pay: on demand, spot, or a 1- or 3-year commitment.",
-    Choice("market", Market),
-    section=PLACE,
-    default=Market.ON_DEMAND,
-)
-GPU: Any = ask(
-    "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).",
-    _GPUS,
-    section=HARDWARE,
-    default=None,
-    usual="any",
-)
-VCPUS: Any = ask(
-    "vCPUs of the instance: 4..16, 8 or 8.. (at least 8).",
-    _VCPUS,
-    section=HARDWARE,
-    default=None,
-    usual="any",
-)
-MEMORY: Any = ask(
-    "RAM of the instance: 32GiB..64GiB or 32GiB.. (at least 32 GiB).",
-    _RAM,
-    section=HARDWARE,
-    default=None,
-    usual="any",
-)
-MAX_PRICE: Any = ask(
-    "Highest price in USD per hour, disk included.",
-    Number(metavar="USD"),
-    section=TARGET,
-    default=None,
-)
-EXPLAIN: Any = ask(
-    "Show what limits the rate, what more of each resource adds, and how far this is from"
-    " anything measured.",
-    Flag(),
-    section=ANSWER,
-    default=False,
-)
-CURSOR: Any = ask(
-    "Where the page begins: out of a Link header.", Text(), default=None, where="http"
-)
-
 
 # What a GPU without a host has none of.
 _OF_OFFERS = ("disk", "max_gpus", "cloud", "region", "market")
@@ -234,32 +173,14 @@ class WorkloadQuestion(Question):
     )
     dataset: str | None = ask(
         f"The data: {', '.join(DATASETS)}, or a path of your own images or text.",
-        DatasetName(tuple(DATASETS)),
+        KnownOrPath("dataset", tuple(DATASETS), "NAME|PATH"),
         section=WORKLOAD,
         default=None,
         usual="what such a network usually reads: imagenet, tokens, ..",
     )
-    confidence: float = ask(
-        "Probability with which the lower bound must hold: at 0.9 it is the p10.",
-        Probability(),
-        section=TARGET,
-        default=0.9,
-    )
-    disk: str | None = ask(
-        "The disk: one order such as gp3:500GiB:6000iops:250MiB/s, or types to choose from: "
-        "gp3,io2 or local.",
-        Text("TYPE[:SIZE..]|TYPE,TYPE.."),
-        section=HARDWARE,
-        default=None,
-        usual="chosen by the advisor",
-    )
-    max_gpus: int | None = ask(
-        "Most GPUs of one instance to use.",
-        Number(whole=True),
-        section=HARDWARE,
-        default=None,
-        usual="all",
-    )
+    confidence: float = CONFIDENCE
+    disk: str | None = DISK
+    max_gpus: int | None = MAX_GPUS
     cloud: str = CLOUD
     region: str | None = REGION
     market: Market = MARKET
@@ -336,18 +257,8 @@ class Recommend(RunQuestion):
         section=TARGET,
         default=None,
     )
-    max_hours: float | None = ask(
-        "Longest run in hours; must hold at the confidence.",
-        Number(metavar="HOURS"),
-        section=RUN,
-        default=None,
-    )
-    max_cost: float | None = ask(
-        "Most that the run may cost in USD, disk included; must hold at the confidence.",
-        Number(metavar="USD"),
-        section=RUN,
-        default=None,
-    )
+    max_hours: float | None = MAX_HOURS
+    max_cost: float | None = MAX_COST
     max_first_epoch_hours: float | None = ask(
         "Longest first pass over the data in hours: it reads from the disk, where later ones "
         "may read from RAM. Training only.",
@@ -363,53 +274,20 @@ class Recommend(RunQuestion):
         "Consider only instances with a GPU.", Flag(), section=HARDWARE, default=False
     )
     max_price: float | None = MAX_PRICE
-    quota: str | None = ask(
-        "vCPUs that your AWS quotas still allow, by family: G=8,P=0, or by code: L-DB2E81BA=8.",
-        Text("FAMILY=VCPUS,.."),
-        section=HARDWARE,
-        default=None,
-        usual="no limit",
-    )
-    max_count: int = ask(
-        "Most identical instances that share the work, each with its own disk.",
-        Number(whole=True, most=MOST_COUNT),
-        section=HARDWARE,
-        default=1,
-    )
-    max_results: int = ask(
-        "Number of specs to list.",
-        Number(whole=True, client_most=MOST_RESULTS),
-        section=ANSWER,
-        default=10,
-    )
-    horizon_hours: float = ask(
-        "Hours you will use the instance; decides whether a verifying trial pays for itself.",
-        Number(metavar="HOURS"),
-        section=ANSWER,
-        default=HOURS_PER_MONTH,
-    )
+    quota: str | None = QUOTA
+    max_count: int = MAX_COUNT
+    max_results: int = MAX_RESULTS
+    horizon_hours: float = HORIZON_HOURS
     explain: bool = EXPLAIN
-    explain_rejected: bool = ask(
-        "List every rejected type with its reason, not the nearest ten alone.",
-        Flag(),
-        section=ANSWER,
-        default=False,
-    )
+    explain_rejected: bool = EXPLAIN_REJECTED
     pareto: bool = ask(
         "Show the Pareto front of price and rate, with a target too.",
         Flag(),
         section=ANSWER,
         default=False,
     )
-    strict: bool = ask(
-        "Fail (exit 5) if the instance's price is older than 90 days.",
-        Flag(),
-        section=ANSWER,
-        default=False,
-    )
-    allow_extrapolation: bool = ask(
-        "Answer even where no calibrated interval exists.", Flag(), section=ANSWER, default=False
-    )
+    strict: bool = STRICT
+    allow_extrapolation: bool = ALLOW_EXTRAPOLATION
     live: bool = ask(
         "Check price, availability and quota of the top three against AWS (about 30 s).",
         Flag(),
@@ -528,7 +406,7 @@ class Compare(WorkloadQuestion):
     )
     gpu: GpuFilter | None = ask(
         "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...",
-        _GPUS,
+        GPUS,
         section=HARDWARE,
         default=None,
     )
@@ -601,7 +479,7 @@ class MemoryQuestion(Question):
     input: str | None = ask("The same, as 3x384x384.", Text("SIZE"), default=None, where="cli")
     gpu: GpuFilter | None = ask(
         "Only these GPUs: names (T4,L4), or memory of one (24GiB..).",
-        _GPUS,
+        GPUS,
         default=None,
         usual="those for rent",
     )

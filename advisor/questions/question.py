@@ -67,8 +67,11 @@ class Question:
     fields: ClassVar[Mapping[str, Field]] = {}
 
     def __init_subclass__(cls) -> None:
-        own = {name: vars(cls)[name] for name in cls.__annotations__}
-        cls.fields = {**cls.fields, **{n: field._replace(name=n) for n, field in own.items()}}
+        own = {name: vars(cls)[name] for name in vars(cls).get("__annotations__", ())}
+        inherited = dict[str, Field]()
+        for base in cls.__bases__:
+            inherited = {**inherited, **getattr(base, "fields", {}), **inherited}
+        cls.fields = {**inherited, **{n: field._replace(name=n) for n, field in own.items()}}
 
     def __init__(self, **values: Any) -> None:
         fields = self.fields

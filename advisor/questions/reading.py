@@ -8,22 +8,29 @@ from urllib.parse import parse_qsl
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message, option_name
+from advisor.questions.by_task import (
+    CONTRADICTION,
+    ByTask,
+    Kinds,
+    kind_for,
+    kinds_of,
+    tasks_of,
+)
 from advisor.questions.fields import Schema, wrong
 from advisor.questions.question import Field, Question
 
 Q = TypeVar("Q", bound=Question)
 MOST_LINK_WORDS = 200
-# The code of an error where each field can be read, and they do not go together.
-CONTRADICTION = "contradiction"
 
 
 class UnreadableError(UsageError):
     """What came is no JSON object, or no query of a link: nothing in it can be looked at."""
 
 
-def from_texts(kind: type[Q], texts: Mapping[str, Sequence[str]], noun: str = "field") -> Q:
+def from_texts(kinds: Kinds[Q], texts: Mapping[str, Sequence[str]], noun: str = "field") -> Q:
     """A question from texts by field, as a plan has them; several texts of one field that takes
     one value are joined by commas. Raises `UsageError`."""
+    kind = kind_for(kinds, ",".join(texts["task"]) if "task" in texts else None, texts)
     fields, values = kind.fields, {}
     for name, given in texts.items():
         field = fields.get(name)
@@ -37,27 +44,29 @@ def from_texts(kind: type[Q], texts: Mapping[str, Sequence[str]], noun: str = "f
     return _made(kind, values)
 
 
-def from_fields(kind: type[Q], values: Mapping[str, Any]) -> Q:
+def from_fields(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
     """A question from values that were read already; `UsageError` for a field that is missing."""
-    return _made(kind, values)
+    return _made(kind_for(kinds, values.get("task"), values), values)
 
 
-def from_values(kind: type[Q], values: Mapping[str, Any]) -> Q:
+def from_values(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
     """A question from JSON values of a client by field; null leaves a field out.
 
     Raises `UsageError` that names the field.
     """
-    fields = _client_fields(kind)
+    given = [name for name, value in values.items() if value is not None]
+    kind = kind_for(kinds, values.get("task"), given)
+    fields, every = _client_fields(kind), _every_client_field(kinds)
     found = {}
     for name, value in values.items():
-        if name not in fields:
+        if name not in (every if value is None else fields):
             raise _unknown(name, fields)
         if value is not None:
             found[name] = fields[name].kind.from_json(value, name)
     return _made(kind, found, client=True)
 
 
-def from_json(kind: type[Q], body: bytes) -> Q:
+def from_json(kind: Kinds[Q], body: bytes) -> Q:
     """A question from a JSON body. `UnreadableError` for what is no JSON."""
     import msgspec  # for the service alone
 
@@ -75,7 +84,7 @@ def from_json(kind: type[Q], body: bytes) -> Q:
     return from_values(kind, values)
 
 
-def from_link(kind: type[Q], query: bytes) -> Q:
+def from_link(kind: Kinds[Q], query: bytes) -> Q:
     """A question from the query of a link. `UnreadableError` for what is no query."""
     try:
         pairs = parse_qsl(
@@ -89,13 +98,16 @@ def from_link(kind: type[Q], query: bytes) -> Q:
     return from_pairs(kind, pairs)
 
 
-def from_pairs(kind: type[Q], pairs: Iterable[tuple[str, str]]) -> Q:
+def from_pairs(kinds: Kinds[Q], pairs: Iterable[tuple[str, str]]) -> Q:
     """A question from the names and texts of a link."""
-    fields, texts = _client_fields(kind), dict[str, list[str]]()
+    texts = dict[str, list[str]]()
     for name, text in pairs:
+        texts.setdefault(name, []).append(text)
+    kind = kind_for(kinds, next(iter(texts.get("task", ())), None), texts)
+    fields = _client_fields(kind)
+    for name in texts:
         if name not in fields:
             raise _unknown(name, fields)
-        texts.setdefault(name, []).append(text)
     found = {name: fields[name].kind.from_link(given, name) for name, given in texts.items()}
     return _made(kind, found, client=True)
 
@@ -124,6 +136,20 @@ def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def schema_by_task(kinds: ByTask[Any], names: Mapping[type[Question], str]) -> Schema:
+    """OpenAPI's schema of a question by task, of the schemas that are called `names`: one of them,
+    and which one is said by `task` where none has a usual task."""
+    references = {kind: f"#/components/schemas/{names[kind]}" for kind in kinds.kinds}
+    schema: Schema = {
+        "title": kinds.title,
+        "oneOf": [{"$ref": reference} for reference in references.values()],
+    }
+    if all(kind.fields["task"].required for kind in kinds.kinds):
+        mapping = {task: references[kind] for kind in kinds.kinds for task in tasks_of(kind)}
+        schema["discriminator"] = {"propertyName": "task", "mapping": mapping}
+    return schema
+
+
 def schema_of(kind: type[Question], title: str = "") -> Schema:
     """JSON Schema of a question's body; null leaves a field out."""
     fields = _client_fields(kind)
@@ -136,13 +162,41 @@ def schema_of(kind: type[Question], title: str = "") -> Schema:
     }
 
 
-def parameters_of(kind: type[Question]) -> list[Schema]:
-    """The same fields as OpenAPI's query parameters."""
-    return [_parameter(field) for field in _client_fields(kind).values()]
+def parameters_of(kinds: Kinds[Any]) -> list[Schema]:
+    """The same fields as OpenAPI's query parameters: one that depends on the task takes any of its
+    kinds, and is required where all tasks need it."""
+    of_kinds = [_client_fields(kind) for kind in kinds_of(kinds)]
+    parameters = []
+    for name in _every_client_field(kinds):
+        declared = [fields[name] for fields in of_kinds if name in fields]
+        parameter = _parameter(declared[0])
+        if isinstance(kinds, ByTask):
+            needed = len(declared) == len(of_kinds) and all(map(_is_required, declared))
+            parameter |= {"required": needed} | _any_of(declared)
+        parameters.append(parameter)
+    return parameters
+
+
+def _any_of(declared: Sequence[Field]) -> Schema:
+    """The schema and description of a parameter that several tasks have."""
+    parameters: list[Schema] = []
+    for field in declared:
+        parameter = _parameter(field)
+        if parameter not in parameters:
+            parameters.append(parameter)
+    if len(parameters) < 2:
+        return {}
+    schemas = [parameter["schema"] for parameter in parameters]
+    about = " ".join(dict.fromkeys(parameter["description"] for parameter in parameters))
+    return {"schema": {"anyOf": schemas}, "description": about}
 
 
 def _client_fields(kind: type[Question]) -> dict[str, Field]:
     return {name: one for name, one in kind.fields.items() if one.where != "cli"}
+
+
+def _every_client_field(kinds: Kinds[Any]) -> dict[str, Field]:
+    return {n: one for kind in kinds_of(kinds) for n, one in _client_fields(kind).items()}
 
 
 def _is_required(field: Field) -> bool:

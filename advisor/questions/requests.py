@@ -10,7 +10,7 @@ import math
 import os
 import re
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
@@ -22,6 +22,7 @@ from advisor.domain import (
     DiskChoice,
     Market,
     MemoryFormat,
+    Range,
     Request,
     Stack,
     Task,
@@ -32,8 +33,6 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.models import (
-    HardwareFilter,
-    Offers,
     Recommend,
     RunQuestion,
     Verify,
@@ -80,7 +79,7 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
         cloud=question.cloud,
         region=region_of(question.cloud, question.region),
         market=question.market,
-        **disk_fields(catalog, question.cloud, question.disk, dataset),
+        **disk_fields(catalog, question.cloud, question.disk, held_of(dataset)),
         max_gpus=question.max_gpus,
         **(_run_fields(question, dataset) if isinstance(question, RunQuestion) else {}),
         target_throughput=(
@@ -175,18 +174,44 @@ def parse_input(text: str, facts: NetworkFacts) -> str:
     return "x".join(map(str, sizes))
 
 
-def disk_fields(
-    catalog: Catalog, cloud: str, text: str | None, dataset: DatasetProfile
-) -> dict[str, Any]:
+class HasHardware(Protocol):
+    """A question that says what the instance must have."""
+
+    @property
+    def gpu(self) -> GpuFilter | None:
+        """Its GPUs."""
+
+    @property
+    def vcpus(self) -> Range | None:
+        """Its vCPUs."""
+
+    @property
+    def memory(self) -> Range | None:
+        """Its RAM in MiB."""
+
+
+class Held(NamedTuple):
+    """What a disk must have room for: its name and size."""
+
+    name: str
+    gib: float
+
+
+def held_of(dataset: DatasetProfile) -> Held:
+    """A data set."""
+    return Held(dataset.name, dataset.total_mib / 1024)
+
+
+def disk_fields(catalog: Catalog, cloud: str, text: str | None, held: Held) -> dict[str, Any]:
     """The fields `disk` or `disk_types` of a `Request`; none where nothing is asked."""
     if not text:
         return {}
     if "," in text or text.lower() == OWN_DISK:
         return {"disk_types": _disk_types(catalog, cloud, text)}
-    return {"disk": _disk_choice(catalog, cloud, text, dataset)}
+    return {"disk": _disk_choice(catalog, cloud, text, held)}
 
 
-def hardware_fields(question: Recommend | Offers | HardwareFilter) -> dict[str, Any]:
+def hardware_fields(question: HasHardware) -> dict[str, Any]:
     """What the instance must have, as a `Request` and an `OfferQuery` name it."""
     gpu = question.gpu or GpuFilter()
     return {
@@ -236,7 +261,7 @@ def _recommend_fields(question: Recommend) -> dict[str, Any]:
         "max_hours": question.max_hours,
         "max_run_usd": question.max_cost,
         "max_first_epoch_hours": question.max_first_epoch_hours,
-        "vcpu_quota": _quota(question.quota, question.cloud, question.market),
+        "vcpu_quota": quota_of(question.quota, question.cloud, question.market),
         "max_count": question.max_count,
         "horizon_hours": question.horizon_hours,
         "max_results": question.max_results,
@@ -245,7 +270,8 @@ def _recommend_fields(question: Recommend) -> dict[str, Any]:
     }
 
 
-def _quota(text: str | None, cloud: str, market: Market) -> VcpuQuota:
+def quota_of(text: str | None, cloud: str, market: Market) -> VcpuQuota:
+    """What AWS still allows; `UsageError` for another cloud, or a text that is no quota."""
     if text is None:
         return ()
     if cloud not in (CLOUD, "any"):
@@ -275,7 +301,7 @@ def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(LOCAL if name == OWN_DISK else name for name in names))
 
 
-def _disk_choice(catalog: Catalog, cloud: str, text: str, dataset: DatasetProfile) -> DiskChoice:
+def _disk_choice(catalog: Catalog, cloud: str, text: str, held: Held) -> DiskChoice:
     name = text.partition(":")[0].strip().lower()
     clouds = _disk_clouds(catalog, cloud)
     home = [one for one in clouds if name in catalog.disks_of(one).types] or [*clouds, "aws"]
@@ -284,11 +310,10 @@ def _disk_choice(catalog: Catalog, cloud: str, text: str, dataset: DatasetProfil
     except UsageError as error:
         error.field = "disk"
         raise
-    needed_gib = dataset.total_mib / 1024
-    if choice.size_gib is not None and choice.size_gib < needed_gib:
+    if choice.size_gib is not None and choice.size_gib < held.gib:
         raise wrong(
             "disk", "{field} {text} cannot hold {dataset}, which has {needed:.3g}GiB", text=text,
-            dataset=dataset.name, needed=needed_gib, hint="name a larger size, or none",
+            dataset=held.name, needed=held.gib, hint="name a larger size, or none",
         )  # fmt: skip
     return choice
 

@@ -11,8 +11,9 @@ from fastapi import Request
 
 from advisor.errors import UsageError
 from advisor.messages import Message
+from advisor.questions.by_task import CONTRADICTION, Kinds
 from advisor.questions.question import Question
-from advisor.questions.reading import CONTRADICTION, UnreadableError, from_json, from_link
+from advisor.questions.reading import UnreadableError, from_json, from_link
 from advisor.service.problems import Problem, problem_of
 
 JSON = "application/json"
@@ -33,19 +34,19 @@ async def json_body(request: Request) -> bytes:
     return await request.body()
 
 
-async def question_in_body(request: Request, kind: type[Q]) -> Q:
+async def question_in_body(request: Request, kind: Kinds[Q]) -> Q:
     """The body as a question; `Problem` 400, 415 or 422."""
     body = await json_body(request)
     with _refused():
         return from_json(kind, body)
 
 
-def question_in_link(request: Request, kind: type[Q]) -> Q:
+def question_in_link(request: Request, kind: Kinds[Q]) -> Q:
     """The query of a link as a question; `Problem` 400 or 422."""
     return question_in_query(kind, request.scope["query_string"])
 
 
-def question_in_query(kind: type[Q], query: bytes) -> Q:
+def question_in_query(kind: Kinds[Q], query: bytes) -> Q:
     """The same of a query string."""
     with _refused():
         return from_link(kind, query)

@@ -131,7 +131,8 @@ async def _page(
     page: Callable[[Context, Any, int, int], _Page],
 ) -> Response:
     """A page of a list, with the links to the next ones and the number of all."""
-    question, context = question_in_link(request, kind), context_of(request)
+    question: Any = question_in_link(request, kind)
+    context = context_of(request)
     # Cursors are of one list: of this catalogue, and of these filters.
     edition = _etag(context, "cursor", question.replace(cursor=None, limit=1))[1:9]
     first, count = first_of(question.cursor, edition), int(question.limit)

@@ -16,7 +16,7 @@ from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.network_constraints import constraints_of
 from advisor.engine.relaxing import relaxations
 from advisor.questions.models import HardwareFilter
-from advisor.questions.requests import disk_fields, hardware_fields
+from advisor.questions.requests import disk_fields, hardware_fields, held_of
 from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
 
 from .plain_model import PlainModel
@@ -95,7 +95,7 @@ def typed(request, change):
         "--disk": lambda: {
             "disk": None,
             "disk_types": (),
-            **disk_fields(CATALOG, request.cloud, text, request.dataset),
+            **disk_fields(CATALOG, request.cloud, text, held_of(request.dataset)),
         },
         "--quota": lambda: {"vcpu_quota": parse_quota(text, request.market)},
         "--region": lambda: {"region": text},

@@ -1,0 +1,477 @@
+"""The questions about language models: serving one (`--task generation`), and tuning one.
+
+The same commands take them as take questions about other networks; `advisor.questions.commands`
+has the questions of each.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from advisor.domain import Market, Range
+from advisor.domain.generation import (
+    KvPrecision,
+    LanguageTask,
+    LlmEngine,
+    LlmMethod,
+    LlmPrecision,
+)
+from advisor.messages import FieldName, Message
+from advisor.questions.fields import (
+    Choice,
+    File,
+    Files,
+    KnownOrPath,
+    Number,
+    Share,
+    Text,
+    Texts,
+    json_name,
+    wrong,
+)
+from advisor.questions.question import Question, ask
+from advisor.questions.shared import (
+    ALLOW_EXTRAPOLATION,
+    CLOUD,
+    CONFIDENCE,
+    DISK,
+    EXPLAIN_REJECTED,
+    GPU,
+    HARDWARE,
+    HORIZON_HOURS,
+    MARKET,
+    MAX_COST,
+    MAX_COUNT,
+    MAX_GPUS,
+    MAX_HOURS,
+    MAX_PRICE,
+    MAX_RESULTS,
+    MEMORY,
+    QUOTA,
+    REGION,
+    STRICT,
+    VCPUS,
+)
+from advisor.questions.traffic import KNOWN_TRAFFIC
+from advisor.questions.values import GpuFilter
+
+LANGUAGE = "Language models (--task generation, finetuning)"
+# No model reads more, and no request writes more.
+MOST_TOKENS = 10**8
+MOST_USERS = 10**7
+MOST_TENSOR_PARALLEL = 64
+AUTO = "auto"
+
+
+class ModelName(Text):
+    """The name of a language model; a client names no file."""
+
+    def __init__(self) -> None:
+        super().__init__("NAME")
+
+    def from_json(self, value: Any, field: str) -> str:
+        """A name, never a file."""
+        name = str(super().from_json(value, field))
+        if name.startswith(("/", ".", "~")) or "\\" in name:
+            raise wrong(
+                field, "{field} names a file, and no file is opened for a client",
+                hint="ask by `advisor` where the file is",
+            )  # fmt: skip
+        return name
+
+
+class TensorParallel(Number):
+    """How many GPUs share one copy of the model, or `auto`, which is None."""
+
+    def __init__(self) -> None:
+        super().__init__(whole=True, most=MOST_TENSOR_PARALLEL, metavar="auto|N")
+
+    def from_json(self, value: Any, field: str) -> Any:
+        """A number or 'auto'."""
+        if not isinstance(value, str):
+            return super().from_json(value, field)
+        if value.strip().lower() != AUTO:
+            raise wrong(field, "{field} must be a number or auto, not {what}",
+                        what=json_name(value))  # fmt: skip
+        return None
+
+    def from_link(self, texts: Any, field: str) -> Any:
+        """The same of a link."""
+        return None if _is_auto(texts) else super().from_link(texts, field)
+
+    def from_text(self, text: str, field: str) -> Any:
+        """'auto' -> None, '4' -> 4."""
+        return None if _is_auto([text]) else super().from_text(text, field)
+
+    def schema(self) -> dict[str, Any]:
+        """A number, or the word."""
+        number = super().schema()
+        return number | {"type": ["integer", "string"], "pattern": f"^{AUTO}$"}
+
+
+def _is_auto(texts: Any) -> bool:
+    return [text.strip().lower() for text in texts] == [AUTO]
+
+
+_TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
+_MS = Number(metavar="MS")
+
+PRECISION: Any = ask(
+    "Format of the weights: bf16, fp16, fp8, int4-awq, nvfp4 or mxfp4.",
+    Choice("precision", LlmPrecision),
+    section=LANGUAGE,
+    default=None,
+    usual="the model's own, else bf16",
+)
+KV_PRECISION: Any = ask(
+    "Format of the KV cache: bf16 or fp8.",
+    Choice("KV precision", KvPrecision),
+    section=LANGUAGE,
+    default=None,
+    usual="bf16",
+)
+ENGINE: Any = ask(
+    "Serving engine. The answer names the version that its rates are of.",
+    Choice("engine", LlmEngine),
+    section=LANGUAGE,
+    default=LlmEngine.VLLM,
+)
+TENSOR_PARALLEL: Any = ask(
+    "GPUs that share one copy of the model; the other GPUs of an instance hold further copies.",
+    TensorParallel(),
+    section=LANGUAGE,
+    default=None,
+    usual="auto: whichever is cheapest",
+)
+INSTANCE: Any = ask(
+    "Instance type, as g5.xlarge.", Text("TYPE"), section=HARDWARE, default=None, required=True
+)
+TARGET_THROUGHPUT: Any = ask(
+    "Tokens per second to reach: output tokens of generation, tokens of finetuning. Without a "
+    "target, results are ranked by cost: of a million output tokens, or of the run.",
+    Number(metavar="RATE"),
+    section=LANGUAGE,
+    default=None,
+)
+
+
+class LanguageQuestion(Question):
+    """A language model, by its name or by its configuration."""
+
+    task: LanguageTask = ask(
+        "What is done with the language model: generation or finetuning.",
+        Choice("task", LanguageTask),
+        section=LANGUAGE,
+    )
+    model: str | None = ask(
+        "The language model: a name such as meta-llama/Llama-3.1-8B.",
+        ModelName(),
+        section=LANGUAGE,
+        default=None,
+        required=True,
+    )
+    config: Path | None = ask(
+        "A local config.json of the model, instead of --model; nothing is downloaded.",
+        File(),
+        section=LANGUAGE,
+        default=None,
+        where="cli",
+    )
+
+    def __post_init__(self) -> None:
+        if (self.model is None) == (self.config is None):
+            raise wrong(
+                "model", "name one language model",
+                hint=Message("give {model} meta-llama/Llama-3.1-8B, or {config} config.json",
+                             model=FieldName("model"), config=FieldName("config")),
+            )  # fmt: skip
+
+    @property
+    def model_text(self) -> str:
+        """The model as it was named."""
+        return str(self.model or self.config)
+
+
+class PlacedQuestion(Question):
+    """Where an instance is rented, and how."""
+
+    cloud: str = CLOUD
+    region: str | None = REGION
+    market: Market = MARKET
+
+
+class HardwareQuestion(PlacedQuestion):
+    """Which instances may be rented."""
+
+    gpu: GpuFilter | None = GPU
+    vcpus: Range | None = VCPUS
+    memory: Range | None = MEMORY
+    max_price: float | None = MAX_PRICE
+    quota: str | None = QUOTA
+    max_gpus: int | None = MAX_GPUS
+    max_results: int = MAX_RESULTS
+    explain_rejected: bool = EXPLAIN_REJECTED
+    strict: bool = STRICT
+    allow_extrapolation: bool = ALLOW_EXTRAPOLATION
+    horizon_hours: float = HORIZON_HOURS
+
+
+class Generation(LanguageQuestion):
+    """A language model that is served, and the requests that come."""
+
+    task: LanguageTask = ask(
+        "What the instance does: generation.",
+        Choice("task", (LanguageTask.GENERATION,)),
+        section=LANGUAGE,
+    )
+    precision: LlmPrecision | None = PRECISION
+    kv_precision: KvPrecision | None = KV_PRECISION
+    engine: LlmEngine = ENGINE
+    tensor_parallel: int | None = TENSOR_PARALLEL
+    input_tokens: int | None = ask(
+        "Tokens of a prompt, in the mean.",
+        _TOKENS,
+        section=LANGUAGE,
+        default=None,
+        usual="that of --traffic",
+    )
+    output_tokens: int | None = ask(
+        "Tokens of an answer, in the mean.",
+        _TOKENS,
+        section=LANGUAGE,
+        default=None,
+        usual="that of --traffic",
+    )
+    traffic: str | None = ask(
+        f"Lengths of prompts and answers: {', '.join(KNOWN_TRAFFIC)} (published traces), or a CSV "
+        "or JSONL file with input_tokens and output_tokens.",
+        KnownOrPath("traffic", tuple(KNOWN_TRAFFIC), "NAME|FILE"),
+        section=LANGUAGE,
+        default=None,
+        usual="chat",
+    )
+    prefix_share: float | None = ask(
+        "Share of the prompts' tokens that prefix caching spares, from 0 to below 1.",
+        Share(),
+        section=LANGUAGE,
+        default=None,
+        usual="prefix caching is not assumed",
+    )
+    anchor: tuple[Path, ...] = ask(
+        "Measurement of an endpoint, from `advisor measure --endpoint`. Repeatable.",
+        Files(),
+        section=LANGUAGE,
+        default=(),
+        where="cli",
+    )
+    confidence: float = CONFIDENCE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.input_tokens is None) != (self.output_tokens is None):
+            missing = "output_tokens" if self.output_tokens is None else "input_tokens"
+            raise wrong(
+                missing, "{input} and {output} go together", input=FieldName("input_tokens"),
+                output=FieldName("output_tokens"),
+                hint=Message("give both, or {traffic}", traffic=FieldName("traffic")),
+            )  # fmt: skip
+        if self.input_tokens is not None and self.traffic is not None:
+            raise wrong(
+                "traffic", "{field} and {input} both say how long prompts are",
+                input=FieldName("input_tokens"), hint="give one of them",
+            )  # fmt: skip
+
+
+class LoadedGeneration(Generation):
+    """The same under a load."""
+
+    target_requests_per_s: float | None = ask(
+        "Requests a second, which come at random times (Poisson).",
+        Number(metavar="RATE"),
+        section=LANGUAGE,
+        default=None,
+    )
+    users: int | None = ask(
+        "Users that each send their next request when the last one is answered.",
+        Number(whole=True, most=MOST_USERS),
+        section=LANGUAGE,
+        default=None,
+    )
+
+    def _refuse_several(self, targets: tuple[str, ...]) -> None:
+        given = [name for name in targets if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise wrong(
+                given[1], "{first} and {field} are two targets", first=FieldName(given[0]),
+                hint="give one of them",
+            )  # fmt: skip
+
+
+class RecommendGeneration(LoadedGeneration, HardwareQuestion):
+    """What `advisor recommend --task generation` is asked."""
+
+    target_throughput: float | None = TARGET_THROUGHPUT
+    max_ttft_ms: float | None = ask(
+        "Longest time to the first token in ms, in the mean; must hold at the confidence.",
+        _MS,
+        section=LANGUAGE,
+        default=None,
+    )
+    max_tpot_ms: float | None = ask(
+        "Longest time per output token in ms, without the first token, in the mean; must hold at "
+        "the confidence.",
+        _MS,
+        section=LANGUAGE,
+        default=None,
+    )
+    max_e2e_s: float | None = ask(
+        "Longest time of a whole request in seconds, in the mean; must hold at the confidence.",
+        Number(metavar="SECONDS"),
+        section=LANGUAGE,
+        default=None,
+    )
+    max_context: int | None = ask(
+        "Longest context, prompt and answer, that must fit.",
+        _TOKENS,
+        section=LANGUAGE,
+        default=None,
+        usual="prompt and answer of the traffic",
+    )
+    max_ready_s: float | None = ask(
+        "Longest time in seconds from the engine's start until it serves: reading the weights "
+        "from the disk, and its own start.",
+        Number(metavar="SECONDS"),
+        section=LANGUAGE,
+        default=None,
+    )
+    max_count: int = MAX_COUNT
+    disk: str | None = DISK
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._refuse_several(("target_throughput", "target_requests_per_s", "users"))
+
+
+class PredictGeneration(LoadedGeneration, PlacedQuestion):
+    """What `advisor predict --task generation` is asked: of one instance, under a load or none."""
+
+    instance: str | None = INSTANCE
+    disk: str | None = DISK
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._refuse_several(("target_requests_per_s", "users"))
+        _require_instance(self.instance)
+
+
+class CompareGeneration(LoadedGeneration, PlacedQuestion):
+    """What `advisor compare --task generation` is asked."""
+
+    instance: tuple[str, ...] = ask(
+        "Instance type; repeat for each, two or more.", Texts("TYPE"), section=HARDWARE, default=()
+    )
+    baseline: str | None = ask(
+        "What counts as 1: an instance type.",
+        Text("NAME"),
+        section=LANGUAGE,
+        default=None,
+        usual="the first one",
+    )
+    disk: str | None = DISK
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._refuse_several(("target_requests_per_s", "users"))
+        if len(dict.fromkeys(self.instance)) + (self.baseline is not None) < 2:
+            raise wrong("instance", "name what to compare",
+                        hint=Message("give {field} two or more types",
+                                     field=FieldName("instance")))  # fmt: skip
+
+
+class MemoryGeneration(LanguageQuestion):
+    """What `advisor memory --task generation` is asked."""
+
+    task: LanguageTask = ask(
+        "What the GPU does: generation.",
+        Choice("task", (LanguageTask.GENERATION,)),
+        section=LANGUAGE,
+    )
+    precision: LlmPrecision | None = PRECISION
+    kv_precision: KvPrecision | None = KV_PRECISION
+    engine: LlmEngine = ENGINE
+    tensor_parallel: int | None = TENSOR_PARALLEL
+    max_context: int | None = ask(
+        "Context of a sequence, prompt and answer, in tokens.",
+        _TOKENS,
+        section=LANGUAGE,
+        default=None,
+        usual="8192, or the model's longest",
+    )
+    gpu: GpuFilter | None = GPU
+
+
+class FineTuningQuestion(LanguageQuestion):
+    """A language model that is tuned."""
+
+    task: LanguageTask = ask(
+        "What the instance does: finetuning.",
+        Choice("task", (LanguageTask.FINETUNING,)),
+        section=LANGUAGE,
+    )
+    method: LlmMethod = ask(
+        "What is tuned: full (all weights), lora, or qlora (lora on 4-bit weights).",
+        Choice("method", LlmMethod),
+        section=LANGUAGE,
+        default=LlmMethod.LORA,
+    )
+    sequence: int = ask("Tokens of a sequence.", _TOKENS, section=LANGUAGE, default=2048)
+    micro_batch: int | None = ask(
+        "Sequences that a GPU computes at once.",
+        Number(whole=True, most=MOST_USERS),
+        section=LANGUAGE,
+        default=None,
+        usual="the fastest that fits",
+    )
+
+
+class TuningRun(FineTuningQuestion):
+    """A run of it, of a known length."""
+
+    tokens: float = ask(
+        "Length of the run in tokens: those of the data set, times the epochs.",
+        Number(metavar="TOKENS"),
+        section=LANGUAGE,
+    )
+    confidence: float = CONFIDENCE
+
+
+class RecommendFinetuning(TuningRun, HardwareQuestion):
+    """What `advisor recommend --task finetuning` is asked."""
+
+    max_hours: float | None = MAX_HOURS
+    max_cost: float | None = MAX_COST
+    target_throughput: float | None = TARGET_THROUGHPUT
+    disk: str | None = DISK
+
+
+class PredictFinetuning(TuningRun, PlacedQuestion):
+    """What `advisor predict --task finetuning` is asked, of one instance."""
+
+    instance: str | None = INSTANCE
+    disk: str | None = DISK
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_instance(self.instance)
+
+
+class MemoryFinetuning(FineTuningQuestion):
+    """What `advisor memory --task finetuning` is asked."""
+
+    gpu: GpuFilter | None = GPU
+
+
+def _require_instance(instance: str | None) -> None:
+    if instance is None:
+        raise wrong("instance", "name an {field} (g5.xlarge)")
