@@ -1,0 +1,151 @@
+"""A typed question about a language model -> the request that the engine decides on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from advisor.catalog import Catalog
+from advisor.domain.generation import LlmPrecision
+from advisor.domain.language import FineTuningRequest, GenerationRequest
+from advisor.questions.language import (
+    CompareGeneration,
+    HardwareQuestion,
+    LanguageQuestion,
+    LoadedGeneration,
+    PlacedQuestion,
+    PredictFinetuning,
+    PredictGeneration,
+    RecommendFinetuning,
+    RecommendGeneration,
+)
+from advisor.questions.requests import Held, disk_fields, hardware_fields, quota_of, region_of
+from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
+from models.language.configs import (
+    LanguageModel,
+    bundled_language_models,
+    language_model_of_config,
+)
+from models.language.memory import weight_gib
+
+
+class _Lengths(NamedTuple):
+    """Tokens of a mean request, and of the longest one that is to fit; None is a mean one."""
+
+    input_tokens: float
+    output_tokens: float
+    longest: int | None
+
+
+def language_model_of(question: LanguageQuestion) -> LanguageModel:
+    """The model by its name, or by its configuration; `UsageError` names the field."""
+    if question.config is not None:
+        return language_model_of_config(question.config)
+    return bundled_language_models().find(str(question.model))
+
+
+def generation_request(
+    question: RecommendGeneration | PredictGeneration | CompareGeneration,
+    model: LanguageModel,
+    catalog: Catalog,
+) -> GenerationRequest:
+    """The request about serving `model`; `UsageError` names the field that is wrong and a hint."""
+    lengths = _lengths(question, model)
+    return GenerationRequest(
+        model=model.name,
+        input_tokens=lengths.input_tokens,
+        output_tokens=lengths.output_tokens,
+        prefix_share=question.prefix_share or 0.0,
+        precision=question.precision,
+        kv_precision=question.kv_precision,
+        engine=question.engine,
+        context_tokens=lengths.longest,
+        tensor_parallel=question.tensor_parallel,
+        confidence=question.confidence,
+        target_requests_per_second=question.target_requests_per_s,
+        users=question.users,
+        **_place_fields(question, catalog),
+        **_disk(question, model, question.precision, catalog),
+        **(_limits(question) if isinstance(question, RecommendGeneration) else {}),
+    )
+
+
+def finetuning_request(
+    question: RecommendFinetuning | PredictFinetuning, model: LanguageModel, catalog: Catalog
+) -> FineTuningRequest:
+    """The request about tuning `model`; `UsageError` names the field that is wrong and a hint."""
+    limits: dict[str, Any] = {}
+    if isinstance(question, RecommendFinetuning):
+        limits = {
+            **_hardware_fields(question),
+            "target_tokens_per_second": question.target_throughput,
+            "max_hours": question.max_hours,
+            "max_run_usd": question.max_cost,
+        }
+    return FineTuningRequest(
+        model=model.name,
+        tokens=question.tokens,
+        sequence=question.sequence,
+        method=question.method,
+        micro_batch=question.micro_batch,
+        confidence=question.confidence,
+        **_place_fields(question, catalog),
+        **_disk(question, model, None, catalog),
+        **limits,
+    )
+
+
+def _lengths(question: LoadedGeneration, model: LanguageModel) -> _Lengths:
+    asked = question.max_context if isinstance(question, RecommendGeneration) else None
+    if question.input_tokens is not None and question.output_tokens is not None:
+        return _Lengths(question.input_tokens, question.output_tokens, asked)
+    traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
+    longest = asked or min(traffic.longest_tokens, model.max_context or traffic.longest_tokens)
+    return _Lengths(traffic.input_tokens.mean, traffic.output_tokens.mean, longest)
+
+
+def _limits(question: RecommendGeneration) -> dict[str, Any]:
+    return {
+        **_hardware_fields(question),
+        "target_output_tokens_per_second": question.target_throughput,
+        "max_ttft_ms": question.max_ttft_ms,
+        "max_tpot_ms": question.max_tpot_ms,
+        "max_e2e_seconds": question.max_e2e_s,
+        "max_ready_seconds": question.max_ready_s,
+        "max_count": question.max_count,
+    }
+
+
+def _hardware_fields(question: HardwareQuestion) -> dict[str, Any]:
+    return {
+        **hardware_fields(question),
+        "max_usd_per_hour": question.max_price,
+        "vcpu_quota": quota_of(question.quota, question.cloud, question.market),
+        "max_gpus": question.max_gpus,
+        "horizon_hours": question.horizon_hours,
+        "max_results": question.max_results,
+        "allow_extrapolation": question.allow_extrapolation,
+    }
+
+
+def _place_fields(question: PlacedQuestion, catalog: Catalog) -> dict[str, Any]:
+    catalog.require_cloud(question.cloud)
+    return {
+        "cloud": question.cloud,
+        "region": region_of(question.cloud, question.region),
+        "market": question.market,
+    }
+
+
+def _disk(
+    question: RecommendGeneration
+    | PredictGeneration
+    | CompareGeneration
+    | RecommendFinetuning
+    | PredictFinetuning,
+    model: LanguageModel,
+    precision: LlmPrecision | None,
+    catalog: Catalog,
+) -> dict[str, Any]:
+    """A disk that is named must have room for the weights."""
+    held = Held(model.name, weight_gib(model, precision or model.own_precision))
+    return disk_fields(catalog, question.cloud, question.disk, held)
