@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from infra.language_sources.naming import (
     LeftOutError,
@@ -38,6 +38,7 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
     ttft, tpot = float(record["ttft_ms"]) / 1e3, float(record["tpot_ms"]) / 1e3
     output = float(record["osl"]) * scale
     doubts = ["layout-doubtful"] * doubtful + ["queued"] * _is_queued(ttft, tpot, output)
+    doubts += [flag for flag, stands in _UNSAID.items() if stands(record, model)]
     return ServingRow(
         source="nvidia-gap" if own_runs else "inferencex",
         licence=_APACHE,
@@ -61,6 +62,41 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
         fit=0 if doubts else 1,
         flags=" ".join([*doubts, "kv-assumed"]),
     )
+
+
+def _is_speculative(record: Mapping[str, str], model: str) -> bool:
+    """DeepSeek's own drafts of the next tokens: a step of these runs takes half of what it takes
+    in runs of the days before that differ in nothing that is published."""
+    version = record["backend_version"]
+    return model == "deepseek-ai/DeepSeek-R1" and (
+        version == "1.2.0rc6.post3"
+        or (version == "1.1.0rc2.post2" and record["measured"] >= "2026-01-14")
+    )
+
+
+def _is_of_vllm_0_12_on_h200(record: Mapping[str, str]) -> bool:
+    return (record["origin"], record["backend_version"], record["system"], record["backend"]) == (
+        "nvidia_gap", "0.12.0", "h200_sxm", "vllm",
+    )  # fmt: skip
+
+
+def _has_cached_prompts(record: Mapping[str, str], model: str) -> bool:
+    """Prompts at up to the whole peak of the card, beside the steps: most were not computed."""
+    return _is_of_vllm_0_12_on_h200(record) and "8B" in model
+
+
+def _is_eager(record: Mapping[str, str], model: str) -> bool:
+    """A step takes as long with 4 sequences as with 28, three times as long as in SGLang: kernels
+    are launched one by one."""
+    return _is_of_vllm_0_12_on_h200(record) and "235B" in model
+
+
+# What the table does not say of some runs, and their figures do.
+_UNSAID: Mapping[str, Callable[[Mapping[str, str], str], bool]] = {
+    "speculative": _is_speculative,
+    "prompts-cached": _has_cached_prompts,
+    "eager": _is_eager,
+}
 
 
 def _layout(record: Mapping[str, str]) -> tuple[int, int, bool]:
@@ -90,12 +126,11 @@ def small_gpus(record: Mapping[str, str]) -> ServingRow:
 
 
 def _llmperf(record: Mapping[str, str]) -> ServingRow:
-    """llmperf divides an answer's whole duration by its tokens, the first one included; its
-    throughput has the ramps in it and is not taken. Yi's answers were not streamed: only their
-    whole duration is known."""
+    """llmperf divides an answer's whole duration by its tokens, the first one included. The answers
+    of Yi were not streamed: only their whole duration is known."""
     engine, _, version = record["engine"].partition(" ")
     tokens, each = float(record["osl"]), float(record["itl_ms"]) / 1e3
-    concurrency, ttft = float(record["concurrency"]), float(record["ttft_ms"]) / 1e3
+    rate, ttft = float(record["output_tok_s"]), float(record["ttft_ms"]) / 1e3
     streamed = not record["model"].startswith("Yi")
     return ServingRow(
         source="philschmid-llmperf",
@@ -110,12 +145,18 @@ def _llmperf(record: Mapping[str, str]) -> ServingRow:
         input_tokens=float(record["isl"]),
         output_tokens=tokens,
         tensor_parallel=int(record["tp"]),
-        concurrency=concurrency,
+        concurrency=_in_flight(rate, each),
         ttft_seconds=ttft if streamed else math.nan,
         tpot_seconds=(tokens * each - ttft) / (tokens - 1) if streamed else math.nan,
-        output_tokens_per_second=math.nan if streamed else concurrency / each,
+        output_tokens_per_second=rate,
         flags="" if streamed else "not-streamed",
     )
+
+
+def _in_flight(tokens_per_second: float, seconds_per_token: float) -> float:
+    """The mean number in flight by Little's law, in whole ones: short runs begin and
+    end with fewer than their clients."""
+    return max(1.0, round(tokens_per_second * seconds_per_token))
 
 
 def _ree2raz(record: Mapping[str, str]) -> ServingRow:
@@ -126,6 +167,8 @@ def _ree2raz(record: Mapping[str, str]) -> ServingRow:
     doubts = ["gpu-doubtful"] * ("/80GB" in record["gpu"])
     gpu = gpu_named("A100-40GB" if "A100" in record["gpu"] else record["gpu"])
     version = record["engine_version"].partition("-")[2].lstrip("v")
+    ttft, tpot = float(record["ttft_ms"]) / 1e3, float(record["itl_ms"]) / 1e3
+    tokens, rate = float(record["osl"]), float(record["output_tok_s"])
     return ServingRow(
         source="ree2raz",
         licence=_APACHE,
@@ -137,11 +180,11 @@ def _ree2raz(record: Mapping[str, str]) -> ServingRow:
         precision=precision_named(record["precision"]),
         kind="closed",
         input_tokens=_REE2RAZ_INPUT_TOKENS,
-        output_tokens=float(record["osl"]),
-        concurrency=float(record["concurrency"]),
-        ttft_seconds=float(record["ttft_ms"]) / 1e3,
-        tpot_seconds=float(record["itl_ms"]) / 1e3,
-        output_tokens_per_second=float(record["output_tok_s"]),
+        output_tokens=tokens,
+        concurrency=_in_flight(rate, (ttft + (tokens - 1) * tpot) / tokens),
+        ttft_seconds=ttft,
+        tpot_seconds=tpot,
+        output_tokens_per_second=rate,
         fit=0 if doubts else 1,
         flags=" ".join([*doubts, "input-assumed"]),
     )

@@ -50,7 +50,7 @@ def serving_rows(folder: Path) -> tuple[list[ServingRow], Counter[str]]:
         if path.exists():
             with path.open(newline="") as file:
                 rows += _read(csv.DictReader(file), reader, path.stem, left_out)
-    merged = merged_repeats(rows)
+    merged = merged_repeats(filed_once(rows))
     left_out["repeats, merged"] = len(rows) - len(merged)
     return merged, left_out
 
@@ -72,6 +72,20 @@ def _linked(row: ServingRow) -> ServingRow:
     """With the GPUs of the replica and their link, which follow from the other columns."""
     gpus = row.tensor_parallel * row.pipeline_parallel * row.attention_dp
     return row._replace(gpus=gpus, link=link_of(row.gpu, gpus))
+
+
+def filed_once(rows: Sequence[ServingRow]) -> list[ServingRow]:
+    """Without closed loops that a second source files again: the same figures, but for a last
+    digit, of a model on the same GPUs."""
+    first: dict[tuple[str, ...], str] = {}
+    found = []
+    for row in rows:
+        figures = (f"{getattr(row, name):.3g}" for name in _MEASURED)
+        run = (row.model, row.gpu, row.engine, str(row.concurrency), *figures)
+        source = first.setdefault(run, row.source)
+        if source == row.source or row.kind != "closed":
+            found.append(row)
+    return found
 
 
 def merged_repeats(rows: Sequence[ServingRow]) -> list[ServingRow]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from infra.language_sources import batches, closed_loops, maxima, open_loops
 from infra.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
 from infra.language_sources.rows import ServingRow, read_serving, write_table
-from infra.language_sources.serving import main, merged_repeats, serving_rows
+from infra.language_sources.serving import filed_once, main, merged_repeats, serving_rows
 
 
 def inferencex(**changes):
@@ -39,7 +39,7 @@ def small_gpu(**changes):
     usual = {
         "source": "philschmid/llmperf", "gpu": "A10G", "tp": "1", "engine": "vLLM 0.4.3",
         "model": "Meta-Llama-3-8B-Instruct", "precision": "fp16", "concurrency": "4",
-        "isl": "550", "osl": "101", "ttft_ms": "100", "itl_ms": "20", "output_tok_s": "1",
+        "isl": "550", "osl": "101", "ttft_ms": "100", "itl_ms": "20", "output_tok_s": "150",
         "engine_version": "", "regime": "",
     }  # fmt: skip
     return {**usual, **changes}
@@ -77,6 +77,25 @@ def test_requests_that_wait_for_admission_are_not_fitted(ttft, tpot, queued):
     assert ("queued" in row.flags, row.fit) == (queued, 0 if queued else 1)
 
 
+@pytest.mark.parametrize(("changes", "flag"), [
+    ({"model_path": "deepseek-ai/DeepSeek-R1", "backend": "trtllm",
+      "backend_version": "1.2.0rc6.post3"}, "speculative"),
+    ({"origin": "nvidia_gap", "backend_version": "0.12.0", "system": "h200_sxm",
+      "model_path": "Qwen/Qwen3-235B-A22B-FP8"}, "eager"),
+    ({"origin": "nvidia_gap", "backend_version": "0.12.0", "system": "h200_sxm",
+      "model_path": "meta-llama/Llama-3.1-8B-Instruct"}, "prompts-cached"),
+])  # fmt: skip
+def test_what_a_table_does_not_say_of_its_runs_is_flagged(changes, flag):
+    row = closed_loops.inferencex(inferencex(**changes))
+    assert (flag in row.flags.split(), row.fit) == (True, 0)
+
+
+def test_a_run_that_another_source_files_again_counts_once():
+    first = row(source="inferencex", ttft_seconds=0.195682, tpot_seconds=0.016445)
+    again = row(source="nvidia-gap", ttft_seconds=0.19568, tpot_seconds=0.01644)
+    assert filed_once([first, again]) == [first]
+
+
 def test_four_bits_of_gpt_oss_are_mxfp4():
     assert precision_named("fp4", "openai/gpt-oss-120b") == "mxfp4"
     assert precision_named("fp4", "Qwen/Qwen3-32B") == "nvfp4"
@@ -85,14 +104,19 @@ def test_four_bits_of_gpt_oss_are_mxfp4():
 def test_the_time_a_token_is_without_the_first():
     row = closed_loops.small_gpus(small_gpu())
     assert row.tpot_seconds == pytest.approx((101 * 0.02 - 0.1) / 100)
-    assert math.isnan(row.output_tokens_per_second)
+
+
+def test_a_short_run_has_fewer_in_flight_than_it_has_clients():
+    row = closed_loops.small_gpus(small_gpu(concurrency="32", output_tok_s="400"))
+    assert row.concurrency == 8
+    assert row.output_tokens_per_second == 400
 
 
 def test_answers_that_were_not_streamed_have_no_first_token():
     row = closed_loops.small_gpus(small_gpu(model="Yi-1.5-34B-Chat", tp="4"))
     assert math.isnan(row.ttft_seconds)
     assert math.isnan(row.tpot_seconds)
-    assert row.output_tokens_per_second == pytest.approx(4 / 0.02)
+    assert (row.output_tokens_per_second, row.flags) == (150, "not-streamed")
 
 
 def test_a_batchs_rate_counts_output_tokens_alone():
