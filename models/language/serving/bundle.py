@@ -1,0 +1,71 @@
+"""The fitted serving predictor that ships: parameters and widths in JSON, correlations beside."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from advisor.errors import DataError
+from models.language.serving.predictor import ServingPredictor
+
+FOLDER = Path(__file__).parents[3] / "advisor" / "data" / "language"
+_FACTS, _CORRELATIONS = "serving.json", "serving.npy"
+_DIGITS = 5
+# Correlations are kept as 16-bit integers of this many to one.
+_ONE = 32767
+
+
+@cache
+def bundled_serving_predictor() -> ServingPredictor:
+    """The predictor that ships; `DataError` when its files are missing or damaged."""
+    return read_predictor(FOLDER)
+
+
+def read_predictor(folder: Path) -> ServingPredictor:
+    """A predictor from its two files; raises as `bundled_serving_predictor` does."""
+    try:
+        raw = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+        names = tuple(raw["parameters"])
+        mean, sigma = np.array(list(raw["parameters"].values()), dtype=float).T
+        correlation = np.zeros((len(names), len(names)))
+        correlation[np.tril_indices(len(names), -1)] = np.load(folder / _CORRELATIONS) / _ONE
+        correlation += correlation.T + np.eye(len(names))
+        return ServingPredictor(
+            names=names,
+            mean=mean,
+            covariance=correlation * sigma[:, None] * sigma,
+            widths=raw["widths"],
+            versions=raw["versions"],
+            models=frozenset(raw["models"]),
+            gpus=frozenset(raw["gpus"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            "{path} cannot be read ({error})", path=folder / _FACTS, error=error,
+            hint="install the package again (in a checkout: python -m infra.language_sources.fit)",
+        ) from error  # fmt: skip
+
+
+def write_predictor(predictor: ServingPredictor, folder: Path) -> None:
+    """Write the two files; what a fit on the same rows gives is the same to five digits."""
+    sigma = np.sqrt(predictor.covariance.diagonal())
+    raw = {
+        "versions": dict(predictor.versions),
+        "models": sorted(predictor.models),
+        "gpus": sorted(predictor.gpus),
+        "widths": {name: list(group) for name, group in sorted(predictor.widths.items())},
+        "parameters": {
+            name: [float(f"{mean:.{_DIGITS}g}"), float(f"{deviation:.{_DIGITS}g}")]
+            for name, mean, deviation in zip(
+                predictor.names, predictor.mean.tolist(), sigma.tolist(), strict=True
+            )
+        },
+    }
+    text = json.dumps(raw, indent=0)
+    (folder / _FACTS).write_text(text + "\n", encoding="utf-8")
+    correlation = predictor.covariance / sigma[:, None] / sigma
+    below = correlation[np.tril_indices(len(sigma), -1)]
+    np.save(folder / _CORRELATIONS, np.round(below * _ONE).astype(np.int16))

@@ -1,0 +1,192 @@
+"""Which effects add up to the logs of a deployment, and what is believed of each beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from models.language.deployments import Deployment
+from models.language.serving.seconds import Logs
+from models.language.serving.work import Floats, format_of_arithmetic
+from models.performance.step_parameters import UNNAMED, Parameters, Prior
+
+
+class Setting(NamedTuple):
+    """A deployment as it was measured, or would be.
+
+    `source` is who measured, "" for a question and for a user's own trials. `eager`: the engine
+    launches kernels one by one, without CUDA graphs.
+    """
+
+    deployment: Deployment
+    source: str = ""
+    eager: bool = False
+
+
+# Before any row: shares of peaks and seconds as kernels and engines show them
+# (docs/internals/language.md names the source of each).
+_BASE: Mapping[str, Prior] = {
+    "weights": Prior(math.log(0.85), 0.2),
+    "kv": Prior(math.log(0.7), 0.3),
+    "decode": Prior(math.log(0.54), 0.3),
+    "prefill": Prior(math.log(0.5), 0.3),
+    "attention": Prior(math.log(0.35), 0.3),
+    "link": Prior(math.log(0.35), 0.3),
+    "latency": Prior(math.log(6e-6), 0.3),
+    "spread": Prior(math.log(1.0), 0.3),
+    "overhead": Prior(0.0, 0.05),
+    "constant": Prior(math.log(0.8e-3), 0.4),
+    "layer": Prior(math.log(3e-5), 0.3),
+    "mixture": Prior(math.log(1.5e-5), 0.5),
+    "mla": Prior(math.log(3e-5), 0.5),
+    "sequence": Prior(math.log(1.5e-5), 0.5),
+    "launch": Prior(math.log(2e-4), 0.5),
+    "mixed": Prior(math.log(0.8), 0.3),
+    "first": Prior(math.log(0.03), 0.7),
+    "queue": Prior(math.log(0.06), 0.7),
+    "step": Prior(0.0, 0.02),
+    "prompt": Prior(0.0, 0.02),
+}
+# Standard deviations of what a kind of group adds to a log.
+_EFFECTS: Mapping[str, Mapping[str, float]] = {
+    "weights": {"gpu": 0.05, "chip": 0.08, "engine": 0.08, "format": 0.15, "mixture": 0.2},
+    "kv": {"gpu": 0.05, "chip": 0.1, "engine": 0.15, "kv": 0.2, "mla": 0.3},
+    "decode": {"gpu": 0.05, "chip": 0.12, "engine": 0.15, "arithmetic": 0.2, "format": 0.2,
+               "mixture": 0.4},
+    "prefill": {"gpu": 0.05, "chip": 0.12, "engine": 0.15, "arithmetic": 0.2, "format": 0.2,
+                "mixture": 0.4},
+    "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
+    "link": {"way": 0.4, "gpu": 0.1, "engine": 0.15},
+    "latency": {"way": 0.4, "chip": 0.1, "engine": 0.2},
+    "overhead": {"gpu": 0.06, "chip": 0.12, "eager": 0.8, "model": 0.1},
+    "constant": {"engine": 0.4, "version": 0.4, "source": 0.3},
+    "layer": {"engine": 0.2, "version": 0.12, "kernels": 0.15, "source": 0.1},
+    "mixture": {"engine": 0.3, "version": 0.25, "kernels": 0.5, "model": 0.3},
+    "mla": {"engine": 0.3, "kernels": 0.3},
+    "sequence": {"engine": 0.3, "version": 0.2},
+    "launch": {"engine": 0.3, "version": 0.3, "mixture": 0.5, "mla": 0.5, "model": 0.2},
+    "mixed": {"engine": 0.25, "version": 0.15, "source": 0.15},
+    "first": {"engine": 0.4, "source": 0.6, "version": 0.3},
+    "queue": {"engine": 0.3, "source": 0.4, "version": 0.2},
+    "step": {"model": 0.06, "gpu": 0.04, "version": 0.1, "source": 0.08, "cell": 0.12},
+    "prompt": {"model": 0.1, "gpu": 0.05, "version": 0.12, "source": 0.15, "cell": 0.15},
+}  # fmt: skip
+# FP8 and FP4 products reach less of their peaks: 0.31 to 0.65 where 16 bits reach 0.73 to 0.91.
+_SHORT_OF_PEAK = {"fp8": -0.35, "fp4": -0.6}
+# NVLink's kernels do at once what goes step by step over PCIe.
+_WAYS = {"latency": {"pcie": 0.3}, "link": {"pcie": 0.6}}
+# What falls with the watts that a multiprocessor has at its clock (`power_ratio`).
+_POWER = Prior(1.0, 0.2)
+_OF_POWER = ("decode", "prefill", "attention")
+# The best kept public benchmark of engines: predictions mean what it would measure.
+REFERENCE_SOURCE = "inferencex"
+# Effects of who measured, and of what stands for one line of rows: no question names them.
+OF_ROWS = ("source", "cell")
+
+
+class Design(NamedTuple):
+    """Which parameters add up to each log of n settings: places and factors, (n, logs, slots)."""
+
+    at: Any
+    by: Floats
+
+    def logs(self, theta: Floats) -> Floats:
+        """The logs (n, logs) for parameters (p,)."""
+        result: Floats = (theta[self.at] * self.by).sum(axis=2)
+        return result
+
+    def slopes(self, of_logs: Floats, count: int) -> Floats:
+        """Derivatives by the parameters (n, count) from those by the logs (n, logs)."""
+        result = np.zeros((len(of_logs), count))
+        rows = np.arange(len(of_logs))
+        for log in range(self.at.shape[1]):
+            for slot in range(self.at.shape[2]):
+                result[rows, self.at[:, log, slot]] += self.by[:, log, slot] * of_logs[:, log]
+        return result
+
+
+def groups_of(setting: Setting) -> dict[str, str]:
+    """The group of each kind that a setting belongs to; kinds that it has no part in are absent."""
+    deployment = setting.deployment
+    model, gpu, engine = deployment.model, deployment.gpu, deployment.engine
+    shape = f"{model.layers}x{model.hidden}x{model.experts}"
+    precision = "bf16" if deployment.precision == "fp16" else deployment.precision
+    version = f"{engine}/{deployment.version}" if deployment.version else ""
+    groups = {
+        "gpu": gpu.name,
+        "chip": _chip(gpu.compute_capability),
+        "engine": engine,
+        "version": version,
+        "arithmetic": f"{format_of_arithmetic(deployment)}/{int(gpu.compute_capability)}",
+        "format": f"{precision}/{int(gpu.compute_capability)}",
+        "kernels": f"{engine}/{precision}/{int(gpu.compute_capability)}",
+        "kv": deployment.kv_precision,
+        "mixture": "mixture" if model.experts else "",
+        "mla": "mla" if model.mla else "",
+        "way": deployment.link if deployment.tensor_parallel > 1 else "",
+        "model": shape,
+        "source": "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED,
+        "eager": "eager" if setting.eager else "",
+        "cell": "/".join((shape, gpu.name, engine, version, deployment.precision, setting.source)),
+    }
+    return {kind: group for kind, group in groups.items() if group}
+
+
+def _chip(capability: float) -> str:
+    """GPUs whose kernels are alike: generations from Hopper on, compute capabilities before."""
+    return f"{capability:g}" if capability < 9 else f"{int(capability)}"
+
+
+def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
+    """The design of settings; parameters that they need are added to `parameters`."""
+    existing: dict[tuple[object, ...], list[list[tuple[int, float]]]] = {}
+    terms = []
+    for setting in settings:
+        groups = groups_of(setting)
+        key = (setting.deployment.gpu.power, *groups.items())
+        if key not in existing:
+            existing[key] = _terms(groups, setting.deployment.gpu.power, parameters)
+        terms.append(existing[key])
+    slots = max((len(term) for row in existing.values() for term in row), default=1)
+    filled = {id(row): _filled(row, slots) for row in existing.values()}
+    at = np.array([filled[id(row)][0] for row in terms], dtype=np.intp)
+    by = np.array([filled[id(row)][1] for row in terms], dtype=float)
+    shape = (len(terms), len(Logs._fields), slots)
+    return Design(at.reshape(shape), by.reshape(shape))
+
+
+def _filled(row: Sequence[Sequence[tuple[int, float]]], slots: int) -> tuple[Any, Any]:
+    """Places and factors (logs, slots); places that are left hold nothing."""
+    whole = [[*term, *[(0, 0.0)] * (slots - len(term))] for term in row]
+    return (
+        [[place for place, _ in term] for term in whole],
+        [[factor for _, factor in term] for term in whole],
+    )
+
+
+def _terms(
+    groups: Mapping[str, str], power: float, parameters: Parameters
+) -> list[list[tuple[int, float]]]:
+    """For each log the places of its parameters, with their factors."""
+    result = []
+    for log in Logs._fields:
+        term = [(parameters.of(log, _BASE[log]), 1.0)]
+        for kind, sigma in _EFFECTS.get(log, {}).items():
+            if kind in groups:
+                group = groups[kind]
+                name = f"{log}/{kind}/{group}"
+                term.append((parameters.of(name, Prior(_centre(log, kind, group), sigma)), 1.0))
+        if log in _OF_POWER and power:
+            term.append((parameters.of("power", _POWER), power))
+        result.append(term)
+    return result
+
+
+def _centre(log: str, kind: str, group: str) -> float:
+    """What an effect is expected to be before any row."""
+    if kind == "arithmetic":
+        return _SHORT_OF_PEAK.get(group.partition("/")[0], 0.0)
+    return _WAYS.get(log, {}).get(group, 0.0) if kind == "way" else 0.0

@@ -1,0 +1,90 @@
+"""From committed rows of measurements to the values that a fit reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from advisor.errors import UsageError
+from models.language.configs import LanguageModels
+from models.language.deployments import Deployment
+from models.language.gpus import GpuFacts
+from models.language.language_model import LanguageModel
+from models.language.serving.effects import Setting
+from models.language.serving.fit import MeasuredValue
+from models.language.serving.rates import sequences_held
+
+# Most sequences that engines take in where a maximum was measured (TensorRT-LLM's default).
+_MOST_SEQUENCES = 2048.0
+# Batches that hold more than this part of the cache's median size were computed in turns.
+_FULL = 1.0
+_SHORTEST_OUTPUT = 8
+
+
+def rows_of(
+    records: Iterable[Any],
+    models: LanguageModels,
+    gpus: Mapping[str, GpuFacts],
+) -> list[MeasuredValue]:
+    """The values of records (rows with the columns of `infra/language_sources/SOURCES.md`) that the
+    form covers: NVIDIA's GPUs, models that are known, one
+    replica by tensor parallelism alone, sequences that memory holds at once."""
+    values: list[MeasuredValue] = []
+    for record in records:
+        gpu = gpus.get(record.gpu)
+        if gpu and gpu.compute_capability and record.gpus == record.tensor_parallel:
+            with suppress(UsageError):
+                values += _values(record, models.find(record.model), gpu)
+    return values
+
+
+def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[MeasuredValue]:
+    deployment = Deployment(
+        model, record.precision, record.kv_precision, record.engine, gpu,
+        record.tensor_parallel, record.link,
+        minor_version(record.engine_version) or f"of {record.date[:4]}",
+    )  # fmt: skip
+    setting = Setting(deployment, record.source, "eager" in record.flags.split())
+    length = record.input_tokens + record.output_tokens
+    held = float(sequences_held([deployment], np.array([length]))[0])
+
+    def row(quantity: str, sequences: float, seconds: float) -> MeasuredValue:
+        return MeasuredValue(
+            setting, quantity, sequences, record.input_tokens, record.output_tokens, seconds,
+        )  # fmt: skip
+
+    if record.kind == "maximum":
+        if held >= 1:
+            most = record.concurrency if record.concurrency > 0 else _MOST_SEQUENCES
+            yield row("saturated", min(held, most), 1 / record.output_tokens_per_second)
+    elif record.concurrency <= _FULL * held:
+        yield from _timed(record, row)
+
+
+def _timed(
+    record: Any, value: Callable[[str, float, float], MeasuredValue]
+) -> Iterator[MeasuredValue]:
+    """The values of a closed loop or of a static batch."""
+    batch, output = record.concurrency, record.output_tokens
+    each, first, rate = (
+        record.tpot_seconds, record.ttft_seconds, record.output_tokens_per_second,
+    )  # fmt: skip
+    if record.kind == "closed":
+        streamed = not math.isnan(first) and "not-streamed" not in record.flags
+        if not math.isnan(each):
+            yield value("each_token", batch, each)
+        if streamed:
+            yield value("first_token", batch, first)
+        if streamed and not math.isnan(each):
+            yield value("rate", batch, (first + (output - 1) * each) / (batch * output))
+    elif record.kind == "static" and output >= _SHORTEST_OUTPUT and not math.isnan(rate):
+        yield value("batch", batch, batch * output / rate)
+
+
+def minor_version(version: str) -> str:
+    """`0.17.1rc2` as `0.17`: rates change with those."""
+    return ".".join(version.split(".")[:2])

@@ -1,0 +1,286 @@
+"""Rates of language models that are served: medians with bounds, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.records import dataclass, replace
+from models.gaussian import conditioned, variances
+from models.language.bounds import Bounds
+from models.language.deployments import Deployment, Traffic
+from models.language.observations import ServingObservation
+from models.language.serving.effects import Design, Setting, design_of
+from models.language.serving.fit import MeasuredValue, measured
+from models.language.serving.load import open_loop
+from models.language.serving.rates import (
+    QUANTITIES,
+    Asked,
+    RequestLogs,
+    ServingRates,
+    asked_of,
+    binding,
+    request_logs,
+)
+from models.language.serving.seconds import Logs, static_batch_seconds
+from models.language.serving.work import Floats
+from models.performance.intervals import multipliers
+from models.performance.step_parameters import NOTHING, Parameters
+
+_DIFFERENCE = 1e-4
+# What engines take in at once where nobody limits them (vLLM's and TensorRT-LLM's defaults).
+MOST_SEQUENCES = 1024.0
+# Nearer to capacity than this the fixed point runs away, and bounds with it.
+_MOST_GROWTH = 0.9
+# How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
+_RUN_SIGMA = {"each_token": 0.04, "first_token": 0.12, "rate": 0.04, "batch": 0.04}
+# Groups of held-out residuals by whether rows of the GPU and of the model were in the fit.
+KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model",
+         (False, False): "both"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPredictor:
+    """The posterior of serving: means (p,) and covariance (p, p) of named parameters.
+
+    `widths` are sorted standardised residuals by quantity and by what was held out; `versions` the
+    newest version of each engine among the rows, whose effects answer.
+    """
+
+    names: tuple[str, ...]
+    mean: Floats
+    covariance: Floats
+    widths: Mapping[str, Sequence[float]]
+    versions: Mapping[str, str]
+    models: frozenset[str]
+    gpus: frozenset[str]
+
+    def engine_version(self, engine: str) -> str:
+        """The version of an engine that answers; "" where no row of it is known."""
+        return self.versions.get(engine, "")
+
+    def closed_loop(
+        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
+        concurrency: Floats | Sequence[float], confidence: float = 0.9,
+    ) -> ServingRates:  # fmt: skip
+        """Rates with `concurrency` (n,) requests always in flight, or waiting for a place."""
+        wanted = np.asarray(concurrency, dtype=float)
+        view = self._view(deployments, traffic)
+        held = view.asked.held
+        sequences = np.where(held > 0, np.minimum(wanted, held), np.nan)
+        waiting = np.maximum(wanted / sequences - 1, 0.0)
+
+        def logs_of(logs: Logs) -> RequestLogs:
+            return request_logs(view.asked, logs, sequences, waiting, 1.0)
+
+        return self._rates(view, logs_of, sequences, confidence)
+
+    def saturated(
+        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
+        confidence: float = 0.9,
+    ) -> ServingRates:  # fmt: skip
+        """Rates with as many sequences in flight as memory and engine take in."""
+        held = asked_of(deployments, traffic).held
+        return self.closed_loop(deployments, traffic, np.minimum(held, MOST_SEQUENCES), confidence)
+
+    def under_load(
+        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
+        requests_per_second: Floats | Sequence[float], confidence: float = 0.9,
+    ) -> ServingRates:  # fmt: skip
+        """Rates under Poisson arrivals at `requests_per_second` (n,); nan beyond capacity."""
+        rate = np.asarray(requests_per_second, dtype=float)
+        view = self._view(deployments, traffic)
+        asked = view.asked
+
+        def service(logs: Logs, in_flight: Floats) -> Floats:
+            each = request_logs(asked, logs, in_flight, np.zeros_like(rate), 0.0)
+            return np.exp(each.rate) * in_flight * asked.output_tokens
+
+        flow = open_loop(lambda b: service(view.logs, b), rate, asked.held)
+        sequences = flow.in_flight + 1
+        waiting = flow.waiting_seconds / service(view.logs, sequences)
+        growth = self._growth(view, sequences, service)
+
+        def logs_of(logs: Logs) -> RequestLogs:
+            # A longer service keeps more in flight, which makes it longer still.
+            longer = np.log(service(logs, sequences) / service(view.logs, sequences))
+            more = sequences * np.exp(longer / (1 - growth))
+            return request_logs(asked, logs, more, waiting, 0.0)
+
+        rates = self._rates(view, logs_of, sequences, confidence, in_flight=flow.in_flight)
+        offered = np.where(np.isnan(flow.in_flight), np.nan, rate * asked.output_tokens)
+        return rates._replace(output_tokens_per_second=Bounds(offered, offered, offered))
+
+    def static_batch(
+        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
+        batch: Floats | Sequence[float], confidence: float = 0.9,
+    ) -> ServingRates:  # fmt: skip
+        """A batch that starts and ends together: TPOT is its seconds over its output tokens."""
+        sequences = np.asarray(batch, dtype=float)
+        view = self._view(deployments, traffic)
+        asked = view.asked
+
+        def logs_of(logs: Logs) -> RequestLogs:
+            seconds = static_batch_seconds(
+                asked.work, logs, sequences, asked.input_tokens, asked.output_tokens
+            )
+            each = np.log(seconds / asked.output_tokens)
+            return RequestLogs(each, np.full_like(each, np.nan), each - np.log(sequences))
+
+        return self._rates(view, logs_of, sequences, confidence)
+
+    def conditioned(self, observations: Sequence[ServingObservation]) -> ServingPredictor:
+        """The predictor once a user's own trials are known; each counts with its own sigmas."""
+        values, sigmas = [], []
+        for entry in observations:
+            deployment = self._answering(entry.deployment)
+            for quantity, seconds, sigma in (
+                ("each_token", entry.tpot_seconds, entry.tpot_sigma),
+                ("first_token", entry.ttft_seconds, entry.ttft_sigma),
+            ):
+                if seconds and not (quantity == "first_token" and entry.requests_per_second):
+                    values.append(MeasuredValue(
+                        Setting(deployment), quantity, max(entry.concurrency, 1.0),
+                        entry.traffic.input_tokens, entry.traffic.output_tokens, seconds,
+                    ))  # fmt: skip
+                    sigmas.append(max(sigma, _RUN_SIGMA[quantity]))
+        return self._conditioned(values, np.array(sigmas))
+
+    def conditioned_on(self, values: Sequence[MeasuredValue]) -> ServingPredictor:
+        """The same for values of rows, as if one user had measured them."""
+        own = [
+            value._replace(setting=value.setting._replace(
+                deployment=self._answering(value.setting.deployment), source=""))
+            for value in values
+        ]  # fmt: skip
+        sigmas = [_RUN_SIGMA.get(value.quantity, _RUN_SIGMA["rate"]) for value in own]
+        return self._conditioned(own, np.array(sigmas))
+
+    def log_estimates(self, values: Sequence[MeasuredValue]) -> tuple[Floats, Floats]:
+        """Log seconds of values as a question would have them: means and deviations, each (n,)."""
+        own = [value._replace(setting=value.setting._replace(source="")) for value in values]
+        parameters = self._parameters()
+        columns = measured(own, parameters)
+        theta, covariance = self._extended(parameters)
+        mean, slopes = columns.linearised(theta)
+        used = np.flatnonzero(slopes.any(axis=0))
+        sigma = np.array([_RUN_SIGMA.get(v.quantity, _RUN_SIGMA["rate"]) for v in own])
+        doubt = variances(slopes[:, used], covariance[np.ix_(used, used)]) + sigma**2
+        return mean, np.sqrt(doubt)
+
+    def _conditioned(self, values: Sequence[MeasuredValue], sigma: Floats) -> ServingPredictor:
+        if not values:
+            return self
+        parameters = self._parameters()
+        columns = measured(values, parameters)
+        mean, covariance = self._extended(parameters)
+        after, left = conditioned(
+            mean, covariance, columns.linearised, np.log([v.seconds for v in values]), sigma
+        )
+        return replace(self, names=parameters.names, mean=after, covariance=left)
+
+    def _answering(self, deployment: Deployment) -> Deployment:
+        """The deployment with the version that answers where none is named."""
+        if deployment.version:
+            return deployment
+        return deployment._replace(version=self.engine_version(deployment.engine))
+
+    def _parameters(self) -> Parameters:
+        """Places of the posterior's parameters; what a question needs beside them follows."""
+        parameters = Parameters()
+        parameters.place = {name: place for place, name in enumerate(self.names)}
+        parameters.priors = [NOTHING] * len(self.names)
+        return parameters
+
+    def _extended(self, parameters: Parameters) -> tuple[Floats, Floats]:
+        """Mean and covariance with the priors of parameters that the posterior does not have."""
+        fresh = parameters.priors[len(self.names) :]
+        size = len(self.names)
+        covariance = np.diag([0.0] * size + [prior.sigma**2 for prior in fresh])
+        covariance[:size, :size] = self.covariance
+        return np.append(self.mean, [prior.mean for prior in fresh]), covariance
+
+    def _view(
+        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic]
+    ) -> _View:
+        parameters = self._parameters()
+        answering = [self._answering(entry) for entry in deployments]
+        design = design_of([Setting(entry) for entry in answering], parameters)
+        mean, covariance = self._extended(parameters)
+        known = [
+            KNOWN[entry.gpu.name in self.gpus, entry.model.name in self.models]
+            for entry in deployments
+        ]
+        logs = Logs(*design.logs(mean).T)
+        return _View(asked_of(answering, traffic), design, logs, covariance, known)
+
+    def _rates(
+        self, view: _View, logs_of: Callable[[Logs], RequestLogs], sequences: Floats,
+        confidence: float, in_flight: Floats | None = None,
+    ) -> ServingRates:  # fmt: skip
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each, doubts = view.with_doubts(logs_of)
+            bounds, calibrated = {}, np.ones(len(view.known), dtype=bool)
+            for quantity, mean, doubt in zip(QUANTITIES, each, doubts, strict=True):
+                below, above, enough = self._multipliers(quantity, view.known, confidence)
+                low, high = np.exp(mean - below * doubt), np.exp(mean + above * doubt)
+                bounds[quantity] = Bounds(low, np.exp(mean), high)
+                calibrated &= enough
+            tokens = Bounds(*(1 / bound for bound in reversed(bounds["rate"])))
+        return ServingRates(
+            bounds["each_token"], bounds["first_token"], tokens,
+            sequences if in_flight is None else in_flight,
+            binding(view.asked, view.logs, sequences), calibrated,
+        )  # fmt: skip
+
+    def _multipliers(
+        self, quantity: str, known: Sequence[str], confidence: float
+    ) -> tuple[Floats, Floats, Any]:
+        """Of each row's predicted deviation, down and up in log seconds; whether calibrated."""
+        each = {
+            group: multipliers(self.widths.get(f"{quantity}/{group}", ()), confidence)
+            for group in set(known)
+        }
+        # `multipliers` names the sides of rates: their lower bound is the upper one of seconds.
+        return (
+            np.array([each[group].upper for group in known]),
+            np.array([each[group].lower for group in known]),
+            np.array([each[group].calibrated for group in known], dtype=bool),
+        )
+
+    def _growth(
+        self, view: _View, sequences: Floats, service: Callable[[Logs, Floats], Floats]
+    ) -> Floats:
+        """How much longer a service takes, in logs, for each log more in flight; below 0.9."""
+        more = service(view.logs, sequences * np.exp(_DIFFERENCE))
+        slope = np.log(more / service(view.logs, sequences)) / _DIFFERENCE
+        return np.asarray(np.clip(slope, 0.0, _MOST_GROWTH))
+
+
+class _View(NamedTuple):
+    """What is asked, with the logs of the posterior's mean and all that they depend on."""
+
+    asked: Asked
+    design: Design
+    logs: Logs
+    covariance: Floats
+    known: list[str]
+
+    def with_doubts(
+        self, logs_of: Callable[[Logs], RequestLogs]
+    ) -> tuple[RequestLogs, RequestLogs]:
+        """Log seconds at the mean, and their standard deviations."""
+        mean = logs_of(self.logs)
+        slopes = np.empty((len(mean), len(self.known), len(Logs._fields)))
+        for place, name in enumerate(Logs._fields):
+            moved = self.logs._replace(**{name: getattr(self.logs, name) + _DIFFERENCE})
+            slopes[:, :, place] = (np.array(logs_of(moved)) - np.array(mean)) / _DIFFERENCE
+        doubts = []
+        for quantity, of_logs in zip(QUANTITIES, slopes, strict=True):
+            by_parameters = self.design.slopes(np.nan_to_num(of_logs), len(self.covariance))
+            used = np.flatnonzero(by_parameters.any(axis=0))
+            variance = variances(by_parameters[:, used], self.covariance[np.ix_(used, used)])
+            doubts.append(np.sqrt(variance + _RUN_SIGMA[quantity] ** 2))
+        return mean, RequestLogs(*doubts)

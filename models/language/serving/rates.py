@@ -1,0 +1,131 @@
+"""Deployments with their requests as columns, and the seconds that follow for one set of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.language.bounds import Bounds
+from models.language.deployments import Deployment, Traffic
+from models.language.memory import card_gib, serving_memory
+from models.language.serving.seconds import (
+    Logs,
+    closed_loop_seconds,
+    prompt_seconds,
+    smooth_maximum_shares,
+    step_parts,
+)
+from models.language.serving.work import Floats, Work, work_of
+
+# What holds a rate back, in the order of `ServingRates.binds`.
+BINDS = ("weights", "kv", "arithmetic", "all_reduce", "overhead", "prefill")
+# Seconds of each token after the first, until the first, and of the replica per output token.
+QUANTITIES = ("each_token", "first_token", "rate")
+
+
+class ServingRates(NamedTuple):
+    """Rates of n replicas, columns of shape (n,); nan where a rate cannot be served.
+
+    `tpot_seconds` is the mean time of an output token after the first, `ttft_seconds` that until
+    the first; `output_tokens_per_second` is of the whole replica, `in_flight` its sequences.
+    `binds` indexes `BINDS`. `calibrated`: the bounds are quantiles of held-out residuals.
+    """
+
+    tpot_seconds: Bounds
+    ttft_seconds: Bounds
+    output_tokens_per_second: Bounds
+    in_flight: Floats
+    binds: NDArray[np.intp]
+    calibrated: NDArray[np.bool_]
+
+
+class Asked(NamedTuple):
+    """Deployments with their requests, as columns (n,).
+
+    `computed_tokens` are those of the input that no prefix cache has; `held` is the most
+    sequences that a replica takes in.
+    """
+
+    work: Work
+    input_tokens: Floats
+    computed_tokens: Floats
+    output_tokens: Floats
+    held: Floats
+
+
+def asked_of(deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic]) -> Asked:
+    """The columns of deployments under one traffic, or each under its own."""
+    each = [traffic] * len(deployments) if isinstance(traffic, Traffic) else list(traffic)
+    columns = np.array(each, dtype=float).reshape(len(deployments), 3)
+    input_tokens, output_tokens, prefix_share = columns.T
+    return Asked(
+        work=work_of(deployments),
+        input_tokens=input_tokens,
+        computed_tokens=np.maximum(input_tokens * (1 - prefix_share), 1.0),
+        output_tokens=output_tokens,
+        held=sequences_held(deployments, input_tokens + output_tokens),
+    )
+
+
+def sequences_held(deployments: Sequence[Deployment], tokens: Floats) -> Floats:
+    """Sequences of `tokens` (n,) each that replicas take in at once, (n,): as the KV cache's
+    median size holds, at most as many as the engine admits."""
+    if not deployments:
+        return np.zeros(0)
+    memory = serving_memory(
+        [entry.model for entry in deployments],
+        [entry.precision for entry in deployments],
+        [entry.kv_precision for entry in deployments],
+        [card_gib(entry.gpu.name, entry.gpu.memory_gib) for entry in deployments],
+        [entry.tensor_parallel for entry in deployments],
+        [entry.engine for entry in deployments],
+    )
+    limits = [entry.max_sequences or np.inf for entry in deployments]
+    return np.asarray(np.minimum(memory.most_sequences(tokens).median, limits))
+
+
+class RequestLogs(NamedTuple):
+    """Log seconds, each (n,): of each token, of a first one, and of the replica per token."""
+
+    each_token: Floats
+    first_token: Floats
+    rate: Floats
+
+
+def request_logs(
+    asked: Asked, logs: Logs, sequences: Floats, waiting: Floats, bursts: float
+) -> RequestLogs:
+    """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in
+    service before. `bursts`: 1 where requests start together, as in a closed loop, 0 for Poisson
+    arrivals."""
+    seconds = closed_loop_seconds(
+        asked.work, logs, sequences, asked.input_tokens, asked.output_tokens,
+        asked.computed_tokens, bursts,
+    )  # fmt: skip
+    service = seconds.first_token + asked.output_tokens * seconds.each_token
+    return RequestLogs(
+        np.log(seconds.each_token),
+        np.log(seconds.first_token + waiting * service),
+        np.log(service / (sequences * asked.output_tokens)),
+    )
+
+
+def binding(asked: Asked, logs: Logs, sequences: Floats) -> NDArray[np.intp]:
+    """Which of `BINDS` most of the seconds of a request go to, (n,)."""
+    context = asked.input_tokens + asked.output_tokens / 2
+    parts = step_parts(asked.work, logs, sequences, context)
+    memory = parts.weights + parts.kv
+    of_memory = smooth_maximum_shares(memory, parts.arithmetic)
+    prompts = np.exp(logs.mixed) * sequences * prompt_seconds(
+        asked.work, logs, asked.computed_tokens, asked.input_tokens
+    ) / asked.output_tokens  # fmt: skip
+    seconds = np.stack([
+        np.where(of_memory >= 0.5, parts.weights, 0.0),
+        np.where(of_memory >= 0.5, parts.kv, 0.0),
+        np.where(of_memory < 0.5, parts.arithmetic, 0.0),
+        parts.all_reduce, parts.overhead, prompts,
+    ])  # fmt: skip
+    return np.asarray(np.argmax(seconds, axis=0), dtype=np.intp)

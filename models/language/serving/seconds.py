@@ -1,0 +1,227 @@
+"""Seconds of a step, of a prompt and of a request, from work and the logs of what GPUs reach.
+
+Step = smooth maximum of memory and arithmetic, then all-reduce and the engine's own time. The
+quantities that nobody's data sheet tells are `Logs`, sums of effects that were fitted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.language.serving.work import Floats, ModelWork, Work
+
+
+class Logs(NamedTuple):
+    """Natural logarithms, each (n,), of what is fitted.
+
+    Shares of peaks: `weights` and `kv` of the memory's bandwidth, `decode`, `prefill` of
+    arithmetic in steps and prompts, `attention` of the 16-bit peak in long prompts, `link` of the
+    bandwidth between GPUs. Seconds: `latency` of one all-reduce, `constant`, `layer`, `mixture`,
+    `mla` and `sequence` of the engine in each step, each layer of a kind and each sequence,
+    `launch` of a prompt's kernels in each layer, `first` of the engine before a first token.
+    Factors: `overhead` of the engine's seconds in a step, `spread` how PCIe falls behind with each
+    doubling of GPUs, `mixed` the part of a prompt's seconds that steps wait for, `queue` the part
+    of prompts that start together which a first token waits for; `step` and `prompt` of the whole.
+    """
+
+    weights: Floats
+    kv: Floats
+    decode: Floats
+    prefill: Floats
+    attention: Floats
+    link: Floats
+    latency: Floats
+    spread: Floats
+    overhead: Floats
+    constant: Floats
+    layer: Floats
+    mixture: Floats
+    mla: Floats
+    sequence: Floats
+    launch: Floats
+    mixed: Floats
+    first: Floats
+    queue: Floats
+    step: Floats
+    prompt: Floats
+
+
+# No kernel reads or computes faster than this share of a peak; shares approach it smoothly.
+MOST_SHARE, _SHARPNESS = 0.95, 4.0
+# How sharply memory and arithmetic limit a step: kernels are bound by one or the other.
+_JOIN = 4.0
+# All-reduces of a layer, behind attention and behind the feed-forward layer; 16-bit activations.
+_ALL_REDUCES, _ACTIVATION_BYTES = 2.0, 2.0
+
+
+class Parts(NamedTuple):
+    """Seconds of one step by what they go to, each (n,), before the factor of the whole."""
+
+    weights: Floats
+    kv: Floats
+    arithmetic: Floats
+    all_reduce: Floats
+    overhead: Floats
+
+
+def share(logs: Floats) -> Floats:
+    """The share of a peak that `logs` stand for, below `MOST_SHARE`."""
+    result: Floats = (np.exp(-_SHARPNESS * logs) + MOST_SHARE**-_SHARPNESS) ** (-1 / _SHARPNESS)
+    return result
+
+
+def smooth_maximum(one: Floats, other: Floats) -> Floats:
+    """`(a^p + b^p)^(1/p)`: at most 19 % above the larger."""
+    result: Floats = (one**_JOIN + other**_JOIN) ** (1 / _JOIN)
+    return result
+
+
+def smooth_maximum_shares(one: Floats, other: Floats) -> Floats:
+    """The share of `one` in their smooth maximum, 0 to 1."""
+    result: Floats = one**_JOIN / (one**_JOIN + other**_JOIN)
+    return result
+
+
+def step_parts(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Parts:
+    """One step of `sequences` (n,) with `context` tokens each in the cache (n,)."""
+    model, gpus = work.model, work.tensor_parallel
+    touched = 1 - (1 - model.experts_per_token / model.experts) ** sequences
+    bytes_read = (model.fixed_bytes + model.expert_bytes * touched) / gpus
+    seen = _seen(model, context)
+    return Parts(
+        weights=bytes_read / (work.memory * share(logs.weights)),
+        kv=sequences * seen * work.kv_bytes / (work.memory * share(logs.kv)),
+        arithmetic=sequences * _token_seconds(work, logs.decode),
+        all_reduce=_all_reduces(work, logs, sequences),
+        overhead=_overhead(work, logs, sequences),
+    )
+
+
+def step_seconds(parts: Parts, logs: Logs) -> Floats:
+    """The whole step (n,)."""
+    joined = smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
+    result: Floats = (joined + parts.all_reduce + parts.overhead) * np.exp(logs.step)
+    return result
+
+
+def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats) -> Floats:
+    """Reading `tokens` (n,) of prompts, without the engine's own time; each sees half of `length`
+    (n,) tokens in the mean."""
+    model, gpus = work.model, work.tensor_parallel
+    seen = _seen(model, length / 2)
+    attention = 2 * tokens * seen * model.attention_width / gpus
+    arithmetic = tokens * _token_seconds(work, logs.prefill) + attention / (
+        work.sixteen_peak * share(logs.attention)
+    )
+    touched = 1 - (1 - model.experts_per_token / model.experts) ** tokens
+    bytes_read = (model.fixed_bytes + model.expert_bytes * touched) / gpus
+    memory = bytes_read / (work.memory * share(logs.weights))
+    # Prompts run without CUDA graphs: a GPU that is done waits for the next launch.
+    launches = model.layers * np.exp(logs.launch)
+    computed = smooth_maximum(smooth_maximum(memory, arithmetic), launches)
+    result: Floats = (computed + _all_reduces(work, logs, tokens)) * np.exp(logs.prompt)
+    return result
+
+
+def _seen(model: ModelWork, context: Floats) -> Floats:
+    """Tokens that a layer attends to in the mean."""
+    window = np.minimum(context, model.window)
+    result: Floats = model.whole_layers * context + (1 - model.whole_layers) * window
+    return result
+
+
+def _token_seconds(work: Work, logs: Floats) -> Floats:
+    """Arithmetic of one token without attention, seconds of one GPU."""
+    model, reached = work.model, share(logs)
+    quantised = model.fixed_weights - model.sixteen_weights + model.expert_weights
+    peak_seconds = model.sixteen_weights / work.sixteen_peak + quantised / work.format_peak
+    result: Floats = 2 * peak_seconds / (work.tensor_parallel * reached)
+    return result
+
+
+def _all_reduces(work: Work, logs: Logs, tokens: Floats) -> Floats:
+    """All of a step: a latency each, and twice the activations less one part over the link."""
+    gpus, several = work.tensor_parallel, work.tensor_parallel > 1
+    doublings = np.log2(np.maximum(gpus, 1))
+    over_nvlink = work.nvlink > 0
+    rate = np.where(
+        over_nvlink, work.nvlink, work.pcie * np.exp(-logs.spread * (doublings - 1))
+    ) * share(logs.link)
+    latency = np.exp(logs.latency) * np.where(over_nvlink, 0.7 + 0.3 * doublings, gpus / 2)
+    moved = 2 * (gpus - 1) / gpus * tokens * work.model.hidden * _ACTIVATION_BYTES
+    each = np.where(several, latency + moved / rate, 0.0)
+    return np.asarray(_ALL_REDUCES * work.model.layers * each)
+
+
+def _overhead(work: Work, logs: Logs, sequences: Floats) -> Floats:
+    """What the engine adds to a step: its scheduler, the launches of each layer, sampling."""
+    model = work.model
+    seconds = (
+        np.exp(logs.constant)
+        + model.layers * np.exp(logs.layer)
+        + model.mixture_layers * np.exp(logs.mixture)
+        + model.layers * model.is_mla * np.exp(logs.mla)
+        + sequences * np.exp(logs.sequence)
+    )
+    result: Floats = seconds * np.exp(logs.overhead)
+    return result
+
+
+class RequestSeconds(NamedTuple):
+    """Means of a request's phases, each (n,)."""
+
+    first_token: Floats
+    each_token: Floats
+
+
+_TURNS = 8
+
+
+def closed_loop_seconds(
+    work: Work, logs: Logs, sequences: Floats, input_tokens: Floats, output_tokens: Floats,
+    computed_tokens: Floats | None = None, bursts: float = 1.0,
+) -> RequestSeconds:  # fmt: skip
+    """`sequences` (n,) always in flight: as one ends, the next one begins.
+
+    Prompts are read one after the other, so a first token waits for those that came before its
+    own: in the mean as many as there are in their phase (the arrival theorem of closed networks),
+    and those that came with it, as requests that start or end together do. The other phase is
+    longer by the prompts read during it, of which `mixed` is not hidden behind steps. Of an input
+    `computed_tokens` (n,) are not in a prefix cache; without `bursts` none starts with others.
+    """
+    parts = step_parts(work, logs, sequences, input_tokens + output_tokens / 2)
+    step = step_seconds(parts, logs)
+    computed = input_tokens if computed_tokens is None else computed_tokens
+    prompt = prompt_seconds(work, logs, computed, 2 * input_tokens - computed)
+    others = np.maximum(sequences - 1, 0.0)
+    alone = np.exp(logs.first) + step
+    together = bursts * np.exp(logs.queue) * others
+    steps, mixed = output_tokens * step, np.exp(logs.mixed) * others * prompt
+    waiting, rest = prompt, steps + mixed
+    for _ in range(_TURNS):
+        waiting = prompt * (1 + together + others * waiting / (alone + waiting + rest))
+        first = alone + waiting
+        short = steps + mixed - first
+        rest = (short + np.sqrt(short**2 + 4 * steps * first)) / 2
+    return RequestSeconds(alone + waiting, rest / output_tokens)
+
+
+def static_batch_seconds(
+    work: Work, logs: Logs, sequences: Floats, input_tokens: Floats, output_tokens: Floats
+) -> Floats:
+    """A batch that begins and ends together (n,): its prompts at once, then its steps."""
+    parts = step_parts(work, logs, sequences, input_tokens + output_tokens / 2)
+    prompts = prompt_seconds(work, logs, sequences * input_tokens, input_tokens)
+    result: Floats = prompts + parts.overhead + (output_tokens - 1) * step_seconds(parts, logs)
+    return result
+
+
+def token_seconds(
+    work: Work, logs: Logs, sequences: Floats, input_tokens: Floats, output_tokens: Floats
+) -> Floats:
+    """Seconds of a replica for each output token (n,), first tokens included."""
+    each = closed_loop_seconds(work, logs, sequences, input_tokens, output_tokens)
+    result: Floats = (each.first_token / output_tokens + each.each_token) / sequences
+    return result

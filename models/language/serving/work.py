@@ -1,0 +1,143 @@
+"""What serving asks of a GPU: bytes and operations of a step and of a prompt, as columns.
+
+A step yields one token of each sequence in flight. Everything is of one GPU of the replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from models.language.configs import LanguageModel
+from models.language.deployments import Deployment
+from models.language.formats import bits_by_module
+from models.language.memory import kv_bytes_per_token
+
+Floats = NDArray[np.float64]
+
+
+class ModelWork(NamedTuple):
+    """What one token of a model needs in a format: totals over its layers and all GPUs.
+
+    `fixed_bytes` and `fixed_weights` are read and used by each token, `expert_bytes` are those of
+    all routed experts; a token uses `expert_weights` of them. A share `whole_layers` of the layers
+    sees the whole context, the others `window` tokens.
+    """
+
+    layers: float
+    mixture_layers: float
+    is_mla: float
+    hidden: float
+    fixed_bytes: float
+    fixed_weights: float
+    sixteen_weights: float
+    expert_bytes: float
+    expert_weights: float
+    experts: float
+    experts_per_token: float
+    whole_layers: float
+    window: float
+    attention_width: float
+
+
+def model_work(model: LanguageModel, precision: str, engine: str) -> ModelWork:
+    """Counts of one model in one format (`LlmPrecision`), as an engine serves it."""
+    weights, mla = model.weights, model.mla
+    bits = bits_by_module(model, LlmPrecision(precision), _engine_of(engine))
+    head = model.vocab * model.hidden
+    # Weights that each token reads, with their bits: the input's embedding is looked up.
+    read = (
+        (weights.attention, bits.attention), (weights.dense, bits.dense),
+        (weights.shared, bits.shared), (weights.router, bits.router), (head, bits.head),
+    )  # fmt: skip
+    key_width = mla.rope + mla.nope if mla else model.head_dim
+    value_width = mla.v if mla else model.head_dim
+    return ModelWork(
+        layers=model.layers,
+        mixture_layers=model.expert_layers,
+        is_mla=float(mla is not None),
+        hidden=model.hidden,
+        fixed_bytes=sum(count * each for count, each in read) / 8,
+        fixed_weights=sum(count for count, _ in read),
+        sixteen_weights=sum(count for count, each in read if each == 16),
+        expert_bytes=weights.experts * bits.experts / 8,
+        expert_weights=weights.experts * model.experts_per_token / max(model.experts, 1),
+        experts=max(model.experts, 1),
+        experts_per_token=max(model.experts_per_token, 1),
+        whole_layers=model.full_layers / model.layers,
+        window=float(model.window or np.inf),
+        attention_width=model.layers * model.heads * (key_width + value_width),
+    )  # fmt: skip
+
+
+def _engine_of(name: str) -> LlmEngine:
+    """The engine whose formats count; engines of measured rows that we do not serve as vLLM's."""
+    return LlmEngine(name) if name in set(LlmEngine) else LlmEngine.VLLM
+
+
+class Work(NamedTuple):
+    """Columns of n deployments, each (n,); bytes a second and operations a second are peaks.
+
+    `kv_bytes` are those of one token in the cache of one GPU. Peaks: of 16 bits, and of the
+    format that the quantised layers compute in.
+    """
+
+    model: ModelWork  # of columns
+    tensor_parallel: Floats
+    kv_bytes: Floats
+    memory: Floats
+    sixteen_peak: Floats
+    format_peak: Floats
+    nvlink: Floats
+    pcie: Floats
+
+
+def format_of_arithmetic(deployment: Deployment) -> str:
+    """What the quantised layers compute in: 16, fp8 or fp4, as the GPU has units for it."""
+    gpu, precision = deployment.gpu, deployment.precision
+    if precision in ("nvfp4", "mxfp4") and gpu.fp4_tflops:
+        return "fp4"
+    return "fp8" if precision == "fp8" and gpu.fp8_tflops else "16"
+
+
+def work_of(deployments: Sequence[Deployment]) -> Work:
+    """The columns of deployments, in their order."""
+    counts: dict[tuple[int, str, str], ModelWork] = {}
+    for entry in deployments:
+        key = id(entry.model), entry.precision, entry.engine
+        if key not in counts:
+            counts[key] = model_work(*entry[:2], entry.engine)
+    rows = [counts[id(entry.model), entry.precision, entry.engine] for entry in deployments]
+    model = ModelWork(*np.array(rows, dtype=float).T)
+
+    def column(value: Callable[[Deployment], float]) -> Floats:
+        return np.array([value(entry) for entry in deployments], dtype=float)
+
+    return Work(
+        model=model,
+        tensor_parallel=column(lambda entry: entry.tensor_parallel),
+        kv_bytes=column(_kv_bytes),
+        memory=column(lambda entry: entry.gpu.bandwidth_gb_s * 1e9),
+        sixteen_peak=column(lambda entry: entry.gpu.tflops * 1e12),
+        format_peak=column(lambda entry: 1e12 * _peak(entry)),
+        nvlink=column(lambda e: e.gpu.nvlink_gb_s * 1e9 if e.link == "nvlink" else 0.0),
+        pcie=column(lambda entry: entry.gpu.pcie_gb_s * 1e9),
+    )
+
+
+def _kv_bytes(deployment: Deployment) -> float:
+    """Of one token, in the cache of one GPU."""
+    return kv_bytes_per_token(
+        deployment.model, KvPrecision(deployment.kv_precision), deployment.tensor_parallel
+    )
+
+
+def _peak(deployment: Deployment) -> float:
+    """TFLOP/s of the quantised layers."""
+    gpu = deployment.gpu
+    peaks = {"16": gpu.tflops, "fp8": gpu.fp8_tflops, "fp4": gpu.fp4_tflops}
+    return peaks[format_of_arithmetic(deployment)]
