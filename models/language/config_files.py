@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from advisor.messages import Message
 from models.language.config_values import FIELD, ConfigValues, read_config
 from models.language.families import FAMILIES, UNCOVERED, Family
 from models.language.language_model import Indexer, LanguageModel, Latent
@@ -90,10 +91,11 @@ def _known_family(whole: ConfigValues, text: ConfigValues, family: str) -> Famil
         raise uncovered(whole.name, kind, field=FIELD)
     known = FAMILIES.get(family)
     if known is None:
-        raise whole.error(
+        reason = Message(
             "its architecture '{family}' is unknown, and nothing is guessed of it",
             family=family or "?",
         )
+        raise whole.error(reason)
     return known
 
 
@@ -194,9 +196,8 @@ def _places_of_experts(text: ConfigValues, layers: int) -> dict[str, int]:
         least=0,
     )
     if dense >= layers:
-        raise text.error(
-            "it has experts, and none of its {layers} layers is of them", layers=layers
-        )
+        reason = Message("it has experts, and in none of its {layers} layers", layers=layers)
+        raise text.error(reason)
     step = text.whole("decoder_sparse_step", "interleave_moe_layer_step", default=1)
     return {"dense_layers": dense, "expert_step": step}
 
@@ -221,13 +222,22 @@ def _window(text: ConfigValues, layers: int, known: Family) -> tuple[int | None,
 def _check(whole: ConfigValues, model: LanguageModel) -> None:
     """Sizes that contradict each other, or make no model of these years."""
     if not model.latent and model.heads % model.kv_heads:
-        text = "{kv_heads} KV heads do not share {heads} heads equally"
-        raise whole.error(text, kv_heads=model.kv_heads, heads=model.heads)
+        reason = Message(
+            "{kv_heads} KV heads do not share {heads} heads equally",
+            kv_heads=model.kv_heads, heads=model.heads,
+        )  # fmt: skip
+        raise whole.error(reason)
     if model.indexer and not (model.latent and model.latent.q_lora):
         raise uncovered(whole.name, "sparse", field=FIELD)
     if model.experts_per_token > model.experts:
-        text = "a token goes to {count} experts of {experts}"
-        raise whole.error(text, count=model.experts_per_token, experts=model.experts)
+        reason = Message(
+            "a token goes to {count} experts of {experts}",
+            count=model.experts_per_token, experts=model.experts,
+        )  # fmt: skip
+        raise whole.error(reason)
     if not 1e5 < model.parameters < 1e14:
-        text = "its sizes make {count:.3g} weights, which is no language model"
-        raise whole.error(text, count=model.parameters)
+        reason = Message(
+            "its sizes make {count:.3g} weights, which is no language model",
+            count=model.parameters,
+        )  # fmt: skip
+        raise whole.error(reason)

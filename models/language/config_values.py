@@ -36,7 +36,7 @@ class ConfigValues:
         if found is not None:
             return found
         if default is None:
-            raise self.error("its configuration has no {key}", key=keys[0])
+            raise self.error(Message("its configuration has no {key}", key=keys[0]))
         return default
 
     def maybe_whole(self, *keys: str, least: int = 0) -> int | None:
@@ -46,10 +46,14 @@ class ConfigValues:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise self.error("{key} must be a whole number", key=key)
+                raise self.error(Message("{key} must be a whole number", key=key))
             if value != int(value) or not least <= value <= _MOST:
-                text = "{key} must be a whole number between {least} and {most}, not {value:g}"
-                raise self.error(text, key=key, least=least, most=_MOST, value=float(value))
+                raise self.error(
+                    Message(
+                        "{key} must be a whole number from {least} to {most}, not {value:g}",
+                        key=key, least=least, most=_MOST, value=float(value),
+                    )
+                )  # fmt: skip
             return int(value)
         return None
 
@@ -59,7 +63,7 @@ class ConfigValues:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise self.error("{key} must be true or false", key=key)
+            raise self.error(Message("{key} must be true or false", key=key))
         return value
 
     def text(self, key: str, default: str = "") -> str:
@@ -68,7 +72,7 @@ class ConfigValues:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise self.error("{key} must be a text", key=key)
+            raise self.error(Message("{key} must be a text", key=key))
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -77,7 +81,7 @@ class ConfigValues:
         if value is None:
             return ()
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise self.error("{key} must be a list of texts", key=key)
+            raise self.error(Message("{key} must be a list of texts", key=key))
         return tuple(value)
 
     def items(self, key: str) -> tuple[Any, ...]:
@@ -86,7 +90,7 @@ class ConfigValues:
         if value is None:
             return ()
         if not isinstance(value, list):
-            raise self.error("{key} must be a list", key=key)
+            raise self.error(Message("{key} must be a list", key=key))
         return tuple(value)
 
     def part(self, *keys: str) -> ConfigValues | None:
@@ -96,7 +100,7 @@ class ConfigValues:
             if value is None:
                 continue
             if not isinstance(value, dict):
-                raise self.error("{key} must be an object", key=key)
+                raise self.error(Message("{key} must be an object", key=key))
             return ConfigValues(self.name, value)
         return None
 
@@ -105,9 +109,8 @@ class ConfigValues:
         found = (one for one in self._values.values() if isinstance(one, dict))
         return tuple(ConfigValues(self.name, one) for one in found)
 
-    def error(self, text: str, **parameters: object) -> UsageError:
+    def error(self, reason: Message) -> UsageError:
         """That this configuration cannot be used, and why."""
-        reason = Message(text, code="", **parameters)
         return UsageError("{name}: {reason}", name=self.name, reason=reason, field=FIELD)
 
 

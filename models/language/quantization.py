@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from advisor.domain.generation import LlmPrecision
+from advisor.messages import Message
 from models.language.config_values import ConfigValues
 from models.language.formats import BITS
 
@@ -56,8 +57,11 @@ def _format_and_bits(config: ConfigValues) -> tuple[LlmPrecision, float]:
         return LlmPrecision.INT4_AWQ, 4 + scale
     if method in ("compressed-tensors", "modelopt"):
         return _of_groups(config)
-    text = "its weights are quantised by '{method}', which is not covered"
-    raise config.error(text, method=method or algorithm or "?")
+    reason = Message(
+        "its weights are quantised by '{method}', which is not covered",
+        method=method or algorithm or "?",
+    )  # fmt: skip
+    raise config.error(reason)
 
 
 def _of_groups(config: ConfigValues) -> tuple[LlmPrecision, float]:
@@ -66,7 +70,7 @@ def _of_groups(config: ConfigValues) -> tuple[LlmPrecision, float]:
     found = [part for one in groups.parts() if (part := one.part("weights"))] if groups else []
     formats = [_of_group(part, config) for part in found]
     if not formats:
-        raise config.error("it is quantised, and its configuration does not tell how")
+        raise config.error(Message("it is quantised, and its configuration does not say how"))
     return max(formats, key=lambda one: one[1])
 
 
@@ -80,9 +84,10 @@ def _of_group(weights: ConfigValues, config: ConfigValues) -> tuple[LlmPrecision
         return precision, BITS[precision]
     if (bits, kind) == (4, "int"):
         return LlmPrecision.INT4_AWQ, 4 + (_SCALE_BITS / group if group > 0 else 0.0)
-    raise config.error(
+    reason = Message(
         "its weights have {bits} bits ({kind}), which is not covered", bits=bits, kind=kind
     )
+    raise config.error(reason)
 
 
 def _sixteen_bit(patterns: Iterable[str], layers: int) -> tuple[str, ...]:

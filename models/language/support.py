@@ -14,7 +14,7 @@ from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
 from advisor.messages import Message
 from models.language.language_model import LanguageModel
 
-VOLTA, TURING, AMPERE, ADA, BLACKWELL = 7.0, 7.5, 8.0, 8.9, 10.0
+TURING, AMPERE, ADA, HOPPER, BLACKWELL = 7.5, 8.0, 8.9, 9.0, 10.0
 # The oldest GPU that an engine's releases of 2026 are built for.
 _OLDEST = {
     LlmEngine.VLLM: TURING,
@@ -22,8 +22,19 @@ _OLDEST = {
     LlmEngine.TRTLLM: AMPERE,
     LlmEngine.LLAMA_CPP: 5.0,
 }
-# Engines whose kernels unpack these weights to 16 bits where the GPU has no such units (Marlin).
-_UNPACKS = (LlmEngine.VLLM, LlmEngine.SGLANG)
+# From which GPU on there are kernels (Marlin, Triton) that unpack weights to 16 bits, where the GPU
+# has no units for their format.
+_MARLIN = {
+    LlmPrecision.INT4_AWQ: TURING,
+    LlmPrecision.FP8: TURING,
+    LlmPrecision.NVFP4: AMPERE,
+    LlmPrecision.MXFP4: AMPERE,
+}
+_UNPACKED_FROM = {
+    LlmEngine.VLLM: _MARLIN,
+    LlmEngine.SGLANG: _MARLIN,
+    LlmEngine.TRTLLM: {LlmPrecision.INT4_AWQ: AMPERE, LlmPrecision.MXFP4: HOPPER},
+}
 
 
 class Card(Protocol):
@@ -79,31 +90,25 @@ def _of_gpu(engine: LlmEngine, gpu: Card) -> Message | None:
     if gpu.vendor != "NVIDIA" or not gpu.capability:
         return Message("{engine} is modelled on NVIDIA's GPUs alone", engine=engine.value)
     if gpu.capability < _OLDEST[engine]:
-        text = "{engine} starts at compute capability {oldest}, and {gpu} has {capability}"
         return Message(
-            text, engine=engine.value, oldest=_OLDEST[engine], gpu=gpu.name,
-            capability=gpu.capability,
+            "{engine} starts at compute capability {oldest}, and {gpu} has {capability}",
+            engine=engine.value, oldest=_OLDEST[engine], gpu=gpu.name, capability=gpu.capability,
         )  # fmt: skip
     return None
 
 
 def _of_weights(precision: LlmPrecision, engine: LlmEngine, gpu: Card) -> Message | None:
-    names = {"precision": precision.value, "engine": engine.value, "gpu": gpu.name}
     if precision == LlmPrecision.BF16 and gpu.capability < AMPERE:
-        return Message("{gpu} has no bf16; take fp16", **names)
+        return Message("{gpu} has no bf16; take fp16", gpu=gpu.name)
     if engine == LlmEngine.LLAMA_CPP or not weight_only(precision, gpu):
         return None
-    if precision == LlmPrecision.INT4_AWQ and gpu.capability < TURING:
-        return Message("kernels for {precision} start at compute capability 7.5", **names)
-    if precision != LlmPrecision.INT4_AWQ and engine not in _UNPACKS:
-        return Message("{engine} has no {precision} on {gpu}, which lacks such units", **names)
-    if precision == LlmPrecision.FP8 and gpu.capability < TURING:
-        return Message("kernels for {precision} start at compute capability 7.5", **names)
-    if precision == LlmPrecision.NVFP4 and gpu.capability < AMPERE:
-        return Message("kernels for {precision} start at compute capability 8.0", **names)
-    if precision == LlmPrecision.MXFP4 and gpu.capability < AMPERE:
-        return Message("kernels for {precision} start at compute capability 8.0", **names)
-    return None
+    oldest = _UNPACKED_FROM[engine].get(precision)
+    if oldest is not None and gpu.capability >= oldest:
+        return None
+    return Message(
+        "{engine} has no kernels for {precision} weights on {gpu}",
+        engine=engine.value, precision=precision.value, gpu=gpu.name,
+    )  # fmt: skip
 
 
 def _of_llama_cpp(
@@ -131,9 +136,9 @@ def _of_kv(kv_precision: KvPrecision, engine: LlmEngine, gpu: Card) -> Message |
         return None
     # vLLM's attention converts fp8 KV from Ampere on; TensorRT-LLM's has it from Ada on.
     oldest = ADA if engine == LlmEngine.TRTLLM else AMPERE
-    if gpu.capability < oldest:
-        text = (
-            "{engine} keeps fp8 keys and values from compute capability {oldest} on, not on {gpu}"
-        )
-        return Message(text, engine=engine.value, oldest=oldest, gpu=gpu.name)
-    return None
+    if gpu.capability >= oldest:
+        return None
+    return Message(
+        "{engine} has fp8 keys and values from compute capability {oldest} on, not on {gpu}",
+        engine=engine.value, oldest=oldest, gpu=gpu.name,
+    )  # fmt: skip

@@ -182,7 +182,7 @@ def test_what_is_not_covered_is_refused_by_name(read):
         ({"hybrid_override_pattern": "M-M*"}, "state-space"),
         ({"block_configs": [{}]}, "differ"),
         ({"quantization_config": {"quant_method": "bitsandbytes"}}, "bitsandbytes"),
-        ({"quantization_config": {"quant_method": "compressed-tensors"}}, "does not tell how"),
+        ({"quantization_config": {"quant_method": "compressed-tensors"}}, "does not say how"),
     )
 
     def check(changed, reason):
