@@ -38,7 +38,7 @@ _UNPACKED_FROM = {
 
 
 class Card(Protocol):
-    """What is asked of a GPU here; `capability` is 0 where no CUDA runs."""
+    """What is asked of a GPU here; `compute_capability` is 0 where no CUDA runs."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Card(Protocol):
         """Who makes it."""
 
     @property
-    def capability(self) -> float:
+    def compute_capability(self) -> float:
         """CUDA compute capability."""
 
 
@@ -80,30 +80,31 @@ def weight_only(precision: LlmPrecision, gpu: Card) -> bool:
     4-bit integers on every GPU.
     """
     if precision == LlmPrecision.FP8:
-        return gpu.capability < ADA
+        return gpu.compute_capability < ADA
     if precision in (LlmPrecision.NVFP4, LlmPrecision.MXFP4):
-        return gpu.capability < BLACKWELL
+        return gpu.compute_capability < BLACKWELL
     return precision == LlmPrecision.INT4_AWQ
 
 
 def _of_gpu(engine: LlmEngine, gpu: Card) -> Message | None:
-    if gpu.vendor != "NVIDIA" or not gpu.capability:
+    if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
         return Message("{engine} is modelled on NVIDIA's GPUs alone", engine=engine.value)
-    if gpu.capability < _OLDEST[engine]:
+    if gpu.compute_capability < _OLDEST[engine]:
         return Message(
             "{engine} starts at compute capability {oldest}, and {gpu} has {capability}",
-            engine=engine.value, oldest=_OLDEST[engine], gpu=gpu.name, capability=gpu.capability,
+            engine=engine.value, oldest=_OLDEST[engine], gpu=gpu.name,
+            capability=gpu.compute_capability,
         )  # fmt: skip
     return None
 
 
 def _of_weights(precision: LlmPrecision, engine: LlmEngine, gpu: Card) -> Message | None:
-    if precision == LlmPrecision.BF16 and gpu.capability < AMPERE:
+    if precision == LlmPrecision.BF16 and gpu.compute_capability < AMPERE:
         return Message("{gpu} has no bf16; take fp16", gpu=gpu.name)
     if engine == LlmEngine.LLAMA_CPP or not weight_only(precision, gpu):
         return None
     oldest = _UNPACKED_FROM[engine].get(precision)
-    if oldest is not None and gpu.capability >= oldest:
+    if oldest is not None and gpu.compute_capability >= oldest:
         return None
     return Message(
         "{engine} has no kernels for {precision} weights on {gpu}",
@@ -136,7 +137,7 @@ def _of_kv(kv_precision: KvPrecision, engine: LlmEngine, gpu: Card) -> Message |
         return None
     # vLLM's attention converts fp8 KV from Ampere on; TensorRT-LLM's has it from Ada on.
     oldest = ADA if engine == LlmEngine.TRTLLM else AMPERE
-    if gpu.capability >= oldest:
+    if gpu.compute_capability >= oldest:
         return None
     return Message(
         "{engine} has fp8 keys and values from compute capability {oldest} on, not on {gpu}",

@@ -17,7 +17,7 @@ VLLM, SGLANG, TRTLLM, LLAMA_CPP = LlmEngine
 
 class Card(NamedTuple):
     name: str
-    capability: float
+    compute_capability: float
     vendor: str = "NVIDIA"
 
 

@@ -1,0 +1,105 @@
+"""The table of language models as it is built."""
+
+import csv
+
+import pytest
+
+from infra.language_models import table
+from infra.language_models.corrections import NO_CHECKPOINT, REPLACED
+from models.language.language_model_table import COLUMNS, TABLE, model_of_cells, table_cells
+
+HEADER = (
+    "name,kind,model_type,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,experts,"
+    "experts_per_token,moe_ffn,first_dense,kv_lora_rank,q_lora_rank,qk_rope_dim,qk_nope_dim,"
+    "v_head_dim,max_context,window,full_attn_layers,shared_experts,dense_ffn,moe_step,tied,"
+    "gated_mlp,quant,formula_ok,params_formula,active_formula,kv_bytes_token_fp16,"
+    "params_documented,source"
+)
+LLAMA = {
+    "name": "some/Model-7B", "kind": "llm", "model_type": "llama", "layers": "32",
+    "hidden": "4096", "heads": "32", "kv_heads": "8", "head_dim": "128", "ffn": "14336",
+    "vocab": "128256", "max_context": "8192", "tied": "False", "formula_ok": "True",
+    "source": "ai-dynamo/aiconfigurator@095f58a",
+}  # fmt: skip
+
+
+@pytest.fixture
+def built(tmp_path):
+    """The lines of fetched rows, by their names."""
+
+    def lines(*rows):
+        path = tmp_path / "model_configs.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, HEADER.split(","), restval="")
+            writer.writeheader()
+            writer.writerows([{**LLAMA, **row} for row in rows])
+        return {line["names"]: line for line in table.lines(path)}
+
+    return lines
+
+
+def test_added_models_stand_in_the_bundle_as_they_are_built(built):
+    """Whatever was fetched: the committed lines are those of added.csv."""
+    bundled = {cells["names"]: dict(cells) for cells in table_cells()}
+    added = built()
+    assert len(added) > 100
+    assert all(bundled[names] == line for names, line in added.items())
+
+
+def test_lines_are_sorted_and_need_no_quotes():
+    """So that each build writes the same bytes, and the reader splits at commas."""
+    text = TABLE.read_text(encoding="utf-8")
+    names = [line.partition(",")[0] for line in text.splitlines()[1:]]
+    assert names == sorted(names, key=str.casefold)
+    assert '"' not in text
+    assert all(line.count(",") == len(COLUMNS) - 1 for line in text.splitlines())
+    assert len(text) < 300_000
+
+
+def test_each_name_stands_once():
+    """Two lines of one name would hide one of them."""
+    names = [name for cells in table_cells() for name in cells["names"].split(";")]
+    assert len(names) == len(set(names))
+
+
+def test_defaults_shapes_and_other_networks_are_left_out(built):
+    """Nobody has weights of them."""
+    rows = [{"name": name} for name in (*NO_CHECKPOINT, *REPLACED, "org/Thing(default)", "a/b?")]
+    lines = built({"name": "kept/one"}, *rows, {"name": "x/enc", "kind": "encoder"})
+    fetched = {line["names"] for line in lines.values() if line["source"] != "published"}
+    assert fetched == {"kept/one"}
+
+
+def test_layers_that_no_formula_covers_are_named_and_have_no_sizes(built):
+    """So that nothing is guessed of them."""
+    line = built({"name": "x/hybrid", "model_type": "nemotron_h", "formula_ok": "False"})[
+        "x/hybrid"
+    ]
+    assert line["uncovered"] == "hybrid"
+    assert not line["layers"]
+
+
+def test_tokenizers_vocabularies_are_padded(built):
+    """litgpt's Llama 3 has 128,000 words; its embedding has 128,256 rows."""
+    line = built(
+        {"vocab": "128000", "source": "Lightning-AI/litgpt", "model_type": "litgpt:LLaMAMLP"}
+    )
+    assert line["some/Model-7B"]["vocab"] == "128256"
+    assert line["some/Model-7B"]["family"] == "llama"
+
+
+def test_a_slip_in_an_added_line_stops_the_build(built, tmp_path, monkeypatch):
+    """The number of weights is held against the published one."""
+    text = table.ADDED.read_text(encoding="utf-8").replace(",14336,131072,", ",15336,131072,", 1)
+    broken = tmp_path / "added.csv"
+    broken.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(table, "ADDED", broken)
+    with pytest.raises(ValueError, match="published"):
+        built()
+
+
+def test_windows_that_never_close_are_no_windows(built):
+    """Phi-3's window is longer than its context."""
+    line = built({"window": "262145", "full_attn_layers": "0"}, {"name": "m/w", "window": "4096"})
+    assert not line["some/Model-7B"]["window"]
+    assert model_of_cells("m/w", line["m/w"]).window_layers == 32
