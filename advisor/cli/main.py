@@ -48,7 +48,7 @@ COMMANDS = {
 EXTRA_OF = dict.fromkeys(
     ("PIL", "ray", "torch", "torchvision", "psutil", "skimage", "prometheus_client"), "sweep"
 )
-EXTRA_OF["timm"] = "zoo"
+EXTRA_OF |= {"timm": "zoo", "aiohttp": "endpoint"}
 EXTRA_OF |= dict.fromkeys(("fastapi", "granian", "limits", "pythonjsonlogger", "jinja2"), "serve")
 EXTRA_OF |= dict.fromkeys(("xlsxwriter",), "report")
 

@@ -1,4 +1,4 @@
-"""`advisor measure`: two minutes of a network or an own script on the machine at hand."""
+"""`advisor measure`: two minutes of a network, an own script or a served language model."""
 
 from __future__ import annotations
 
@@ -10,22 +10,32 @@ from typing import Any
 
 import click
 
-from advisor.cli.questions import Name, Positive, output_option
+from advisor.cli.measure_served import served_document, served_lines
+from advisor.cli.questions import Name, Positive, SectionedCommand, output_option, question_options
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
-from advisor.errors import DataError, UsageError
+from advisor.domain.generation import LlmPrecision
+from advisor.errors import DataError, UsageError, unknown_name
 from advisor.render.text import WIDTH, table
+from advisor.runs.endpoint.questions import ServedModel
 from advisor.units import format_mib, format_rate
 
 _TASKS = (Task.INFERENCE, Task.TRAINING)
+_PRECISIONS = tuple(dict.fromkeys([*map(str, MEASURABLE_PRECISIONS), *map(str, LlmPrecision)]))
 _MOST_MINUTES = 60.0
 _MOST_RUNS = 9
 
 
-@click.command()
-@click.option("--model", "reference", help="A network of `advisor networks`, or file.py:build.")
+@click.command(cls=SectionedCommand)
+@click.option(
+    "--model",
+    "reference",
+    help="A network of `advisor networks`, or file.py:build; of a language model its name.",
+)
 @click.option("--task", type=Name("task", _TASKS), help="[default: inference and training]")
 @click.option(
-    "--precision", type=Name("precision", MEASURABLE_PRECISIONS), default="fp32", show_default=True
+    "--precision",
+    type=Name("precision", _PRECISIONS),
+    help="Of a network fp32, amp or bf16  [default: fp32]; of a language model its weights'.",
 )
 @click.option(
     "--data",
@@ -49,33 +59,39 @@ _MOST_RUNS = 9
 )
 @click.option("--out", type=click.Path(path_type=Path), help="[default: anchor-NAME.json]")
 @output_option
+@question_options(ServedModel, "served")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def measure(
     reference: str | None,
     task: str | None,
-    precision: str,
+    precision: str | None,
     data: Path | None,
     minutes: float,
     runs: int | None,
     profile: bool,
     out: Path | None,
     output: str,
+    served: ServedModel,
     command: tuple[str, ...],
 ) -> None:
-    """Measure a network or your own training script on this machine: its GPU, else its CPU.
+    """Measure a network or your own training script on this machine, or a language model that is
+    served.
 
     Writes one small file for `recommend --anchor` (docs/measuring.md). In a script, wrap the
     loader: `from sweeps.hook import steps`, then `for batch in steps(loader):`. The script is
-    ended once it is measured.
+    ended once it is measured. A language model is put under a load: at its --endpoint, or by an
+    --engine that is started for that.
 
     \b
     advisor measure --model resnet50
     advisor measure --model net.py:build --task training --data photos/ --minutes 1
     advisor measure -- python train.py --epochs 1
+    advisor measure --endpoint http://localhost:8000 --model meta-llama/Llama-3.1-8B --gpu L4
+    advisor measure --engine vllm --model meta-llama/Llama-3.1-8B -- --max-num-seqs 64
     """
     from advisor.files import require_writable, write_whole
 
-    if bool(reference) == bool(command):
+    if not served.is_served and bool(reference) == bool(command):
         raise UsageError(
             "either a network or a script is measured", field="model",
             hint="name --model, or a script's command after --",
@@ -83,12 +99,20 @@ def measure(
     name = Path((reference or "script").partition(".py")[0]).name
     file = out or Path(f"anchor-{name}.json")
     require_writable(file)  # before two minutes are spent on what could not be written
-    if reference:
-        document = _network(reference, task, precision, data, minutes, runs, profile)
+    show, ended = _screen, None
+    if served.is_served:
+        _refuse_options_of_networks(task, data, None)
+        show = served_lines
+        document, ended = served_document(
+            served, model=reference, precision=precision, minutes=minutes, arguments=command,
+            requests_file=_requests_file(file), on_progress=_progress,
+        )  # fmt: skip
+    elif reference:
+        document = _network(reference, task, precision or "fp32", data, minutes, runs, profile)
     else:
-        _refuse_options_of_networks(task, data)
+        _refuse_options_of_networks(task, data, precision)
         document = _script(command, minutes, runs or 1, profile)
-    click.echo(json.dumps(document) if output == "json" else "\n".join(_screen(document)))
+    click.echo(json.dumps(document) if output == "json" else "\n".join(show(document)))
     try:
         write_whole(file, json.dumps(document, indent=1) + "\n")
     except DataError as error:
@@ -97,14 +121,20 @@ def measure(
         hint = "what was measured is the JSON on stdout: save that as the file"
         raise DataError(error.message, hint=hint) from error
     click.echo(f"written to {file}", err=True)
+    if ended is not None:
+        raise ended
 
 
-def _refuse_options_of_networks(task: str | None, data: Path | None) -> None:
-    context = click.get_current_context()
-    chosen = context.get_parameter_source("precision") is not click.core.ParameterSource.DEFAULT
-    if task or data or chosen:
+def _requests_file(file: Path) -> Path:
+    """Beside the anchor; one that is no regular file has nothing beside it."""
+    named = file.with_name(f"{file.stem}.requests.jsonl")
+    return named if file.is_file() or not file.exists() else Path(named.name)
+
+
+def _refuse_options_of_networks(task: str | None, data: Path | None, precision: str | None) -> None:
+    if task or data or precision:
         raise UsageError(
-            "--task, --precision and --data go with --model",
+            "--task, --precision and --data go with a network",
             field="task",
             hint="leave them out: a script brings its own",
         )
@@ -121,6 +151,8 @@ def _network(
 ) -> dict[str, Any]:
     from advisor.answers.measuring import measure_reference
 
+    if precision not in list(MEASURABLE_PRECISIONS):
+        raise unknown_name("precision", precision, MEASURABLE_PRECISIONS, field="precision")
     if data is not None and not data.is_dir():
         raise UsageError(
             "no folder '{data}'", data=data, field="data", hint="name a folder of JPEG files"

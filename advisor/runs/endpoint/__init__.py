@@ -1,0 +1,1 @@
+"""A served language model, measured: at its endpoint, or by an engine that is started for it."""

@@ -1,0 +1,133 @@
+"""Measures a served language model, and starts its engine first where that is asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import AdvisorError, MeasuringError
+from advisor.runs.endpoint.questions import USUAL_CONCURRENCY, ServedModel
+from sweeps.endpoint.address import Address, address_of, api_key
+from sweeps.endpoint.document import anchor_document, deployment_document
+from sweeps.endpoint.driving import Lengths
+from sweeps.endpoint.engines.commands import (
+    EngineSettings,
+    StartedEngine,
+    engine_command,
+    engine_version,
+)
+from sweeps.endpoint.engines.started import free_port, running_engine
+from sweeps.endpoint.records import Load
+from sweeps.endpoint.session import Wanted, measured
+
+# Weights may have to be downloaded, and CUDA graphs to be captured.
+_SECONDS_TO_BE_READY = 3600.0
+# Lengths are drawn around their mean; a chat's template adds some tokens.
+_CONTEXT_MARGIN, _TEMPLATE_TOKENS = 1.2, 64
+_SEED = 1
+
+Progress = Callable[[str], None]
+Document = dict[str, Any]
+
+
+def measure_served(
+    question: ServedModel, *, model: str, precision: str | None, minutes: float,
+    arguments: Sequence[str], requests_file: Path, on_progress: Progress,
+) -> tuple[Document, AdvisorError | None]:  # fmt: skip
+    """The anchor of a model behind an endpoint, or of one that an engine is started for, and what
+    ended the measurement early, None where nothing did.
+
+    `requests_file` has a line for each request as soon as it is over. Raises `UsageError` for what
+    cannot be asked; where nothing was measured, what ended it.
+    """
+    key = api_key(question.api_key_file, os.environ)
+    with _served(question, model, precision, arguments, on_progress) as (address, engine):
+        session = measured(
+            address,
+            key,
+            Wanted(
+                model=model,
+                served_model=question.served_model or (engine.get("model") or ""),
+                lengths=Lengths(question.input_tokens, question.output_tokens),
+                loads=loads_of(question),
+                seconds=60 * minutes,
+                seed=_SEED,
+                requests_file=requests_file,
+            ),
+            on_progress,
+        )
+        if isinstance(session.ended, MeasuringError) and engine.get("last_words"):
+            on_progress(f"the engine's last words: {engine['last_words']()}")
+    session.require_measured(model)
+    document = anchor_document(
+        session=session,
+        address=address,
+        model=model,
+        seed=_SEED,
+        lengths=(question.input_tokens, question.output_tokens),
+        deployment=deployment_document(
+            gpu=question.gpu, count=question.gpus, tensor_parallel=question.tensor_parallel,
+            link=question.link, precision=precision, is_here=address.is_loopback,
+            kv_precision=question.kv_precision and str(question.kv_precision),
+        ),
+        engine=engine,
+        warnings=_warnings(address, key is not None),
+    )  # fmt: skip
+    return document, session.ended
+
+
+def loads_of(question: ServedModel) -> list[Load]:
+    """Closed loops first, then Poisson rates, each from the lightest on."""
+    usual = () if question.rate else USUAL_CONCURRENCY
+    return [
+        *(Load(concurrency=int(count)) for count in sorted(question.concurrency or usual)),
+        *(Load(requests_per_second=rate) for rate in sorted(question.rate)),
+    ]
+
+
+@contextmanager
+def _served(
+    question: ServedModel, model: str, precision: str | None, arguments: Sequence[str],
+    on_progress: Progress,
+) -> Iterator[tuple[Address, Document]]:  # fmt: skip
+    """Where it is served, and what is known of the engine."""
+    if question.endpoint:
+        yield address_of(question.endpoint), {"name": question.engine}
+        return
+    engine, port = StartedEngine(question.engine or ""), free_port()
+    context = _CONTEXT_MARGIN * (question.input_tokens + question.output_tokens) + _TEMPLATE_TOKENS
+    settings = EngineSettings(
+        model=question.served_model or model,
+        port=port,
+        sequences=max((load.concurrency or 64) for load in loads_of(question)),
+        context_tokens=round(context),
+        precision=precision,
+        kv_precision=question.kv_precision,
+        tensor_parallel=question.tensor_parallel or question.gpus or 1,
+        arguments=arguments,
+    )
+    command = engine_command(engine, settings)
+    with running_engine(
+        command, port, patience_seconds=_SECONDS_TO_BE_READY, report=on_progress
+    ) as running:
+        yield (
+            address_of(running.url),
+            {
+                "name": engine.value,
+                "version": engine_version(engine),
+                "model": settings.model,
+                "command": list(running.command),
+                "listening_seconds": running.listening_seconds,
+                "ready_seconds": running.ready_seconds,
+                "last_words": running.last_words,
+            },
+        )
+
+
+def _warnings(address: Address, has_key: bool) -> list[str]:
+    if has_key and not (address.is_encrypted or address.is_loopback):
+        return ["the key went over a connection that is not encrypted: take https"]
+    return []

@@ -1,0 +1,119 @@
+"""What `advisor measure` is asked about a language model that is served, typed."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from advisor.domain.generation import KvPrecision, LlmEngine
+from advisor.messages import FieldName, Message
+from advisor.questions.fields import Choice, File, Number, Text, wrong
+from advisor.questions.question import Question, ask
+from advisor.runs.fields import Amount, Items
+from sweeps.endpoint.engines.commands import StartedEngine
+
+_served = partial(ask, section="A language model (--endpoint or --engine)")
+# Each is a connection; a process may have some thousand open.
+_MOST_IN_FLIGHT, _MOST_RATE, _MOST_TOKENS, _MOST_GPUS = 2048, 10_000, 1_000_000, 64
+_TOKENS = Number(whole=True, most=_MOST_TOKENS, metavar="TOKENS")
+_ENGINES = tuple(dict.fromkeys([*map(str, StartedEngine), *map(str, LlmEngine)]))
+LINKS = ("nvlink", "pcie")
+USUAL_CONCURRENCY = (1, 4, 16)
+
+
+class ServedModel(Question):
+    """How a language model is reached or started, and the load that it gets."""
+
+    endpoint: str | None = _served(
+        "URL of an OpenAI-compatible server, as http://localhost:8000.", Text("URL"), default=None
+    )
+    engine: str | None = _served(
+        "Without --endpoint: the engine to start here (vllm, llama.cpp, transformers), with "
+        "arguments of its own after --. With it: which engine serves there.",
+        Choice("engine", _ENGINES),
+        "what the server says of itself",
+        default=None,
+    )
+    served_model: str | None = _served(
+        "The model's name on the server; of an engine that is started: the folder, file or name "
+        "that it loads.",
+        Text("NAME"),
+        "--model, or the server's only one",
+        default=None,
+    )
+    input_tokens: int = _served("Tokens of a prompt, in the mean.", _TOKENS, default=512)
+    output_tokens: int = _served("Tokens of an answer, in the mean.", _TOKENS, default=128)
+    concurrency: tuple[int, ...] = _served(
+        "Requests in flight at any time, a load each: 1,4,16.",
+        Items(Amount(whole=True, most=_MOST_IN_FLIGHT), "NUMBERS"),
+        "1,4,16, unless --rate is given",
+        default=(),
+    )
+    rate: tuple[float, ...] = _served(
+        "Requests a second that begin at random times (Poisson), a load each: 0.5,2.",
+        Items(Amount(most=_MOST_RATE), "NUMBERS"),
+        "none",
+        default=(),
+    )
+    gpu: str | None = _served(
+        "The GPU that serves, as L4.", Text("NAME"), "this machine's", default=None
+    )
+    gpus: int | None = _served(
+        "How many of them serve.", Number(whole=True, most=_MOST_GPUS), "1", default=None
+    )
+    tensor_parallel: int | None = _served(
+        "GPUs that share one copy of the model.",
+        Number(whole=True, most=_MOST_GPUS),
+        "all of --gpus",
+        default=None,
+    )
+    link: str | None = _served(
+        "How the GPUs of a copy reach each other: nvlink or pcie.",
+        Choice("link", LINKS),
+        "as the GPU's data sheet has it",
+        default=None,
+    )
+    kv_precision: KvPrecision | None = _served(
+        "Format of the KV cache: bf16 or fp8.",
+        Choice("KV precision", KvPrecision),
+        "bf16",
+        default=None,
+    )
+    api_key_file: Path | None = _served(
+        "File that holds the server's key.",
+        File(),
+        "ADVISOR_ENDPOINT_API_KEY in the environment",
+        default=None,
+    )
+
+    def __post_init__(self) -> None:
+        if self.gpus and self.tensor_parallel and self.gpus % self.tensor_parallel:
+            raise wrong(
+                "tensor_parallel", "{gpus} GPUs are no copies of {parts} each", gpus=self.gpus,
+                parts=self.tensor_parallel, hint=Message(
+                    "{gpus} is a multiple of {field}", gpus=FieldName("gpus"),
+                    field=FieldName("tensor_parallel"),
+                ),
+            )  # fmt: skip
+        if self.is_served and not self.endpoint and self.engine not in list(StartedEngine):
+            raise wrong(
+                "engine", "{engine} is not started by this command", engine=self.engine,
+                hint=Message("start it yourself, and name it by {endpoint}",
+                             endpoint=FieldName("endpoint")),
+            )  # fmt: skip
+        if not self.is_served and (given := self.given):
+            raise wrong(
+                given[0], "{field} goes with a language model that is served",
+                hint=Message("name its {endpoint}, or the {engine} to start",
+                             endpoint=FieldName("endpoint"), engine=FieldName("engine")),
+            )  # fmt: skip
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a language model is measured, and no network or script."""
+        return bool(self.endpoint or self.engine)
+
+    @property
+    def given(self) -> list[str]:
+        """Fields that differ from their defaults."""
+        return [name for name, one in self.fields.items() if getattr(self, name) != one.default]

@@ -1,0 +1,118 @@
+"""Where an endpoint is, and the key that it wants."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
+
+KEY_VARIABLE = "ADVISOR_ENDPOINT_API_KEY"
+_SCHEMES = ("http", "https")
+_ROUTES = ("/chat/completions", "/completions", "/models")
+_HIDDEN = "***"
+_LONGEST_KEY = 4096
+
+
+class ApiKey:
+    """A secret: it goes into a header and nowhere else, and is cut out of what servers answer."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return f"ApiKey({_HIDDEN})"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What authorises a request."""
+        return {"Authorization": f"Bearer {self._text}"}
+
+    def hidden_in(self, text: str) -> str:
+        """The text without the key: some servers send it back in their errors."""
+        return text.replace(self._text, _HIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`base` is the URL up to and with `/v1`; it holds no credentials."""
+
+    base: str
+    host: str
+    is_encrypted: bool
+
+    @property
+    def root(self) -> str:
+        """The URL without `/v1`, where engines tell their health and version."""
+        return self.base.removesuffix("/v1")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the engine runs on this machine, as far as its name tells."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def address_of(url: str) -> Address:
+    """`http://host:8000`, with or without `/v1` or a route after it; else `UsageError`."""
+    try:
+        parts = urlsplit(url.strip())
+        port = parts.port
+    except ValueError as error:
+        raise _no_endpoint(url) from error
+    if parts.scheme not in _SCHEMES or not parts.hostname or not url.isprintable():
+        raise _no_endpoint(url)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise UsageError(
+            "{field} takes a URL without user, password or parameters", field="endpoint",
+            hint=Message("a key goes into {variable} or {option}",
+                         variable=KEY_VARIABLE, option=FieldName("api_key_file")),
+        )  # fmt: skip
+    path = parts.path.rstrip("/")
+    for route in _ROUTES:
+        path = path.removesuffix(route)
+    path = path if path.endswith("/v1") else f"{path}/v1"
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    place = host if port is None else f"{host}:{port}"
+    base = f"{parts.scheme}://{place}{path}"
+    return Address(base, parts.hostname, parts.scheme == "https")
+
+
+def _no_endpoint(url: str) -> UsageError:
+    shown = _HIDDEN if "@" in url else url[:100]  # it may hold a password
+    return UsageError(
+        "'{url}' is no endpoint", url=shown, field="endpoint",
+        hint="name its URL, as http://localhost:8000",
+    )  # fmt: skip
+
+
+def api_key(file: Path | None, environment: Mapping[str, str]) -> ApiKey | None:
+    """The key in the file, else in the environment; None where there is none."""
+    if file is None:
+        text = environment.get(KEY_VARIABLE, "")
+    else:
+        try:
+            text = file.read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                "no key can be read from '{file}'", file=file, field="api_key_file",
+                hint="name a file that holds the key alone",
+            ) from error  # fmt: skip
+    text = text.strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isprintable()) or " " in text or len(text) > _LONGEST_KEY:
+        raise UsageError(
+            "the key is no single word", field="api_key_file",
+            hint=Message("{variable} or {option} holds the key alone",
+                         variable=KEY_VARIABLE, option=FieldName("api_key_file")),
+        )  # fmt: skip
+    return ApiKey(text)

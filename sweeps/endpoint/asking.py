@@ -1,0 +1,221 @@
+"""One request over HTTP, and its answer piece by piece."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, NamedTuple
+
+import aiohttp
+
+from advisor.errors import one_line
+from sweeps.endpoint.address import Address, ApiKey
+from sweeps.endpoint.event_stream import DONE, EventReader, error_text, piece_of
+from sweeps.endpoint.faults import Fault, RequestFailed, fault_of_status
+from sweeps.endpoint.records import OK, RequestRecord
+
+_CONNECT_SECONDS = 10.0
+# Servers close idle connections after 5 s (uvicorn) or more: one that is older is not used again.
+_KEEPALIVE_SECONDS = 2.0
+_MOST_ANSWER_BYTES = 64 << 20
+_ERROR_BYTES = 4096
+_ERROR_SECONDS = 5.0
+_SHOWN = 200
+
+
+class Dialect(NamedTuple):
+    """Which route is asked, and what the server takes beside the standard's fields:
+    `forces_length` are vLLM's and SGLang's `ignore_eos` and `min_tokens`, `counts_usage` is
+    OpenAI's `stream_options`."""
+
+    is_chat: bool
+    forces_length: bool
+    counts_usage: bool
+
+    @property
+    def route(self) -> str:
+        """The path after `/v1`."""
+        return "/chat/completions" if self.is_chat else "/completions"
+
+    def body(self, model: str, prompt: str, tokens: int) -> dict[str, Any]:
+        """The request for so many tokens; greedy, so that runs are alike."""
+        body: dict[str, Any] = {"model": model, "max_tokens": tokens, "temperature": 0.0}
+        body["stream"] = True
+        if self.is_chat:
+            body["messages"] = [{"role": "user", "content": prompt}]
+        else:
+            body["prompt"] = prompt
+        if self.forces_length:
+            body |= {"ignore_eos": True, "min_tokens": tokens}
+        if self.counts_usage:
+            body["stream_options"] = {"include_usage": True}
+        return body
+
+
+class Client:
+    """A session with one endpoint. Redirects are not followed, and no proxy or cookie is used:
+    what is measured is the endpoint itself."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, address: Address, key: ApiKey | None
+    ) -> None:
+        self._session = session
+        self._key = key
+        self.address = address
+        self.began = time.perf_counter()
+
+    @property
+    def now_seconds(self) -> float:
+        """Since the measurement began."""
+        return time.perf_counter() - self.began
+
+    async def document(self, url: str) -> Any:
+        """The JSON value at a URL; `RequestFailed` where there is none."""
+        # On a connection of its own: servers close one after an error of theirs, at any moment.
+        headers = {**self._headers, "Connection": "close"}
+        with self._failures():
+            async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
+                await self._require_ok(answer)
+                content = await answer.content.read(_MOST_ANSWER_BYTES)
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:
+            detail = self._line(content[:_SHOWN].decode(errors="replace"))
+            raise RequestFailed(Fault.GARBAGE, detail) from error
+
+    async def complete(self, body: dict[str, Any], route: str, record: RequestRecord) -> None:
+        """Ask, and fill in the record as the answer comes; `RequestFailed` where it is not whole.
+        Cancelled, the record keeps what came until then."""
+        record.started_seconds = self.now_seconds
+        try:
+            with self._failures():
+                async with self._session.post(
+                    self.address.base + route, json=body, headers=self._headers,
+                    allow_redirects=False,
+                ) as answer:  # fmt: skip
+                    await self._require_ok(answer)
+                    self._require_stream(answer, await self._start(answer))
+                    await self._read(answer, record)
+            record.status = OK
+        except RequestFailed as error:
+            record.status, record.detail = error.fault.value, error.detail
+            raise
+        finally:
+            record.ended_seconds = self.now_seconds
+
+    async def _read(self, answer: aiohttp.ClientResponse, record: RequestRecord) -> None:
+        """Pieces until the end; their moment is that of the bytes that end them."""
+        events, size, is_whole = EventReader(), 0, False
+        async for chunk in answer.content.iter_any():
+            moment = self.now_seconds
+            size += len(chunk)
+            if size > _MOST_ANSWER_BYTES:
+                raise RequestFailed(Fault.TOO_LARGE, f"more than {_MOST_ANSWER_BYTES} bytes")
+            for event in events.feed(chunk):
+                is_whole = _take(event, moment, record) or is_whole
+        if not is_whole:
+            raise RequestFailed(Fault.CUT_OFF)
+        if not record.piece_seconds:
+            raise RequestFailed(Fault.EMPTY)
+        if record.output_tokens is None:
+            record.output_tokens = len(record.piece_seconds)
+
+    async def _require_ok(self, answer: aiohttp.ClientResponse) -> None:
+        if answer.status == 200:
+            return
+        if 300 <= answer.status < 400:
+            place = self._line(answer.headers.get("Location", ""))
+            raise RequestFailed(Fault.REDIRECTED, place, answer.status)
+        raise RequestFailed(
+            fault_of_status(answer.status), await self._reason(answer), answer.status
+        )
+
+    async def _reason(self, answer: aiohttp.ClientResponse) -> str:
+        try:
+            async with asyncio.timeout(_ERROR_SECONDS):
+                content = await answer.content.read(_ERROR_BYTES)
+        except (TimeoutError, aiohttp.ClientError):
+            return answer.reason or ""
+        try:
+            document = json.loads(content)
+        except (ValueError, RecursionError):
+            document = None
+        if isinstance(document, dict):
+            return self._line(error_text(document))
+        return self._line(content[:_SHOWN].decode(errors="replace"))
+
+    async def _start(self, answer: aiohttp.ClientResponse) -> str:
+        """Of what is no stream, its type and its first words; else nothing."""
+        kind = answer.content_type
+        if kind == "text/event-stream":
+            return ""
+        return f"{kind}: {await self._reason(answer)}"
+
+    def _require_stream(self, answer: aiohttp.ClientResponse, other: str) -> None:
+        if other:
+            raise RequestFailed(Fault.NO_STREAM, other, answer.status)
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return self._key.headers if self._key else {}
+
+    def _line(self, text: str) -> str:
+        hidden = self._key.hidden_in(text) if self._key else text
+        return one_line(hidden)[:_SHOWN]
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """What the HTTP library raises, as a fault."""
+        try:
+            yield
+        except aiohttp.ClientSSLError as error:
+            raise RequestFailed(Fault.TLS, self._line(str(error))) from error
+        except aiohttp.ClientConnectorError as error:
+            detail = error.os_error.strerror or str(error.os_error)
+            raise RequestFailed(Fault.REFUSED, self._line(detail)) from error
+        except (aiohttp.ConnectionTimeoutError, TimeoutError) as error:
+            seconds = self._session.timeout.sock_read
+            raise RequestFailed(Fault.TIMED_OUT, f"{seconds or 0:g}") from error
+        except aiohttp.ClientResponseError as error:
+            raise RequestFailed(Fault.GARBAGE, self._line(error.message)) from error
+        except (aiohttp.ClientError, OSError) as error:
+            detail = self._line(str(error) or type(error).__name__)
+            raise RequestFailed(Fault.DISCONNECTED, detail) from error
+        except RequestFailed as error:
+            raise RequestFailed(error.fault, self._line(error.detail), error.status) from error
+
+
+def _take(event: bytes, moment: float, record: RequestRecord) -> bool:
+    """Add one event to the record; whether it ends the answer."""
+    if event.strip() == DONE:
+        return True
+    piece = piece_of(event)
+    if piece.has_text:
+        record.piece_seconds.append(moment)
+    record.input_tokens = _newer(piece.input_tokens, record.input_tokens)
+    record.output_tokens = _newer(piece.output_tokens, record.output_tokens)
+    record.cached_tokens = _newer(piece.cached_tokens, record.cached_tokens)
+    return piece.is_last
+
+
+def _newer(count: int | None, before: int | None) -> int | None:
+    return before if count is None else count
+
+
+@asynccontextmanager
+async def opened(
+    address: Address, key: ApiKey | None, patience_seconds: float
+) -> AsyncIterator[Client]:
+    """A client whose requests fail where nothing comes for `patience_seconds`."""
+    timeout = aiohttp.ClientTimeout(
+        total=None, sock_connect=_CONNECT_SECONDS, sock_read=patience_seconds
+    )
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS)
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity"},
+    ) as session:  # fmt: skip
+        yield Client(session, address, key)

@@ -1,0 +1,160 @@
+"""The command that starts an engine on this machine, and what to do where it is not installed."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+
+from advisor.errors import MeasuringError, UsageError
+from advisor.messages import FieldName, Message
+
+HOST = "127.0.0.1"
+_BLOCK_TOKENS = 256
+
+
+class StartedEngine(StrEnum):
+    """What `advisor measure` can start itself."""
+
+    VLLM = "vllm"
+    LLAMA_CPP = "llama.cpp"
+    TRANSFORMERS = "transformers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """How a model is served. `sequences` are at most in flight, each with `context_tokens`;
+    `arguments` are the user's own, after ours."""
+
+    model: str
+    port: int
+    sequences: int
+    context_tokens: int
+    precision: str | None = None
+    kv_precision: str | None = None
+    tensor_parallel: int = 1
+    arguments: Sequence[str] = field(default=())
+
+
+def engine_command(engine: StartedEngine, settings: EngineSettings) -> list[str]:
+    """The words of the command. `MeasuringError` where the engine is not installed, `UsageError`
+    for what it cannot do."""
+    return [*_COMMANDS[engine](settings), *settings.arguments]
+
+
+def engine_version(engine: StartedEngine) -> str:
+    """Of the package in this environment; "" where another one holds the engine."""
+    package = {
+        StartedEngine.VLLM: "vllm", StartedEngine.TRANSFORMERS: "transformers",
+        StartedEngine.LLAMA_CPP: "llama-cpp-python",
+    }[engine]  # fmt: skip
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+
+
+def _vllm(settings: EngineSettings) -> list[str]:
+    """https://docs.vllm.ai/en/latest/cli/serve/: quantised checkpoints say their format
+    themselves; fp8 is made of 16-bit weights while they are loaded."""
+    command = [
+        _program("vllm", "pip install vllm"), "serve", settings.model,
+        "--host", HOST, "--port", str(settings.port),
+        "--tensor-parallel-size", str(settings.tensor_parallel), "--no-enable-prefix-caching",
+    ]  # fmt: skip
+    if settings.precision in _DTYPES:
+        command += ["--dtype", _DTYPES[settings.precision]]
+    if settings.precision == "fp8":
+        command += ["--quantization", "fp8"]
+    if settings.kv_precision == "fp8":
+        command += ["--kv-cache-dtype", "fp8"]
+    return command
+
+
+def _transformers(settings: EngineSettings) -> list[str]:
+    _refuse_split(settings, StartedEngine.TRANSFORMERS)
+    if settings.precision not in (None, *_DTYPES) or settings.kv_precision == "fp8":
+        raise UsageError(
+            "transformers serves bf16 and fp16, not {precision}",
+            precision=settings.precision or "an fp8 cache", field="precision",
+            hint=Message("leave it out, or take {engine} vllm", engine=FieldName("engine")),
+        )  # fmt: skip
+    dtype = _DTYPES.get(settings.precision or "", "auto")
+    # Left to itself it takes nearly all of a CPU machine's memory, and is killed for it.
+    blocks = settings.sequences * (1 + math.ceil(settings.context_tokens / _BLOCK_TOKENS))
+    return [
+        _program("transformers", "pip install 'instance-sizing-advisor[endpoint,engine]'"),
+        "serve", settings.model, "--host", HOST, "--port", str(settings.port),
+        "--continuous-batching", "--dtype", dtype,
+        "--cb-block-size", str(_BLOCK_TOKENS), "--cb-num-blocks", str(blocks),
+    ]  # fmt: skip
+
+
+def _llama_cpp(settings: EngineSettings) -> list[str]:
+    """llama.cpp's own server; the one of llama-cpp-python answers one request at a time. The
+    context is shared by all slots."""
+    _refuse_split(settings, StartedEngine.LLAMA_CPP)
+    if not Path(settings.model).is_file():
+        raise UsageError(
+            "llama.cpp reads a GGUF file, and '{model}' is none", model=settings.model,
+            field="served_model", hint=Message("name the file by {option}",
+                                               option=FieldName("served_model")),
+        )  # fmt: skip
+    if server := _found("llama-server"):
+        context = settings.sequences * settings.context_tokens
+        return [
+            server, "--model", settings.model, "--host", HOST, "--port", str(settings.port),
+            "--parallel", str(settings.sequences), "--ctx-size", str(context),
+            "--n-gpu-layers", "999",
+        ]  # fmt: skip
+    if not engine_version(StartedEngine.LLAMA_CPP):
+        _program("llama-server", "https://github.com/ggml-org/llama.cpp/releases")
+    return [
+        sys.executable, "-m", "llama_cpp.server", "--model", settings.model, "--host", HOST,
+        "--port", str(settings.port), "--n_ctx", str(settings.context_tokens),
+        "--n_gpu_layers", "-1",
+    ]  # fmt: skip
+
+
+_COMMANDS: Mapping[StartedEngine, Callable[[EngineSettings], list[str]]] = {
+    StartedEngine.VLLM: _vllm,
+    StartedEngine.LLAMA_CPP: _llama_cpp,
+    StartedEngine.TRANSFORMERS: _transformers,
+}
+
+
+def _refuse_split(settings: EngineSettings, engine: StartedEngine) -> None:
+    if settings.tensor_parallel > 1:
+        raise UsageError(
+            "{engine} is started on one GPU", engine=engine, field="tensor_parallel",
+            hint=Message("start it yourself, and name it by {option}",
+                         option=FieldName("endpoint")),
+        )  # fmt: skip
+
+
+def _found(name: str) -> str | None:
+    """On the path, or beside this Python: its environment need not be activated."""
+    beside = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    return shutil.which(name, path=beside)
+
+
+def _program(name: str, source: str) -> str:
+    path = _found(name)
+    if path is None:
+        raise MeasuringError(
+            "{name} is not installed", name=name,
+            hint=Message(
+                "{source} brings it, or start the engine where it is and name it by {option}",
+                source=source, option=FieldName("endpoint"),
+            ),
+        )  # fmt: skip
+    return path

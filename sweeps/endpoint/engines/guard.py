@@ -1,0 +1,75 @@
+"""Runs an engine, and ends it with all of its processes once whoever wanted it is gone.
+
+`python -m sweeps.endpoint.engines.guard COMMAND..`: the standard input is a pipe whose other end
+the parent holds. However the parent ends, kill -9 included, the kernel closes that end. Should this
+process be killed too, the next command finds the engine by the mark in its environment.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from sweeps.trial.orphans.orphan import orphan_processes, owner_is_me
+from sweeps.trial.orphans.removing import remove
+from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+
+_LOOK_EVERY_SECONDS = 0.2
+# An engine of several processes takes its time to end in order.
+_SECONDS_TO_END = 10.0
+_ROOT = str(Path(__file__).resolve().parents[3])
+
+
+def main(command: Sequence[str]) -> int:
+    """Run the command until it ends, or the standard input does; its exit code."""
+    os.environ.pop(OWNER_VARIABLE, None)  # the engine's owner is this process
+    signal.signal(signal.SIGTERM, _leave)
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, env=_environment(), start_new_session=True
+    )
+    try:
+        while process.poll() is None and not _parent_has_gone():
+            pass
+    finally:
+        _end(process)
+    return process.returncode
+
+
+def _environment() -> dict[str, str]:
+    """The user's own, without the folder that this package was found in, and with our mark."""
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    own = os.pathsep.join(path for path in paths if path and path != _ROOT)
+    environment = dict(os.environ) | {OWNER_VARIABLE: str(own_tag()), "PYTHONPATH": own}
+    return environment if own else {k: v for k, v in environment.items() if k != "PYTHONPATH"}
+
+
+def _parent_has_gone() -> bool:
+    readable = select.select([0], [], [], _LOOK_EVERY_SECONDS)[0]
+    return bool(readable) and not os.read(0, 1 << 10)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """In order first; then whatever is left of its group, and of children in other groups."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_SECONDS_TO_END)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    remove(orphan_processes(owner_is_me))
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,139 @@
+"""Starts an engine on a free port of this machine, and ends it after its use."""
+
+from __future__ import annotations
+
+import http.client
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import IO
+
+from advisor.errors import MeasuringError, one_line
+from advisor.messages import Message
+from sweeps.endpoint.engines.commands import HOST
+from sweeps.trial.child import worker_environment
+from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+
+_GUARD = (sys.executable, "-P", "-m", "sweeps.endpoint.engines.guard")
+_LOOK_EVERY_SECONDS = 0.1
+_TELL_EVERY_SECONDS = 10.0
+_ANSWER_SECONDS = 5.0
+# As long as the guard gives the engine, and a little more.
+_SECONDS_TO_END = 15.0
+_SHOWN = 600
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningEngine:
+    """Where it serves. `listening_seconds` is from its start to the first connection,
+    `ready_seconds` to the first sign of health: the model is loaded then. `last_words` gives the
+    end of its output, in one line."""
+
+    url: str
+    command: tuple[str, ...]
+    listening_seconds: float
+    ready_seconds: float
+    last_words: Callable[[], str]
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on at this moment."""
+    with closing(socket.socket()) as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running_engine(
+    command: Sequence[str], port: int, *, patience_seconds: float, report: Progress
+) -> Iterator[RunningEngine]:
+    """The engine, once it serves; gone on leaving, however that comes.
+
+    `MeasuringError` with the end of its output where it ends before, or is not ready in time.
+    """
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [*_GUARD, *command], stdin=subprocess.PIPE, stdout=log, stderr=log,
+            env=worker_environment() | {OWNER_VARIABLE: str(own_tag())}, start_new_session=True,
+        )  # fmt: skip
+        try:
+            report(f"starting {' '.join(command)}")
+            yield _ready(process, tuple(command), port, patience_seconds, report, log)
+        finally:
+            _end(process)
+
+
+def _ready(
+    process: subprocess.Popen[bytes], command: tuple[str, ...], port: int, patience_seconds: float,
+    report: Progress, log: IO[bytes],
+) -> RunningEngine:  # fmt: skip
+    begun = time.monotonic()
+    listening, told = math.nan, _TELL_EVERY_SECONDS
+    while (seconds := time.monotonic() - begun) < patience_seconds:
+        if (code := process.poll()) is not None:
+            raise MeasuringError(
+                "{program} ended with exit code {status} before it served: {output}",
+                program=command[0], status=code, output=_last(log) or "it said nothing",
+            )  # fmt: skip
+        if math.isnan(listening) and _listens(port):
+            listening = seconds
+        if not math.isnan(listening) and _is_healthy(port):
+            ready = time.monotonic() - begun
+            report(f"ready after {ready:.1f} s")
+            url = f"http://{HOST}:{port}"
+            return RunningEngine(url, command, listening, ready, partial(_last, log))
+        if seconds > told:
+            told += _TELL_EVERY_SECONDS
+            report(f"not ready after {seconds:.0f} s")
+        time.sleep(_LOOK_EVERY_SECONDS)
+    raise MeasuringError(
+        "{program} did not serve within {seconds:.0f} s: {output}", program=command[0],
+        seconds=patience_seconds, output=_last(log) or "it said nothing",
+        hint=Message("start it yourself, and measure it by --endpoint"),
+    )  # fmt: skip
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), closing(socket.create_connection((HOST, port), timeout=1.0)):
+        return True
+    return False
+
+
+def _is_healthy(port: int) -> bool:
+    """vLLM, llama.cpp and transformers answer /health with 200 once the model is loaded; the
+    server of llama-cpp-python has no such route, and listens only then."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
+    with suppress(OSError, http.client.HTTPException), closing(connection):
+        connection.request("GET", "/health")
+        return connection.getresponse().status in (200, 404)
+    return False
+
+
+def _last(log: IO[bytes]) -> str:
+    size = log.seek(0, os.SEEK_END)
+    log.seek(max(0, size - 4 * _SHOWN))
+    return one_line(log.read().decode(errors="replace"))[-_SHOWN:]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The guard ends the engine when its input ends; where it does not, both are killed."""
+    assert process.stdin is not None
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,134 @@
+"""What an endpoint is before it is loaded: its model, its dialect, its engine, its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.errors import MeasuringError
+from advisor.messages import FieldName, Message
+from sweeps.endpoint.asking import Client, Dialect
+from sweeps.endpoint.faults import Fault, RequestFailed, failure
+from sweeps.endpoint.prompts import Prompts
+from sweeps.endpoint.records import RequestRecord
+
+# Of several that a server takes, the one that makes answers as long as asked, and counts them.
+_DIALECTS = (
+    Dialect(False, True, True), Dialect(False, False, True), Dialect(False, False, False),
+    Dialect(True, True, True), Dialect(True, False, True), Dialect(True, False, False),
+)  # fmt: skip
+# A server that says one of these may take the next dialect.
+_NOT_THIS_WAY = (Fault.BAD_REQUEST, Fault.NOT_FOUND)
+_NOT_IMPLEMENTED = 501
+_FEW_WORDS, _MORE_WORDS = 16, 80
+_FEW_TOKENS = 4
+# By the owner that the list of models names.
+_ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp", "sglang": "sglang"}
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How requests are put. `engine` and `engine_version` are what the server says of itself,
+    "" where it says nothing; `counts_tokens`: it tells how many tokens prompts and answers had."""
+
+    served_model: str
+    dialect: Dialect
+    engine: str
+    engine_version: str
+    counts_tokens: bool
+
+
+async def opening_of(client: Client, model: str, served_model: str, prompts: Prompts) -> Opening:
+    """Find all of it with a few short requests, and calibrate the prompts; `MeasuringError` where
+    the endpoint does not answer one."""
+    try:
+        listed = await _listed_models(client)
+        name = served_model or _name_among(listed, model)
+        dialect, record = await _dialect_of(client, name, prompts)
+    except RequestFailed as error:
+        raise failure(error.fault, client.address.base, error.detail, error.status) from error
+    await _calibrate(client, name, dialect, prompts, record)
+    engine, version = await _engine_of(client, listed)
+    return Opening(name, dialect, engine, version, record.input_tokens is not None)
+
+
+async def _listed_models(client: Client) -> list[dict[str, Any]]:
+    """What the server lists; nothing where it has no list. One that refuses the key, or does not
+    answer at all, fails here."""
+    try:
+        content = await client.document(f"{client.address.base}/models")
+    except RequestFailed as error:
+        # `transformers serve` fails there where nothing was ever downloaded.
+        if error.fault in (*_NOT_THIS_WAY, Fault.SERVER_ERROR, Fault.GARBAGE):
+            return []
+        raise
+    data = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(data, list):
+        return []
+    return [one for one in data if isinstance(one, dict) and isinstance(one.get("id"), str)]
+
+
+def _name_among(listed: Sequence[dict[str, Any]], model: str) -> str:
+    """The model by its own name; a server's only model whatever it is called there."""
+    names = [one["id"] for one in listed]
+    return names[0] if len(names) == 1 and model not in names else model
+
+
+async def _dialect_of(client: Client, name: str, prompts: Prompts) -> tuple[Dialect, RequestRecord]:
+    """The first dialect that the server takes, and the answer; where it takes none, the plainest
+    completion's failure, unless only the chat's route exists."""
+    failures = []
+    for dialect in _DIALECTS:
+        try:
+            return dialect, await _asked(client, name, dialect, prompts.words(_FEW_WORDS))
+        except RequestFailed as error:
+            if error.fault not in _NOT_THIS_WAY and error.status != _NOT_IMPLEMENTED:
+                raise
+            failures.append(error)
+    raise next((one for one in reversed(failures) if one.fault is Fault.BAD_REQUEST), failures[-1])
+
+
+async def _asked(client: Client, name: str, dialect: Dialect, prompt: str) -> RequestRecord:
+    record = RequestRecord(load=-1, slot=0, started_seconds=0.0, asked_tokens=_FEW_TOKENS)
+    await client.complete(dialect.body(name, prompt, _FEW_TOKENS), dialect.route, record)
+    return record
+
+
+async def _calibrate(
+    client: Client, name: str, dialect: Dialect, prompts: Prompts, few: RequestRecord
+) -> None:
+    """How many tokens words are, of two prompts that the server counts."""
+    if few.input_tokens is None:
+        return
+    with suppress(RequestFailed):  # a context shorter than that: the first prompt has to do
+        more = await _asked(client, name, dialect, prompts.words(_MORE_WORDS))
+        if more.input_tokens is not None:
+            prompts.take_counts((_FEW_WORDS, few.input_tokens), (_MORE_WORDS, more.input_tokens))
+
+
+async def _engine_of(client: Client, listed: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """The engine's name and version where a route of its own tells them."""
+    owner = str(listed[0].get("owned_by", "")) if listed else ""
+    root = client.address.root
+    by_owner = _ENGINES.get(owner, "")
+    for route, key, engine in (
+        ("/version", "version", by_owner), ("/props", "build_info", "llama.cpp"),
+        ("/get_server_info", "version", "sglang"),
+    ):  # fmt: skip
+        with suppress(RequestFailed):
+            content = await client.document(root + route)
+            version = content.get(key) if isinstance(content, dict) else None
+            if isinstance(version, str) and version:
+                return engine, version[:100]
+    return by_owner, ""
+
+
+def no_tokens(model: str) -> MeasuringError:
+    """Where requests were answered, and none within the time."""
+    return MeasuringError(
+        "no request to {model} was answered within its time", model=model,
+        hint=Message("give it more {minutes}, or fewer {output}",
+                     minutes=FieldName("minutes"), output=FieldName("output_tokens")),
+    )  # fmt: skip

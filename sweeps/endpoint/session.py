@@ -1,0 +1,217 @@
+"""All loads, one after the other, on one endpoint; whatever ends it, what was measured is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
+from advisor.messages import Message
+from sweeps.endpoint.address import Address, ApiKey
+from sweeps.endpoint.asking import opened
+from sweeps.endpoint.driving import DrivenLoad, Driver, Lengths
+from sweeps.endpoint.faults import RequestFailed, failure
+from sweeps.endpoint.figures import Figures, load_figures
+from sweeps.endpoint.opening import Opening, no_tokens, opening_of
+from sweeps.endpoint.prompts import Prompts
+from sweeps.endpoint.records import Load, RequestRecord
+
+# Of a core. Above it tokens wait for the generator, and not for the server.
+_BUSY_SHARE = 0.7
+_CACHED_SHARE = 0.05
+_SHORT_SHARE = 0.9
+_SEVERAL_TOKENS = 1.05
+# Each load begins where the ones before it have left time for this.
+_LEAST_SECONDS = 1.0
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is measured. `served_model` is the model's name on the server, "" where the server
+    tells it; `patience_seconds` is how long it may send nothing; `seconds` are those of all loads
+    together; `requests_file` gets a line for each request as it ends."""
+
+    model: str
+    served_model: str = ""
+    lengths: Lengths
+    loads: Sequence[Load]
+    seconds: float
+    patience_seconds: float = 60.0
+    seed: int = 0
+    requests_file: Path | None = None
+
+
+@dataclass(slots=True)
+class Session:
+    """What was measured so far. `ended` is why it ended early: a fault, or `Stopped`."""
+
+    opening: Opening | None = None
+    loads: list[DrivenLoad] = field(default_factory=list)
+    seconds: float = 0.0
+    ended: AdvisorError | None = None
+
+    @property
+    def figures(self) -> list[Figures]:
+        """Of each load that was begun."""
+        return [load_figures(driven) for driven in self.loads]
+
+    @property
+    def has_measured(self) -> bool:
+        """Whether there is a figure at all."""
+        return any(one["tpot_seconds"] or one["ttft_seconds"] for one in self.figures)
+
+    def require_measured(self, model: str) -> None:
+        """Raise what ended it, where nothing was measured before that."""
+        if self.has_measured:
+            return
+        raise self.ended or no_tokens(model)
+
+
+def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progress) -> Session:
+    """Open the endpoint and drive every load. After Ctrl-C or a fault the session holds what was
+    measured until then, and why it ended."""
+    session = Session()
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        file = None
+        if wanted.requests_file is not None:
+            file = stack.enter_context(wanted.requests_file.open("w", encoding="utf-8"))
+        try:
+            _run(_drive_all(address, key, wanted, report, session, file))
+        except MeasuringError as error:
+            session.ended = error
+        except KeyboardInterrupt as error:
+            code = 143 if isinstance(error, Terminated) else 130
+            session.ended = Stopped("interrupted: what was measured is kept", exit_code=code)
+    session.seconds = time.monotonic() - begun
+    return session
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """On uvloop where it is installed: its events cost half as much."""
+    factory: Any = None
+    with suppress(ImportError):
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(work)
+
+
+async def _drive_all(
+    address: Address, key: ApiKey | None, wanted: Wanted, report: Progress, session: Session,
+    file: IO[str] | None,
+) -> None:  # fmt: skip
+    prompts = Prompts(wanted.seed)
+    async with opened(address, key, wanted.patience_seconds) as client:
+        session.opening = await opening_of(client, wanted.model, wanted.served_model, prompts)
+        report(_opened_line(session.opening, address))
+
+        def keep(record: RequestRecord) -> None:
+            if file is not None:
+                file.write(json.dumps(record.row()) + "\n")
+                file.flush()
+
+        driver = Driver(client, session.opening, prompts, wanted.lengths, keep)
+        ends_at = client.now_seconds + wanted.seconds
+        for number, load in enumerate(wanted.loads):
+            left = (ends_at - client.now_seconds) / (len(wanted.loads) - number)
+            driven = DrivenLoad(load, number, client.now_seconds)
+            session.loads.append(driven)
+            await driver.drive(driven, max(_LEAST_SECONDS, left))
+            report(load_line(load, load_figures(driven)))
+            if driven.failed is not None:
+                session.ended = _error(driven.failed, address)
+                return
+
+
+def _error(failed: RequestFailed, address: Address) -> MeasuringError:
+    return failure(failed.fault, address.base, failed.detail, failed.status)
+
+
+def _opened_line(opening: Opening, address: Address) -> str:
+    route = "chat completions" if opening.dialect.is_chat else "completions"
+    engine = " ".join(filter(None, (opening.engine, opening.engine_version))) or "unknown engine"
+    return f"{address.base}: {opening.served_model} by {engine}, {route}"
+
+
+def load_line(load: Load, figures: Figures) -> str:
+    """One load on one line."""
+    parts = [f"{load}: {figures['requests']['completed']} answers"]
+    if rate := figures["output_tokens_per_second"]:
+        parts.append(f"{rate['mean']:.4g} tokens/s")
+    for name in ("ttft", "tpot"):
+        if times := figures[f"{name}_seconds"]:
+            parts.append(f"{name.upper()} {1000 * times['mean']:.4g} ms")
+    if figures["status"] != "ok":
+        parts.append(str(figures["status"]))
+    return ", ".join(parts)
+
+
+def warnings_of(session: Session) -> list[Message]:
+    """What a reader of the figures must know."""
+    found: list[Message] = []
+    if session.opening and not session.opening.counts_tokens:
+        found.append(Message(
+            "the server does not count tokens: lengths are words of prompts and pieces of answers"
+        ))  # fmt: skip
+    for driven, figures in zip(session.loads, session.figures, strict=True):
+        found += _warnings_of_load(driven.load, figures)
+    return found
+
+
+def _warnings_of_load(load: Load, figures: Figures) -> list[Message]:
+    name, found = str(load), []
+    generator, counts = figures["generator"], figures["requests"]
+    if generator["busy_share"] > _BUSY_SHARE:
+        found.append(Message(
+            "{load}: this generator itself was busy for {share:.0%} of the time, so the server may "
+            "be faster than measured", load=name, share=generator["busy_share"],
+        ))  # fmt: skip
+    if generator["is_capped"]:
+        found.append(
+            Message(
+                "{load}: requests were left out, the server falls behind at this rate", load=name
+            )
+        )
+    if counts["failed"]:
+        found.append(Message(
+            "{load}: {failed} of {count} requests failed ({faults})", load=name,
+            failed=counts["failed"], count=counts["failed"] + counts["ok"] + counts["cut"],
+            faults=[f"{count} {fault}" for fault, count in counts["faults"].items()],
+        ))  # fmt: skip
+    return found + _warnings_of_answers(name, figures)
+
+
+def _warnings_of_answers(name: str, figures: Figures) -> list[Message]:
+    found = []
+    given, asked = figures["output_tokens"], figures["asked_tokens"]
+    if given and given["mean"] < _SHORT_SHARE * asked["mean"]:
+        found.append(Message(
+            "{load}: answers had {given:.0f} tokens, {asked:.0f} were asked for: the server cannot "
+            "be told to go on", load=name, given=given["mean"], asked=asked["mean"],
+        ))  # fmt: skip
+    if (share := figures["cached_share"] or 0.0) > _CACHED_SHARE:
+        found.append(Message(
+            "{load}: the server's cache answered {share:.0%} of the prompts' tokens; switch prefix "
+            "caching off", load=name, share=share,
+        ))  # fmt: skip
+    if (pieces := figures["tokens_per_piece"] or 1.0) > _SEVERAL_TOKENS:
+        found.append(Message(
+            "{load}: a piece of an answer had {count:.2g} tokens: ITL is the time between pieces",
+            load=name, count=pieces,
+        ))  # fmt: skip
+    if figures["status"] in ("few", "none"):
+        found.append(Message(
+            "{load}: {count} answers are too few; give it more time", load=name,
+            count=figures["requests"]["completed"],
+        ))  # fmt: skip
+    return found

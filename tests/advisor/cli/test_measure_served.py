@@ -1,0 +1,129 @@
+"""`advisor measure --endpoint`: the file is written, whatever the server does; no secret stays."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from tests.sweeps.endpoint.anchor_schema import SCHEMA
+from tests.sweeps.endpoint.openai_server import WELL, fake_endpoint
+
+KEY = "sk-secret-0123456789"
+SHORT = ("--minutes", "0.04", "--output-tokens", "10", "--input-tokens", "40")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
+    """Three loads on the screen, all of it in the file, every request in the file beside it."""
+    with fake_endpoint() as endpoint:
+        code, shown, told = ask(
+            "measure", "--endpoint", endpoint.url, "--model", "org/Model-8B", "--gpu", "L4",
+            "--engine", "vllm", "--precision", "fp8", "--concurrency", "4,1", "--rate", "20",
+            *SHORT,
+        )  # fmt: skip
+    assert code == 0, told
+    document = json.loads((tmp_path / "anchor-Model-8B.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    assert [load["concurrency"] for load in document["loads"]] == [1, 4, None]
+    assert document["deployment"]["gpu"] == "L4"
+    assert document["deployment"]["precision"] == "fp8"
+    assert shown.startswith("org/Model-8B by vllm on 1x L4\n")
+    for text in ("1 in flight", "4 in flight", "20/s (Poisson)", "without the first token"):
+        assert text in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    assert (tmp_path / "anchor-Model-8B.requests.jsonl").read_text().count("\n") > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--endpoint", "nowhere", "--model", "m"], "is no endpoint"),
+        (["--endpoint", "http://h", "--model", "m", "--task", "training"], "go with a network"),
+        (["--endpoint", "http://h"], "measured by its name"),
+        (["--engine", "trtllm", "--model", "m"], "start it yourself"),
+        (["--engine", "vlm", "--model", "m"], "did you mean vllm"),
+        (["--endpoint", "http://h", "--model", "m", "--precision", "amp"], "unknown precision"),
+        (["--endpoint", "http://h", "--model", "m", "--concurrency", "0"], "above 0"),
+        (["--endpoint", "http://h", "--model", "m", "--gpus", "3", "--tensor-parallel", "2"],
+         "no copies of 2 each"),
+        (["--endpoint", "http://h", "--model", "m", "--", "--max-num-seqs", "1"],
+         "an engine that is started"),
+        (["--model", "alexnet", "--concurrency", "4"], "a language model that is served"),
+        (["--model", "alexnet", "--precision", "fp8"], "unknown precision"),
+        (["--endpoint", "http://h", "--model", "m", "--out", "/nonexistent/a.json"],
+         "cannot be written"),
+    ],
+)  # fmt: skip
+def test_wrong_questions_are_refused_before_anything_is_asked(ask, arguments, said):
+    """Exit code 2, one line, and the option's name."""
+    code, _, told = ask("measure", *arguments)
+    assert code == 2
+    assert said in told
+    assert told.count("\n") == 1
+
+
+def test_a_server_that_fails_later_leaves_what_was_measured(ask, tmp_path):
+    """Exit code 1 with the fault and its way out; the file has the loads until then."""
+    with fake_endpoint(behaviours=[*[WELL] * 60, "429"]) as endpoint:
+        code, _, told = ask(
+            "measure", "--endpoint", endpoint.url, "--model", "m", "--concurrency", "2,3", *SHORT
+        )
+    document = json.loads((tmp_path / "anchor-m.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    assert code == 1
+    assert document["loads"][-1]["status"] == "rate_limited"
+    assert any("limits how often" in warning for warning in document["warnings"])
+    assert "lift the limit" in told
+
+
+def test_a_server_that_answers_nothing_leaves_no_anchor(ask, tmp_path):
+    """One line; no file that says nothing."""
+    with fake_endpoint(behaviours=["page"]) as endpoint:
+        code, _, told = ask("measure", "--endpoint", endpoint.url, "--model", "m", *SHORT)
+    assert code == 1
+    assert "text/html" in told
+    assert "\x1b" not in told
+    assert not (tmp_path / "anchor-m.json").exists()
+
+
+def test_the_key_stands_in_no_file_and_on_no_screen(ask, tmp_path, monkeypatch):
+    """By the environment and by a file."""
+    monkeypatch.setenv("ADVISOR_ENDPOINT_API_KEY", KEY)
+    with fake_endpoint(key=KEY) as endpoint:
+        code, shown, told = ask("measure", "--endpoint", endpoint.url, "--model", "m", *SHORT)
+    assert code == 0, told
+    files = "".join(path.read_text() for path in tmp_path.iterdir())
+    assert KEY not in files + shown + told
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path):
+    """The anchor is written with a warning, and the exit code is Ctrl-C's."""
+    with fake_endpoint() as endpoint:
+        command = [sys.executable, "-m", "advisor", "measure", "--endpoint", endpoint.url,
+                   "--model", "m", "--concurrency", "1,2", "--minutes", "1",
+                   "--output-tokens", "10"]  # fmt: skip
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        with subprocess.Popen(
+            command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment
+        ) as process:
+            requests = tmp_path / "anchor-m.requests.jsonl"
+            for line in process.stderr:
+                if "completions" in line:
+                    break
+            while not requests.exists() or requests.read_text().count("\n") < 30:
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            told = process.stderr.read()
+            assert process.wait(30) == 130, told
+    document = json.loads((tmp_path / "anchor-m.json").read_text())
+    assert document["loads"][0]["tpot_seconds"]["count"] > 0
+    assert any("interrupted" in warning for warning in document["warnings"])
+    assert "Traceback" not in told

@@ -1,0 +1,8 @@
+"""The JSON Schema of an endpoint's anchor, as it ships."""
+
+import json
+from pathlib import Path
+
+import sweeps.endpoint
+
+SCHEMA = json.loads(Path(sweeps.endpoint.__file__).with_name("anchor.schema.json").read_text())

@@ -1,0 +1,269 @@
+"""A small server that speaks OpenAI's protocol over real sockets, well or badly as a test wants.
+
+It computes nothing: tokens come at a pace that the test names, so that what a client measures is
+known beforehand. `behaviours` say what happens to completions, one for each request, the last one
+for all that follow.
+"""
+
+import asyncio
+import json
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+WELL = "well"
+_EXTRAS = ("ignore_eos", "min_tokens")
+
+
+@dataclass
+class FakeEndpoint:
+    """Where it is, what it saw, and how it behaves."""
+
+    ttft_seconds: float = 0.005
+    tpot_seconds: float = 0.002
+    behaviours: list = field(default_factory=lambda: [WELL])
+    model: str = "tiny"
+    is_strict: bool = False  # refuses fields that are not OpenAI's
+    has_completions: bool = True
+    counts_tokens: bool = True
+    cached_tokens: int | None = None
+    tokens_a_piece: int = 1
+    longest_answer: int = 10**6
+    key: str = ""
+    port: int = 0
+    bodies: list = field(default_factory=list)
+    authorizations: list = field(default_factory=list)
+    in_flight: int = 0
+    most_in_flight: int = 0
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def fake_endpoint(**settings):
+    """The endpoint, in a thread of its own, while the test runs."""
+    endpoint = FakeEndpoint(**settings)
+    loop = asyncio.new_event_loop()
+    started = threading.Event()
+
+    async def serve():
+        server = await asyncio.start_server(
+            lambda reader, writer: _connection(endpoint, reader, writer), "127.0.0.1", 0
+        )
+        endpoint.port = server.sockets[0].getsockname()[1]
+        started.set()
+        await stop.wait()
+        server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.01)  # transports close in the loop's next turns
+
+    def run():
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(serve())
+        loop.close()
+
+    stop = asyncio.Event()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield endpoint
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+
+
+async def _connection(endpoint, reader, writer):
+    try:
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            request, *headers = head.split("\r\n")
+            named = {k.lower(): v.strip() for k, _, v in (h.partition(":") for h in headers)}
+            body = await reader.readexactly(int(named.get("content-length", 0)))
+            endpoint.authorizations.append(named.get("authorization"))
+            if not await _answer(endpoint, writer, request.split()[1], named, body):
+                break
+    except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+        pass
+    finally:
+        writer.close()
+
+
+async def _answer(endpoint, writer, path, headers, body):
+    """Whether the connection stays open."""
+    if endpoint.key and headers.get("authorization") != f"Bearer {endpoint.key}":
+        detail = f"bad key: {headers.get('authorization')}"
+        return await _json(writer, 401, {"error": {"message": detail}})
+    if path == "/v1/models":
+        return await _json(writer, 200, {"object": "list", "data": [{"id": endpoint.model}]})
+    if path == "/v1/completions" and endpoint.has_completions:
+        return await _completion(endpoint, writer, json.loads(body), False)
+    if path == "/v1/chat/completions":
+        return await _completion(endpoint, writer, json.loads(body), True)
+    return await _json(writer, 404, {"detail": "Not Found"})
+
+
+async def _completion(endpoint, writer, body, is_chat):
+    if endpoint.is_strict and (extra := [name for name in _EXTRAS if name in body]):
+        return await _json(writer, 422, {"detail": f"Unexpected fields: {extra}"})
+    endpoint.bodies.append(body)
+    endpoint.in_flight += 1
+    endpoint.most_in_flight = max(endpoint.most_in_flight, endpoint.in_flight)
+    try:
+        turn = min(len(endpoint.bodies), len(endpoint.behaviours)) - 1
+        behaviour = endpoint.behaviours[turn]
+        if behaviour != WELL:
+            return await _BEHAVIOURS[behaviour](endpoint, writer)
+        await _stream(endpoint, writer, body, is_chat)
+        return True
+    finally:
+        endpoint.in_flight -= 1
+
+
+async def _stream(endpoint, writer, body, is_chat):
+    prompt = body["messages"][0]["content"] if is_chat else body["prompt"]
+    tokens = min(body["max_tokens"], endpoint.longest_answer)
+    await _begin(writer)
+    if is_chat:
+        await _event(writer, {"choices": [{"delta": {"role": "assistant", "content": ""}}]})
+    await asyncio.sleep(endpoint.ttft_seconds)
+    loop = asyncio.get_running_loop()
+    moment, sent = loop.time(), 0
+    while sent < tokens:
+        piece = min(endpoint.tokens_a_piece, tokens - sent)
+        sent += piece
+        text = "a" * piece
+        choice = {"delta": {"content": text}} if is_chat else {"text": text}
+        last = {"finish_reason": "length"} if sent == tokens else {}
+        await _event(writer, {"choices": [choice | last]})
+        moment += endpoint.tpot_seconds * piece
+        if sent < tokens:
+            await asyncio.sleep(max(0.0, moment - loop.time()))
+    if endpoint.counts_tokens:
+        usage = {"prompt_tokens": 3 + 2 * len(prompt.split()), "completion_tokens": tokens}
+        if endpoint.cached_tokens is not None:
+            usage["prompt_tokens_details"] = {"cached_tokens": endpoint.cached_tokens}
+        await _event(writer, {"choices": [], "usage": usage})
+    await _chunk(writer, b"data: [DONE]\n\n")
+    await _chunk(writer, b"")
+
+
+async def _begin(writer, kind="text/event-stream"):
+    writer.write(
+        f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+    )
+    await writer.drain()
+
+
+async def _event(writer, content):
+    await _chunk(writer, b"data: " + json.dumps(content).encode() + b"\n\n")
+
+
+async def _chunk(writer, content):
+    writer.write(b"%x\r\n" % len(content) + content + b"\r\n")
+    await writer.drain()
+
+
+async def _json(writer, status, content, extra=""):
+    body = json.dumps(content).encode()
+    writer.write(
+        f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{extra}"
+        f"content-length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
+    await writer.drain()
+    return True
+
+
+async def _hang(endpoint, writer):
+    await asyncio.sleep(3600)
+
+
+async def _half(endpoint, writer):
+    """Two tokens of an answer, then the stream ends in order, but without its end."""
+    await _begin(writer)
+    for _ in range(2):
+        await _event(writer, {"choices": [{"text": "a"}]})
+    await _chunk(writer, b"")
+    return True
+
+
+async def _closes(endpoint, writer):
+    """The connection closes in the middle of a stream."""
+    await _begin(writer)
+    await _event(writer, {"choices": [{"text": "a"}]})
+    return False
+
+
+async def _hangs_up(endpoint, writer):
+    return False
+
+
+async def _huge(endpoint, writer):
+    await _begin(writer)
+    for _ in range(40):
+        await _chunk(writer, b"data: " * 10_000)
+    return False
+
+
+async def _page(endpoint, writer):
+    body = b"<html>\x1b[31mWelcome</html>"
+    writer.write(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n" % len(body)
+        + body
+    )
+    await writer.drain()
+    return True
+
+
+async def _garbage(endpoint, writer):
+    await _begin(writer)
+    await _chunk(writer, b"data: {\x00\xff]\n\n")
+    return False
+
+
+async def _other_json(endpoint, writer):
+    await _begin(writer)
+    await _event(writer, {"choices": {"text": "no list"}})
+    return False
+
+
+async def _no_http(endpoint, writer):
+    writer.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
+    await writer.drain()
+    return False
+
+
+async def _error_event(endpoint, writer):
+    await _begin(writer)
+    await _event(writer, {"error": {"message": "engine died"}})
+    return False
+
+
+async def _empty(endpoint, writer):
+    await _begin(writer)
+    await _event(writer, {"choices": [{"text": "", "finish_reason": "stop"}]})
+    await _chunk(writer, b"data: [DONE]\n\n")
+    await _chunk(writer, b"")
+    return True
+
+
+def _status(status, extra=""):
+    async def answer(endpoint, writer):
+        return await _json(writer, status, {"error": {"message": f"said {status}"}}, extra)
+
+    return answer
+
+
+_BEHAVIOURS = {
+    "hang": _hang, "half": _half, "closes": _closes, "hangs_up": _hangs_up, "huge": _huge,
+    "page": _page, "garbage": _garbage, "other_json": _other_json, "no_http": _no_http,
+    "error_event": _error_event, "empty": _empty, "400": _status(400), "403": _status(403),
+    "429": _status(429), "500": _status(500), "503": _status(503),
+    "302": _status(302, "location: http://elsewhere.invalid/v1\r\n"),
+}  # fmt: skip

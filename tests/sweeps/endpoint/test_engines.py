@@ -1,0 +1,163 @@
+"""Engines are started on the loopback, waited for, and gone after their use."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import MeasuringError, UsageError
+from sweeps.endpoint.engines.commands import EngineSettings, StartedEngine, engine_command
+from sweeps.endpoint.engines.started import free_port, running_engine
+from sweeps.machine.processes import is_running, start_ticks
+
+# Says 503 for a moment, then 200; has a child of its own, in another session.
+_SERVER = textwrap.dedent("""
+    import http.server, os, subprocess, sys, time
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    open(sys.argv[2], "w").write(f"{os.getpid()} {child.pid}")
+    begun = time.monotonic()
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200 if time.monotonic() > begun + 0.3 else 503)
+            self.end_headers()
+        def log_message(self, *args):
+            pass
+    http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+""")
+
+
+def server_command(tmp_path, port):
+    return [sys.executable, "-c", _SERVER, str(port), str(tmp_path / "pids")]
+
+
+def pids(tmp_path):
+    return [(pid, start_ticks(pid)) for pid in map(int, (tmp_path / "pids").read_text().split())]
+
+
+def all_gone(processes):
+    deadline = time.monotonic() + 30
+    while any(is_running(pid, ticks) for pid, ticks in processes):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_an_engine_is_ready_once_it_is_healthy_and_gone_afterwards(tmp_path):
+    """Its children in other sessions, too; ready comes after the first connection."""
+    port = free_port()
+    with running_engine(
+        server_command(tmp_path, port), port, patience_seconds=60, report=lambda _: None
+    ) as engine:
+        assert engine.ready_seconds >= engine.listening_seconds
+        processes = pids(tmp_path)
+        assert all(is_running(pid, ticks) for pid, ticks in processes)
+    assert all_gone(processes)
+
+
+def test_an_engine_that_ends_says_its_last_words(tmp_path):
+    """The end of its output is the reason, in one line."""
+    command = [sys.executable, "-c", "import sys; sys.exit('no\\nsuch model')"]
+    with (
+        pytest.raises(MeasuringError, match="exit code 1 before it served: no such model"),
+        running_engine(command, free_port(), patience_seconds=60, report=lambda _: None),
+    ):
+        pass
+
+
+def test_an_engine_that_is_never_ready_is_ended(tmp_path):
+    """And the error says after how long."""
+    command = [sys.executable, "-c", f"import time, os; open({str(tmp_path / 'pids')!r}, 'w')"
+               ".write(str(os.getpid())); time.sleep(1000)"]  # fmt: skip
+    with (
+        pytest.raises(MeasuringError, match="did not serve within 2 s"),
+        running_engine(command, free_port(), patience_seconds=2, report=lambda _: None),
+    ):
+        pass
+    assert all_gone(pids(tmp_path))
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
+    """However that command ends, kill -9 included."""
+    port = free_port()
+    script = textwrap.dedent(f"""
+        import time
+        from sweeps.endpoint.engines.started import running_engine
+        with running_engine({server_command(tmp_path, port)!r}, {port}, patience_seconds=60,
+                            report=print):
+            print("serving", flush=True)
+            time.sleep(1000)
+    """)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, cwd=Path(__file__).parents[3],
+    ) as parent:  # fmt: skip
+        for line in parent.stdout:
+            if line.strip() == "serving":
+                break
+        processes = pids(tmp_path)
+        os.kill(parent.pid, number)
+        parent.wait(30)
+    assert all_gone(processes)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Programs by these names, first on the path."""
+    for name in ("vllm", "transformers", "llama-server"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def settings(**more):
+    return EngineSettings(
+        **{"model": "org/model", "port": 4000, "sequences": 16, "context_tokens": 832} | more
+    )
+
+
+def test_vllm_is_told_formats_parts_and_no_prefix_cache(programs):
+    """And the user's own words come last, so that they win."""
+    command = engine_command(
+        StartedEngine.VLLM,
+        settings(precision="fp8", kv_precision="fp8", tensor_parallel=2, arguments=("--x", "1")),
+    )
+    assert command == [
+        str(programs / "vllm"), "serve", "org/model", "--host", "127.0.0.1", "--port", "4000",
+        "--tensor-parallel-size", "2", "--no-enable-prefix-caching", "--quantization", "fp8",
+        "--kv-cache-dtype", "fp8", "--x", "1",
+    ]  # fmt: skip
+    assert "bfloat16" in engine_command(StartedEngine.VLLM, settings(precision="bf16"))
+
+
+def test_llama_cpp_gets_room_for_every_sequence(programs):
+    """Its context is shared by all slots."""
+    (programs / "m.gguf").touch()
+    command = engine_command(StartedEngine.LLAMA_CPP, settings(model=str(programs / "m.gguf")))
+    assert command[command.index("--ctx-size") + 1] == str(16 * 832)
+    assert command[command.index("--parallel") + 1] == "16"
+    with pytest.raises(UsageError, match="GGUF"):
+        engine_command(StartedEngine.LLAMA_CPP, settings())
+
+
+def test_what_an_engine_cannot_do_is_refused_before_it_starts(programs):
+    """transformers has neither fp8 nor a split over GPUs here."""
+    for more in ({"precision": "fp8"}, {"kv_precision": "fp8"}, {"tensor_parallel": 2}):
+        with pytest.raises(UsageError):
+            engine_command(StartedEngine.TRANSFORMERS, settings(**more))
+
+
+def test_an_engine_that_is_not_installed_is_named_with_the_way_to_it(tmp_path, monkeypatch):
+    """By which command it comes, and that one that runs elsewhere will do."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(MeasuringError, match=r"pip install vllm.*--endpoint"):
+        engine_command(StartedEngine.VLLM, settings())

@@ -1,0 +1,113 @@
+"""A load's figures are those of its requests, and say how well they are known."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeps.endpoint.driving import DrivenLoad
+from sweeps.endpoint.faults import Fault, RequestFailed
+from sweeps.endpoint.figures import distribution, load_figures, standard_error, window
+from sweeps.endpoint.records import OK, Load, RequestRecord
+
+
+def answered(start, *, slot=0, ttft=0.5, tpot=0.1, tokens=11, status=OK):
+    """A request whose answer has so many tokens, streamed one by one."""
+    pieces = [start + ttft + tpot * n for n in range(tokens)]
+    return RequestRecord(
+        load=0, slot=slot, started_seconds=start, asked_tokens=tokens, status=status,
+        ended_seconds=pieces[-1], piece_seconds=pieces, input_tokens=100, output_tokens=tokens,
+    )  # fmt: skip
+
+
+def driven(requests, *, concurrency=1, rate=None, begin=0.0, end=30.0):
+    load = Load(concurrency) if rate is None else Load(None, rate)
+    return DrivenLoad(load, 0, begin, end, list(requests))
+
+
+def test_times_of_a_steady_load_are_exact():
+    """One request after the other, each of 1.5 s: first token, pace and rates follow."""
+    figures = load_figures(driven([answered(1.5 * n) for n in range(20)]))
+    assert figures["status"] == "ok"
+    assert figures["ttft_seconds"]["mean"] == pytest.approx(0.5)
+    assert figures["tpot_seconds"]["mean"] == pytest.approx(0.1)
+    assert figures["itl_seconds"]["p99"] == pytest.approx(0.1)
+    assert figures["e2e_seconds"]["p50"] == pytest.approx(1.5)
+    assert figures["in_flight"] == pytest.approx(1.0)
+    assert figures["output_tokens_per_second"]["mean"] == pytest.approx(11 / 1.5, rel=0.02)
+    assert figures["requests_per_second"]["mean"] == pytest.approx(1 / 1.5, rel=0.05)
+
+
+def test_tpot_leaves_the_first_token_out():
+    """A first token of a minute changes nothing of it."""
+    slow = answered(0.0, ttft=60.0, tpot=0.2, tokens=6)
+    assert slow.tpot_seconds == pytest.approx(0.2)
+    assert slow.ttft_seconds == pytest.approx(60.0)
+
+
+def test_pieces_of_several_tokens_count_with_the_servers_number():
+    """Four tokens in two pieces 0.3 s apart: a token after the first takes 0.1 s."""
+    record = answered(0.0, tpot=0.3, tokens=2)
+    record.output_tokens = 4
+    assert record.tpot_seconds == pytest.approx(0.1)
+    assert record.tokens_per_piece == 2
+
+
+def test_the_window_begins_when_every_slot_has_answered():
+    """What slots do while others still start is no steady load."""
+    requests = [answered(1.5 * n + slot, slot=slot) for slot in range(3) for n in range(10)]
+    assert window(driven(requests, concurrency=3)) == (pytest.approx(3.5), 30.0)
+
+
+def test_the_window_begins_at_the_latest_after_two_fifths():
+    """A slot that never answers does not cost the whole load."""
+    assert window(driven([answered(1.5 * n) for n in range(18)], concurrency=2))[0] == 12.0
+
+
+def test_requests_before_the_window_do_not_count():
+    """Slow first answers belong to the warm-up."""
+    slow = [answered(0.0, ttft=5.0)]
+    figures = load_figures(driven(slow + [answered(6.0 + 1.5 * n) for n in range(15)]))
+    assert figures["ttft_seconds"]["p99"] == pytest.approx(0.5)
+
+
+def test_tokens_of_answers_that_were_cut_count_as_rate_alone():
+    """They were computed in the window; their whole time is not known."""
+    whole = [answered(1.5 * n) for n in range(19)]
+    cut = answered(28.5, tokens=8, status="cut")
+    cut.output_tokens = None
+    with_cut, without = load_figures(driven([*whole, cut])), load_figures(driven(whole))
+    assert with_cut["tpot_seconds"] == without["tpot_seconds"]
+    more = with_cut["output_tokens_per_second"]["mean"] * with_cut["window_seconds"]
+    less = without["output_tokens_per_second"]["mean"] * without["window_seconds"]
+    assert more - less == pytest.approx(8)
+
+
+@pytest.mark.parametrize(("count", "status"), [(0, "none"), (3, "few"), (12, "ok")])
+def test_few_answers_say_so(count, status):
+    """No figure pretends to more than it is."""
+    figures = load_figures(driven([answered(1.5 * n) for n in range(count + (count > 0))]))
+    assert figures["status"] == status
+
+
+def test_a_load_that_was_given_up_has_its_fault():
+    """And what it measured before."""
+    load = driven([answered(1.5 * n) for n in range(12)])
+    load.failed = RequestFailed(Fault.RATE_LIMITED, "slow down", 429)
+    figures = load_figures(load)
+    assert (figures["status"], figures["reason"]) == ("rate_limited", "slow down")
+    assert figures["tpot_seconds"]["count"] > 0
+
+
+@given(st.lists(st.floats(0.001, 100.0), min_size=1, max_size=60))
+def test_percentiles_lie_in_order_and_within_the_values(values):
+    """Whatever was measured."""
+    found = distribution(values)
+    assert min(values) <= found["p50"] <= found["p90"] <= found["p99"] <= max(values) * (1 + 1e-9)
+    assert (found["standard_error"] is None) == (len(values) == 1)
+
+
+def test_the_error_of_requests_that_drift_together_is_that_of_their_blocks():
+    """Of eight blocks that each have another level, eight things are known, not eighty."""
+    drifting = [float(block) for block in range(8) for _ in range(10)]
+    plain = (sum((v - 3.5) ** 2 for v in drifting) / 79) ** 0.5 / 80**0.5
+    assert standard_error(drifting) > 2.5 * plain
