@@ -16,13 +16,15 @@ Linearised = Callable[[Floats], tuple[Floats, Floats]]
 
 
 def conditioned(
-    mean: Floats, covariance: Floats, linearised: Linearised, measured: Floats, sigma: Floats
-) -> tuple[Floats, Floats]:
+    mean: Floats, covariance: Floats, linearised: Linearised, measured: Floats, sigma: Floats,
+    start: Floats | None = None,
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Mean (p,) and covariance (p, p) once n values are measured with standard errors (n,).
 
-    A Gauss-Newton update, repeated since what is predicted bends with its parameters.
+    A Gauss-Newton update from `start` (p,), else from the mean, repeated since what is predicted
+    bends with its parameters.
     """
-    theta, white = mean, np.zeros((0, len(mean)))
+    theta, white = mean if start is None else start, np.zeros((0, len(mean)))
     for _ in range(_MOST_UPDATES):
         predicted, slopes = linearised(theta)
         root, white = _whitened(covariance, slopes, sigma)

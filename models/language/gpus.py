@@ -29,7 +29,8 @@ class GpuFacts(NamedTuple):
 
     `compute_capability` is 0 where no CUDA runs. `nvlink_gb_s` and `pcie_gb_s` are of one
     direction. `power` is the log of the watts per multiprocessor and clock over what holds the
-    clock, 0 or below: cards of few watts fall short of their peaks (`power_ratio`).
+    clock, 0 or below: cards of few watts fall short of their peaks (`power_ratio`). `watts` are 0
+    where unknown.
     """
 
     name: str
@@ -44,6 +45,7 @@ class GpuFacts(NamedTuple):
     nvlink_gb_s: float
     pcie_gb_s: float
     power: float = 0.0
+    watts: float = 0.0
 
 
 def gpu_facts(gpu: Gpu, fp8_tflops: float | None, link: str | None) -> GpuFacts:
@@ -64,6 +66,7 @@ def gpu_facts(gpu: Gpu, fp8_tflops: float | None, link: str | None) -> GpuFacts:
         nvlink_gb_s=nvlink,
         pcie_gb_s=pcie,
         power=power_ratio(gpu),
+        watts=gpu.watts or 0.0,
     )
 
 

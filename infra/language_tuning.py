@@ -1,0 +1,46 @@
+"""Makes advisor/data/language/finetuning.json: `python -m infra.language_tuning`.
+
+Fits the tuning rates on infra/language_sources/training.csv.gz, then refits without each model and
+without each GPU for the bounds: some 20 seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from infra.language_sources.rows import read_table
+from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from models.language.finetuning.fit import Measured, fitted, gpu_of, left_out, model_of
+from models.language.finetuning.measured_rows import measured_rows
+from models.language.finetuning.predictor import FineTuningPredictor
+from models.language.finetuning.stored import PATH, write_predictor
+from models.language.gpus import bundled_gpu_facts
+
+ORIGIN = "infra/language_sources/training.csv.gz (SOURCES.md there names sources and licences)"
+
+
+def training_measured() -> list[Measured]:
+    """The committed rows that tell a rate."""
+    return measured_rows(read_table(TrainingRow, TRAINING_PATH), bundled_gpu_facts())
+
+
+def calibrated(rows: Sequence[Measured]) -> FineTuningPredictor:
+    """The predictor of rows; its bounds come from models and GPUs that were left out."""
+    standardised = np.concatenate(
+        [left_out(rows, group).standardised for group in (model_of, gpu_of)]
+    )
+    return FineTuningPredictor(fitted(rows), tuple(sorted(standardised.tolist())))
+
+
+def main() -> None:
+    """Write the file."""
+    predictor = calibrated(training_measured())
+    write_predictor(predictor, ORIGIN)
+    sys.stdout.write(f"{len(predictor.belief.names)} parameters in {PATH}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Tuning language models on the GPUs of one host: memory, and tokens a second with bounds."""
+
+from models.language.finetuning.memory import TuningMemory, finetuning_memory
+from models.language.finetuning.predictor import (
+    FineTuningPredictor,
+    Settled,
+    TuningRates,
+    least_memory,
+    mfu,
+    unsupported,
+)
+from models.language.finetuning.stored import bundled_finetuning_predictor
+from models.language.finetuning.tuning import Checkpointing, FineTuning, Sharding
+
+__all__ = [
+    "Checkpointing",
+    "FineTuning",
+    "FineTuningPredictor",
+    "Settled",
+    "Sharding",
+    "TuningMemory",
+    "TuningRates",
+    "bundled_finetuning_predictor",
+    "finetuning_memory",
+    "least_memory",
+    "mfu",
+    "unsupported",
+]

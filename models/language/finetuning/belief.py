@@ -1,0 +1,129 @@
+"""What is known of tuning rates: one Gaussian over the form's parameters and groups' effects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.records import dataclass
+from models.gaussian import conditioned, variances
+from models.language.bounds import Floats
+from models.language.finetuning.seconds import NAMES, PRIORS, linearised
+from models.language.finetuning.tuning import Run
+from models.language.finetuning.work import Work, work_of
+from models.language.language_model import LanguageModel
+
+# Standard deviations of log seconds between runs, by what they have in common.
+EFFECTS: Mapping[str, float] = {
+    "gpu": 0.05, "chip": 0.08, "framework": 0.15, "release": 0.12, "model": 0.06, "format": 0.05,
+    "mixture": 0.15, "source": 0.03, "place": 0.03, "cell": 0.06,
+}  # fmt: skip
+# Of who measured with what, which no question names.
+OF_SOURCES = ("source", "place")
+# Who asks runs software of their own, which only their own rows tell.
+_OF_ANY_SOURCE = 0.1**2
+# What two runs of one configuration differ by, and what the form itself misses.
+NOISE = 0.05
+
+
+def groups_of(run: Run) -> tuple[str, ...]:
+    """Names of the effects that a run has."""
+    gpu, model = run.tuning.gpu, run.tuning.model
+    size = size_of(model)
+    bits = "fp8" if run.fp8 else "16"
+    groups = [
+        f"gpu/{gpu.name}",
+        f"chip/{gpu.compute_capability:g}",
+        f"framework/{run.framework}",
+        f"model/{size}",
+        f"format/{gpu.name}/{bits}",
+        f"cell/{size}/{gpu.name}/{bits}",
+    ]
+    if run.released:
+        groups.append(f"release/{run.framework} {run.released[:4]}")
+        groups += [f"mixture/{run.released}"] if model.experts else []
+    if run.source:
+        groups += [f"source/{run.source}", f"place/{gpu.name}/{run.source}"]
+    return tuple(groups)
+
+
+def size_of(model: LanguageModel) -> str:
+    """What copies of a model under other names have in common."""
+    return f"{model.layers}x{model.hidden}x{model.ffn}x{model.experts}"
+
+
+class Estimates(NamedTuple):
+    """Log seconds of a token on each GPU of n runs: means and variances, each (n,)."""
+
+    mean: Floats
+    variance: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """Means (p,) and covariance (p, p) of named parameters: `NAMES`, then effects.
+
+    Effects that no row taught have their priors and are not among them.
+    """
+
+    names: tuple[str, ...]
+    mean: Floats
+    covariance: Floats
+
+    def estimates(self, runs: Sequence[Run]) -> Estimates:
+        """Log seconds of each run."""
+        columns = Columns(runs, self.names)
+        mean, slopes = columns.linearised(self.mean)
+        variance = variances(slopes, self.covariance)
+        return Estimates(mean, variance + columns.unknown + _OF_ANY_SOURCE)
+
+    def conditioned(self, runs: Sequence[Run], log_measured: Floats, sigma: Floats) -> Belief:
+        """The belief once the runs are measured: log seconds with standard errors, each (n,)."""
+        fresh = tuple(dict.fromkeys(
+            name for run in runs for name in groups_of(run) if name not in self.names
+        ))  # fmt: skip
+        names = self.names + fresh
+        mean = np.append(self.mean, np.zeros(len(fresh)))
+        covariance = np.zeros((len(names), len(names)))
+        covariance[: len(self.names), : len(self.names)] = self.covariance
+        for place, name in enumerate(fresh, len(self.names)):
+            covariance[place, place] = EFFECTS[name.partition("/")[0]] ** 2
+        columns = Columns(runs, names)
+        return Belief(
+            names, *conditioned(mean, covariance, columns.linearised, log_measured, sigma)
+        )
+
+
+class Columns:
+    """Runs as columns: their work, and which of the parameters `names` each has."""
+
+    def __init__(self, runs: Sequence[Run], names: Sequence[str]) -> None:
+        self.work: Work = work_of(runs)
+        place = {name: at for at, name in enumerate(names)}
+        self._member = np.zeros((len(runs), len(names)))
+        # Variance (n,) of effects that are not among the names.
+        self.unknown: Floats = np.zeros(len(runs))
+        for row, run in enumerate(runs):
+            for name in groups_of(run):
+                if name in place:
+                    self._member[row, place[name]] = 1.0
+                else:
+                    self.unknown[row] += EFFECTS[name.partition("/")[0]] ** 2
+
+    def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Log seconds (n,) for parameters (p,), and their slopes (n, p)."""
+        mean, slopes = linearised(self.work, theta)
+        whole = self._member.copy()
+        whole[:, : len(NAMES)] += slopes
+        return mean + self._member @ theta, whole
+
+
+def prior_of(runs: Sequence[Run]) -> Belief:
+    """What is believed before any row, of all parameters that the runs have."""
+    effects = tuple(dict.fromkeys(name for run in runs for name in groups_of(run)))
+    sigmas = [prior.sigma for prior in PRIORS.values()]
+    sigmas += [EFFECTS[name.partition("/")[0]] for name in effects]
+    mean = np.array([prior.mean for prior in PRIORS.values()] + [0.0] * len(effects))
+    return Belief((*NAMES, *effects), mean, np.diag(np.square(sigmas)))

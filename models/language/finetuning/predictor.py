@@ -1,0 +1,168 @@
+"""Tokens a second of tunings, with bounds; what a question leaves open is chosen by them.
+
+A question is answered for PyTorch's FSDP or data-parallel training in 16 bits, kernels compiled,
+with fused attention and AdamW in 32 bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.domain.generation import LlmMethod
+from advisor.records import dataclass, replace
+from models.language.bounds import Bounds, Floats
+from models.language.finetuning.belief import NOISE, Belief
+from models.language.finetuning.memory import TuningMemory, finetuning_memory
+from models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
+from models.language.memory import card_gib
+from models.performance.intervals import multipliers
+
+# Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
+_MICRO_BATCHES = tuple(1 << exponent for exponent in range(7))
+_MOST_TOKENS = 65536
+
+
+class Settled(NamedTuple):
+    """A tuning with nothing open, and its memory."""
+
+    tuning: FineTuning
+    memory: TuningMemory
+
+
+@dataclass(frozen=True, slots=True)
+class TuningRates:
+    """Of n tunings: tokens a second of all their GPUs together, each of `rates` (n,).
+
+    `calibrated` is False where too few held-out rows back the confidence.
+    """
+
+    tokens_per_second: Bounds
+    calibrated: bool
+
+    def hours(self, tokens: float) -> Bounds:
+        """Hours to train on so many tokens, (n,)."""
+        lower, median, upper = (tokens / rate / 3600 for rate in self.tokens_per_second)
+        return Bounds(upper, median, lower)
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuningPredictor:
+    """A belief, and how far rows that it had not seen lay off: sorted residuals of log seconds in
+    predicted deviations. `gpus` and `models` name what rows taught."""
+
+    belief: Belief
+    standardised: tuple[float, ...]
+
+    def tokens_per_second(
+        self, tunings: Sequence[FineTuning], confidence: float = 0.9
+    ) -> TuningRates:
+        """Rates of settled tunings, one-sided bounds at `confidence`."""
+        estimates = self.belief.estimates([Run(tuning) for tuning in tunings])
+        widths = multipliers(self.standardised, confidence)
+        deviation = np.sqrt(estimates.variance + NOISE**2)
+        gpus = np.array([tuning.gpus for tuning in tunings], dtype=float)
+        median: Floats = gpus * np.exp(-estimates.mean)
+        bounds = Bounds(
+            median * np.exp(-widths.lower * deviation),
+            median,
+            median * np.exp(widths.upper * deviation),
+        )
+        return TuningRates(bounds, widths.calibrated)
+
+    def settled(self, tunings: Sequence[FineTuning]) -> list[Settled | None]:
+        """Each tuning with the fastest micro-batch, checkpointing and sharding whose upper bound of
+        memory fits; None where nothing does."""
+        options = [list(_fitting(tuning)) for tuning in tunings]
+        flat = [option.tuning for each in options for option in each]
+        if not flat:
+            return [None] * len(tunings)
+        rates = iter(self.tokens_per_second(flat).tokens_per_second.median.tolist())
+        result: list[Settled | None] = []
+        for each in options:
+            # Of equally fast ones the first, which leaves most memory free.
+            best = max(zip((next(rates) for _ in each), each, strict=True),
+                       key=lambda pair: pair[0], default=(0.0, None))  # fmt: skip
+            result.append(best[1])
+        return result
+
+    def conditioned(
+        self, tunings: Sequence[FineTuning], tokens_per_second: Sequence[float],
+        sigma: Sequence[float],
+    ) -> FineTuningPredictor:  # fmt: skip
+        """The predictor once settled tunings were measured, all GPUs together, with standard errors
+        of the logarithm."""
+        gpus = np.array([tuning.gpus for tuning in tunings], dtype=float)
+        measured = np.log(gpus / np.array(tokens_per_second, dtype=float))
+        noise = np.hypot(np.array(sigma, dtype=float), NOISE)
+        runs = [Run(tuning) for tuning in tunings]
+        return replace(self, belief=self.belief.conditioned(runs, measured, noise))
+
+
+def _fitting(tuning: FineTuning) -> Iterator[Settled]:
+    """What a question leaves open, in all ways that fit; the least memory first."""
+    room = card_gib(tuning.gpu.name, tuning.gpu.memory_gib)
+    for sharding in _shardings(tuning):
+        for checkpointing in _checkpointings(tuning):
+            for micro_batch in _micro_batches(tuning):
+                option = tuning._replace(
+                    sharding=sharding, checkpointing=checkpointing, micro_batch=micro_batch
+                )
+                memory = finetuning_memory(option)
+                if not memory.fits(room):
+                    break
+                yield Settled(option, memory)
+
+
+def _shardings(tuning: FineTuning) -> tuple[Sharding, ...]:
+    if tuning.sharding is not None:
+        return (tuning.sharding,)
+    return (Sharding.NONE,) if tuning.gpus == 1 else (Sharding.ALL, Sharding.NONE)
+
+
+def _checkpointings(tuning: FineTuning) -> tuple[Checkpointing, ...]:
+    if tuning.checkpointing is not None:
+        return (tuning.checkpointing,)
+    return (Checkpointing.FULL, Checkpointing.NONE)
+
+
+def _micro_batches(tuning: FineTuning) -> tuple[int, ...]:
+    if tuning.micro_batch is not None:
+        return (tuning.micro_batch,)
+    most = max(1, _MOST_TOKENS // tuning.sequence)
+    return tuple(size for size in _MICRO_BATCHES if size <= most)
+
+
+def least_memory(tuning: FineTuning) -> TuningMemory:
+    """Memory of the smallest way to run it: what does not even fit so is refused with this."""
+    smallest = tuning._replace(
+        micro_batch=tuning.micro_batch or 1,
+        checkpointing=tuning.checkpointing or Checkpointing.FULL,
+        sharding=tuning.sharding or (Sharding.ALL if tuning.gpus > 1 else Sharding.NONE),
+    )
+    return finetuning_memory(smallest)
+
+
+def unsupported(tuning: FineTuning) -> str | None:
+    """A code for what its GPU cannot do at all, else None: 16-bit products need tensor cores, and
+    QLoRA's kernels CUDA."""
+    if tuning.gpu.vendor.lower() != "nvidia":
+        return "vendor"
+    if tuning.gpu.compute_capability < 7.0:
+        return "capability"
+    if tuning.method == LlmMethod.FULL and not tuning.gpu.has_bf16:
+        return "no_bf16"
+    return None
+
+
+def mfu(tuning: FineTuning, tokens_per_second: float) -> float:
+    """Share of the GPUs' 16-bit peak that useful operations take: six for each weight that a token
+    is multiplied with, four with adapters, and attention's without recomputing."""
+    model, passes = tuning.model, 6 if tuning.method == LlmMethod.FULL else 4
+    attention = 6.0 * model.layers * model.heads * model.head_dim * tuning.sequence
+    operations = passes * model.active_parameters + attention
+    peak = tuning.gpus * tuning.gpu.tflops * 1e12
+    return operations * tokens_per_second / peak if math.isfinite(peak) else 0.0

@@ -1,0 +1,62 @@
+"""The file of the fitted tuning rates, read late."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from advisor.errors import DataError
+from models.language.finetuning.belief import Belief
+from models.language.finetuning.predictor import FineTuningPredictor
+
+SCHEMA = "advisor.finetuning/1"
+PATH = Path(__file__).parents[3] / "advisor" / "data" / "language" / "finetuning.json"
+_DIGITS = 5
+
+
+@cache
+def bundled_finetuning_predictor() -> FineTuningPredictor:
+    """The predictor that ships; `DataError` where its file is not readable."""
+    return read_predictor(PATH)
+
+
+def read_predictor(path: Path) -> FineTuningPredictor:
+    """The predictor of a file; `DataError` where it is none."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        if raw["schema"] != SCHEMA:
+            raise ValueError(raw["schema"])
+        mean = np.array(raw["mean"], dtype=float)
+        covariance = np.zeros((len(mean), len(mean)))
+        covariance[np.tril_indices(len(mean))] = raw["covariance"]
+        covariance += np.tril(covariance, -1).T
+        belief = Belief(tuple(raw["names"]), mean, covariance)
+        return FineTuningPredictor(belief, tuple(raw["standardised"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            "the tuning rates cannot be read: {path}", path=str(path),
+            hint="install the package again (in a checkout: python -m infra.language_tuning)",
+        ) from error  # fmt: skip
+
+
+def write_predictor(predictor: FineTuningPredictor, origin: str, path: Path = PATH) -> None:
+    """Write a predictor, its numbers to five digits; `origin` says of what rows it is."""
+    belief = predictor.belief
+    lower = belief.covariance[np.tril_indices(len(belief.names))]
+    raw = {
+        "schema": SCHEMA,
+        "origin": origin,
+        "names": list(belief.names),
+        "mean": _rounded(belief.mean.tolist()),
+        "covariance": _rounded(lower.tolist()),
+        "standardised": _rounded(predictor.standardised),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(raw, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def _rounded(values: list[float] | tuple[float, ...]) -> list[float]:
+    return [float(f"{value:.{_DIGITS}g}") for value in values]

@@ -1,0 +1,229 @@
+"""Tuning language models: what must hold of memory and rates, whatever the model."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain.generation import LlmMethod
+from advisor.errors import DataError
+from infra.language_sources.rows import read_table
+from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from models.language.configs import bundled_language_models
+from models.language.finetuning import (
+    Checkpointing,
+    FineTuning,
+    Sharding,
+    bundled_finetuning_predictor,
+    finetuning_memory,
+    least_memory,
+    mfu,
+    unsupported,
+)
+from models.language.finetuning.fit import fitted
+from models.language.finetuning.measured_rows import measured_rows, run_of
+from models.language.finetuning.memory import adapter_weights
+from models.language.finetuning.stored import read_predictor, write_predictor
+from models.language.gpus import bundled_gpu_facts
+from models.language.memory import card_gib
+
+MODELS = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen2.5-7B",
+          "meta-llama/Llama-3.2-1B", "deepseek-ai/DeepSeek-V3")  # fmt: skip
+GPUS = ("H100-SXM5-80GB", "A100-SXM4-80GB", "L4", "A10G", "L40S", "B200-SXM-180GB")
+
+
+def tuning(model="meta-llama/Llama-3.1-8B", gpu="H100-SXM5-80GB", **changes):
+    """LoRA of 2,048 tokens on one GPU, four sequences at once, everything checkpointed."""
+    usual = FineTuning(
+        model=bundled_language_models().find(model), method=LlmMethod.LORA, sequence=2048,
+        micro_batch=4, gpu=bundled_gpu_facts()[gpu], checkpointing=Checkpointing.FULL,
+        sharding=Sharding.NONE,
+    )  # fmt: skip
+    return usual._replace(**changes)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """The committed rows."""
+    return read_table(TrainingRow, TRAINING_PATH)
+
+
+def median(*tunings):
+    """Tokens a second of settled tunings."""
+    return bundled_finetuning_predictor().tokens_per_second(tunings).tokens_per_second.median
+
+
+models = st.sampled_from(MODELS)
+sharding = st.sampled_from((Sharding.NONE, Sharding.ALL))
+checkpointing = st.sampled_from(tuple(Checkpointing))
+
+
+@given(models, sharding, checkpointing, st.integers(256, 32768), st.integers(1, 8))
+def test_adapters_never_take_more_memory_than_full_tuning_nor_4_bits_more_than_16(
+    model, sharding, checkpointing, sequence, micro_batch
+):
+    one = tuning(model, gpus=4, link="nvlink", sharding=sharding, checkpointing=checkpointing,
+                 sequence=sequence, micro_batch=micro_batch)  # fmt: skip
+    full, lora, qlora = (
+        finetuning_memory(one._replace(method=method)).total_gib
+        for method in (LlmMethod.FULL, LlmMethod.LORA, LlmMethod.QLORA)
+    )
+    assert qlora <= lora <= full
+
+
+@given(models, st.sampled_from(tuple(LlmMethod)), sharding, checkpointing, st.integers(256, 16384))
+def test_longer_sequences_and_larger_micro_batches_never_take_less_memory(
+    model, method, sharding, checkpointing, sequence
+):
+    one = tuning(model, method=method, sharding=sharding, checkpointing=checkpointing,
+                 sequence=sequence, gpus=2, link="nvlink")  # fmt: skip
+    small, long, wide = (
+        finetuning_memory(each).total_gib
+        for each in (one, one._replace(sequence=2 * sequence), one._replace(micro_batch=8))
+    )
+    assert small < long
+    assert small < wide
+
+
+@given(models, st.sampled_from(tuple(LlmMethod)), st.sampled_from((2, 4, 8)))
+def test_sharding_and_checkpointing_save_memory_and_more_gpus_do(model, method, gpus):
+    whole = tuning(model, method=method, gpus=gpus, link="nvlink", checkpointing=Checkpointing.NONE)
+    sharded = whole._replace(sharding=Sharding.ALL)
+    wider = sharded._replace(gpus=2 * gpus)
+    again = sharded._replace(checkpointing=Checkpointing.FULL)
+    sizes = [finetuning_memory(each).total_gib for each in (whole, sharded, wider)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert finetuning_memory(again).total_gib < sizes[1]
+
+
+@given(models, st.sampled_from(tuple(LlmMethod)), st.sampled_from(("H100-SXM5-80GB",
+       "B200-SXM-180GB", "A100-SXM4-80GB")), st.sampled_from((512, 2048, 8192)))  # fmt: skip
+def test_more_gpus_of_a_host_with_nvlink_never_do_less_together(model, method, gpu, sequence):
+    rates = []
+    for gpus in (1, 2, 4, 8):
+        found = bundled_finetuning_predictor().settled([
+            tuning(model, gpu, method=method, gpus=gpus, link="nvlink" if gpus > 1 else "none",
+                   sequence=sequence, micro_batch=None, checkpointing=None, sharding=None)
+        ])[0]  # fmt: skip
+        rates.append(0.0 if found is None else median(found.tuning)[0])
+    assert rates == sorted(rates)
+
+
+@given(models, st.sampled_from(GPUS), st.sampled_from(tuple(LlmMethod)), st.integers(256, 8192))
+def test_what_is_chosen_fits_by_its_upper_bound(model, gpu, method, sequence):
+    one = tuning(model, gpu, method=method, sequence=sequence, micro_batch=None,
+                 checkpointing=None, sharding=None)  # fmt: skip
+    found = bundled_finetuning_predictor().settled([one])[0]
+    room = card_gib(one.gpu.name, one.gpu.memory_gib)
+    if found is None:
+        assert not least_memory(one).fits(room)
+    else:
+        assert found.memory.upper_gib <= room
+        assert found.tuning.micro_batch
+
+
+def test_a_run_too_large_for_its_card_is_never_said_to_fit():
+    """Known ones: full tuning of 8B on one 80 GB card, LoRA of 70B in 16 bits on one, LoRA of 7B on
+    a 16 GB card with 8,192 tokens and everything kept."""
+    assert bundled_finetuning_predictor().settled([
+        tuning(method=LlmMethod.FULL, micro_batch=None),
+        tuning("meta-llama/Llama-3.1-70B", micro_batch=None),
+        tuning(gpu="T4", sequence=8192, micro_batch=1, checkpointing=Checkpointing.NONE),
+    ]) == [None] * 3  # fmt: skip
+
+
+def test_measured_peaks_of_memory_lie_within_the_bounds(rows):
+    gpus = bundled_gpu_facts()
+    told = [
+        row for row in rows if not math.isnan(row.peak_memory_gib) and row.context_parallel == 1
+    ]
+    memories = [finetuning_memory(run_of(row, gpus).tuning) for row in told]
+    assert len(told) >= 16
+    for row, memory in zip(told, memories, strict=True):
+        assert memory.lower_gib <= row.peak_memory_gib <= memory.upper_gib, row
+    ratios = [
+        memory.total_gib / row.peak_memory_gib for row, memory in zip(told, memories, strict=True)
+    ]
+    assert np.mean(np.abs(np.array(ratios) - 1)) < 0.08
+
+
+def test_runs_that_were_measured_fit_by_the_lower_bound(rows):
+    """Who published a rate had not run out of memory."""
+    gpus = bundled_gpu_facts()
+    runs = [
+        run_of(row, gpus).tuning for row in rows if row.source == "mpt" and row.precision == "bf16"
+    ]
+    fitting = [finetuning_memory(run).lower_gib <= run.gpu.memory_gib for run in runs]
+    assert np.mean(fitting) > 0.95
+
+
+def test_adapters_are_a_small_part_of_the_model():
+    model = bundled_language_models().find("meta-llama/Llama-3.1-8B")
+    assert adapter_weights(model) == pytest.approx(41.9e6, rel=0.01)  # peft counts 41,943,040
+
+
+def test_bounds_enclose_the_median_and_widen_with_confidence():
+    predictor = bundled_finetuning_predictor()
+    near, far = (predictor.tokens_per_second([tuning()], level) for level in (0.8, 0.95))
+    for rates in (near, far):
+        lower, mid, upper = rates.tokens_per_second
+        assert lower[0] < mid[0] < upper[0]
+        assert rates.calibrated
+    assert far.tokens_per_second.lower[0] < near.tokens_per_second.lower[0]
+    hours = near.hours(1e9)
+    assert hours.lower[0] < hours.median[0] < hours.upper[0]
+    assert hours.median[0] == pytest.approx(1e9 / near.tokens_per_second.median[0] / 3600)
+
+
+def test_full_tuning_is_slower_than_adapters_and_checkpointing_costs_time():
+    full, lora, kept = (
+        tuning(method=LlmMethod.FULL, gpus=8, link="nvlink", sharding=Sharding.ALL),
+        tuning(gpus=8, link="nvlink", sharding=Sharding.ALL),
+        tuning(gpus=8, link="nvlink", sharding=Sharding.ALL, checkpointing=Checkpointing.NONE),
+    )
+    slow, medium, fast = median(full, lora, kept)
+    assert slow < medium < fast
+    assert 0.2 < mfu(kept, fast) < 0.75
+
+
+def test_a_trial_moves_the_answer_to_it_and_makes_it_surer():
+    predictor, one = bundled_finetuning_predictor(), tuning(gpu="A10G")
+    before = predictor.tokens_per_second([one]).tokens_per_second
+    measured = 0.7 * before.median[0]
+    after = predictor.conditioned([one], [measured], [0.02]).tokens_per_second([one])
+    lower, mid, upper = after.tokens_per_second
+    assert abs(math.log(mid[0] / measured)) < abs(math.log(before.median[0] / measured)) / 2
+    assert upper[0] / lower[0] < before.upper[0] / before.lower[0]
+
+
+def test_a_trial_on_one_gpu_says_something_of_others():
+    predictor, one, other = bundled_finetuning_predictor(), tuning(gpu="A10G"), tuning(gpu="L4")
+    slow = predictor.conditioned([one], [0.7 * median(one)[0]], [0.02])
+    assert slow.tokens_per_second([other]).tokens_per_second.median[0] < median(other)[0]
+
+
+def test_cards_that_cannot_tune_are_named_by_a_code():
+    assert unsupported(tuning()) is None
+    assert unsupported(tuning(gpu="T4", method=LlmMethod.FULL)) == "no_bf16"
+    assert unsupported(tuning(gpu="T4", method=LlmMethod.QLORA)) is None
+    assert unsupported(tuning(gpu="K80")) == "capability"
+
+
+def test_what_ships_is_what_the_committed_rows_teach(rows):
+    belief = fitted(measured_rows(rows, bundled_gpu_facts()))
+    shipped = bundled_finetuning_predictor().belief
+    assert shipped.names == belief.names
+    assert np.allclose(shipped.mean, belief.mean, atol=1e-3)
+
+
+def test_a_written_predictor_reads_back_and_a_damaged_one_is_refused(tmp_path):
+    path = tmp_path / "finetuning.json"
+    write_predictor(bundled_finetuning_predictor(), "a test", path)
+    rates = read_predictor(path).tokens_per_second([tuning()]).tokens_per_second
+    assert rates.median[0] == pytest.approx(median(tuning())[0], rel=1e-3)
+    path.write_text(json.dumps({"schema": "another"}))
+    with pytest.raises(DataError):
+        read_predictor(path)
