@@ -19,7 +19,8 @@ from models.language.finetuning.predictor import FineTuningPredictor
 from models.language.finetuning.stored import PATH, write_predictor
 from models.language.gpus import bundled_gpu_facts
 
-ORIGIN = "infra/language_sources/training.csv.gz (SOURCES.md there names sources and licences)"
+# Sources and licences of the rows: infra/language_sources/SOURCES.md.
+_TRAINED_ON = "{count} published runs of {sources}"
 
 
 def training_measured() -> list[Measured]:
@@ -32,13 +33,16 @@ def calibrated(rows: Sequence[Measured]) -> FineTuningPredictor:
     standardised = np.concatenate(
         [left_out(rows, group).standardised for group in (model_of, gpu_of)]
     )
-    return FineTuningPredictor(fitted(rows), tuple(sorted(standardised.tolist())))
+    sources = ", ".join(sorted({row.run.source for row in rows}))
+    trained_on = _TRAINED_ON.format(count=len(rows), sources=sources)
+    bounds = tuple(sorted(standardised.tolist()))
+    return FineTuningPredictor(fitted(rows), bounds, trained_on=trained_on)
 
 
 def main() -> None:
     """Write the file."""
     predictor = calibrated(training_measured())
-    write_predictor(predictor, ORIGIN)
+    write_predictor(predictor)
     sys.stdout.write(f"{len(predictor.belief.names)} parameters in {PATH}\n")
 
 

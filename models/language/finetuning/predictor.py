@@ -52,10 +52,12 @@ class TuningRates:
 @dataclass(frozen=True, slots=True)
 class FineTuningPredictor:
     """A belief, and how far rows that it had not seen lay off: sorted residuals of log seconds in
-    predicted deviations. `gpus` and `models` name what rows taught."""
+    predicted deviations. `id` is the file's digest, `trained_on` names the rows in one line."""
 
     belief: Belief
     standardised: tuple[float, ...]
+    id: str = ""
+    trained_on: str = ""
 
     def tokens_per_second(
         self, tunings: Sequence[FineTuning], confidence: float = 0.9

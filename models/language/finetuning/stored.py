@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -26,7 +27,8 @@ def bundled_finetuning_predictor() -> FineTuningPredictor:
 def read_predictor(path: Path) -> FineTuningPredictor:
     """The predictor of a file; `DataError` where it is none."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        raw = json.loads(content)
         if raw["schema"] != SCHEMA:
             raise ValueError(raw["schema"])
         mean = np.array(raw["mean"], dtype=float)
@@ -34,7 +36,8 @@ def read_predictor(path: Path) -> FineTuningPredictor:
         covariance[np.tril_indices(len(mean))] = raw["covariance"]
         covariance += np.tril(covariance, -1).T
         belief = Belief(tuple(raw["names"]), mean, covariance)
-        return FineTuningPredictor(belief, tuple(raw["standardised"]))
+        digest = hashlib.sha256(content).hexdigest()
+        return FineTuningPredictor(belief, tuple(raw["standardised"]), digest, raw["trained_on"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             "the tuning rates cannot be read: {path}", path=str(path),
@@ -42,13 +45,13 @@ def read_predictor(path: Path) -> FineTuningPredictor:
         ) from error  # fmt: skip
 
 
-def write_predictor(predictor: FineTuningPredictor, origin: str, path: Path = PATH) -> None:
-    """Write a predictor, its numbers to five digits; `origin` says of what rows it is."""
+def write_predictor(predictor: FineTuningPredictor, path: Path = PATH) -> None:
+    """Write a predictor, its numbers to five digits."""
     belief = predictor.belief
     lower = belief.covariance[np.tril_indices(len(belief.names))]
     raw = {
         "schema": SCHEMA,
-        "origin": origin,
+        "trained_on": predictor.trained_on,
         "names": list(belief.names),
         "mean": _rounded(belief.mean.tolist()),
         "covariance": _rounded(lower.tolist()),

@@ -221,7 +221,7 @@ def test_what_ships_is_what_the_committed_rows_teach(rows):
 
 def test_a_written_predictor_reads_back_and_a_damaged_one_is_refused(tmp_path):
     path = tmp_path / "finetuning.json"
-    write_predictor(bundled_finetuning_predictor(), "a test", path)
+    write_predictor(bundled_finetuning_predictor(), path)
     rates = read_predictor(path).tokens_per_second([tuning()]).tokens_per_second
     assert rates.median[0] == pytest.approx(median(tuning())[0], rel=1e-3)
     path.write_text(json.dumps({"schema": "another"}))
