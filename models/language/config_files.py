@@ -31,6 +31,7 @@ _KINDS_OF_LAYERS = {
     "attention": "full",
     "sliding_attention": "window",
     "chunked_attention": "window",
+    "indexed_attention": "full",
 }
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 
@@ -87,6 +88,8 @@ def _known_family(whole: ConfigValues, text: ConfigValues, family: str) -> Famil
     others = [str(one) for one in layers if str(one) not in _KINDS_OF_LAYERS]
     if kind is None and others:
         kind = "linear" if "linear" in others[0] else "hybrid"
+    if kind is None and set(map(str, text.items("indexer_types"))) - {"full"}:
+        kind = "sparse"
     if kind:
         raise uncovered(whole.name, kind, field=FIELD)
     known = FAMILIES.get(family)
@@ -100,7 +103,7 @@ def _known_family(whole: ConfigValues, text: ConfigValues, family: str) -> Famil
 
 
 def _tied(whole: ConfigValues, text: ConfigValues, known: Family) -> bool:
-    config = text if "tie_word_embeddings" in text else whole
+    config = whole if "tie_word_embeddings" in whole else text
     return config.flag("tie_word_embeddings", known.tied)
 
 
@@ -189,12 +192,8 @@ def _shared(text: ConfigValues, family: str, expert_ffn: int) -> float:
 
 
 def _places_of_experts(text: ConfigValues, layers: int) -> dict[str, int]:
-    dense = text.whole(
-        "first_k_dense_replace",
-        "moe_layer_start_index",
-        default=len(text.items("mlp_only_layers")),
-        least=0,
-    )
+    named = len(text.items("mlp_only_layers")) + text.items("mlp_layer_types").count("dense")
+    dense = text.whole("first_k_dense_replace", "moe_layer_start_index", default=named, least=0)
     if dense >= layers:
         reason = Message("it has experts, and in none of its {layers} layers", layers=layers)
         raise text.error(reason)

@@ -39,6 +39,13 @@ class ConfigValues:
             raise self.error(Message("its configuration has no {key}", key=keys[0]))
         return default
 
+    def first_whole(self, key: str, default: int) -> int:
+        """As `whole`, of a list the first: patches that are squares are written as two sides."""
+        value = self._values.get(key)
+        if not isinstance(value, list):
+            return self.whole(key, default=default)
+        return ConfigValues(self.name, {key: value[0] if value else None}).whole(key)
+
     def maybe_whole(self, *keys: str, least: int = 0) -> int | None:
         """As `whole`; None where no key has a value."""
         for key in keys:

@@ -37,9 +37,9 @@ FAMILIES = {
             "qwen3_vl_text", "qwen3_vl_moe_text", "phi3", "phimoe", "deepseek_v2", "deepseek_v3",
             "deepseek_v32", "kimi_k2", "glm", "glm4", "glm4_moe", "glm_moe_dsa", "granite",
             "granitemoe", "olmo", "olmo2", "olmoe", "stablelm", "internlm2", "internlm3",
-            "baichuan", "minimax_m2", "seed_oss", "arcee", "smollm3", "dbrx", "ernie4_5",
-            "ernie4_5_moe", "exaone4", "mimo", "aquila", "orion", "yi", "deepseek",
-            "chatglm",
+            "baichuan", "minimax_m2", "seed_oss", "smollm3", "olmo3", "granitemoeshared",
+            "helium", "flex_olmo", "dbrx", "ernie4_5", "ernie4_5_moe", "exaone4", "mimo",
+            "aquila", "orion", "yi", "deepseek", "chatglm",
         ),
         _LLAMA,
     ),
@@ -62,6 +62,8 @@ FAMILIES = {
     "gptj": _PLAIN,
     "phi": _PLAIN,
     "nemotron": _PLAIN,
+    "arcee": _PLAIN,
+    "apertus": _PLAIN,
 }  # fmt: skip
 # Architectures that are known, and whose memory does not grow as keys and values of every token.
 UNCOVERED = {
