@@ -1,0 +1,181 @@
+"""Questions about serving language models, answered: recommended, predicted, compared, and the
+memory that a model takes.
+
+A user's own measurements of endpoints (`--anchor`) condition the predictor before it answers.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor.answers.cards import cards_meant
+from advisor.catalog import Catalog, load_catalog
+from advisor.catalog.gpu_names import sheet_of
+from advisor.domain.language import (
+    GenerationRecommendation,
+    GenerationRequest,
+    ServingMemoryAnswer,
+    ServingPrediction,
+)
+from advisor.engine import require_fresh_price
+from advisor.engine.language.decision import recommend_serving
+from advisor.engine.language.memory import serving_memory_of
+from advisor.engine.language.prepared import ServingPreparations
+from advisor.engine.language.single import predict_serving
+from advisor.engine.language.ways import Cards, kv_precision_of
+from advisor.messages import Message
+from advisor.questions import requests
+from advisor.questions.language_requests import generation_request, language_model_of
+from advisor.questions.requests import instance_named
+from advisor.questions.values import GpuFilter
+from advisor.records import replace
+from models.language.configs import bundled_language_models
+from models.language.serving import bundled_serving_predictor
+
+if TYPE_CHECKING:
+    from advisor.questions.language import (
+        CompareGeneration,
+        Generation,
+        MemoryGeneration,
+        PredictGeneration,
+        RecommendGeneration,
+    )
+    from advisor.questions.models import Sources
+    from models.language.gpus import GpuFacts
+    from models.language.language_model import LanguageModel
+    from models.language.serving import ServingPredictor
+
+# Without a length `memory` tells of this one, or of the longest that the model takes.
+USUAL_CONTEXT = 8192
+
+
+class LanguageContext(NamedTuple):
+    """The data that answers; `notes` belong to each answer."""
+
+    catalog: Catalog
+    predictor: ServingPredictor
+    notes: tuple[Message | str, ...] = ()
+
+
+def load_language_context(sources: Sources | None = None) -> LanguageContext:
+    """The catalogue of this user, and the predictor that ships."""
+    catalog = load_catalog(cny_per_usd=sources.cny_per_usd if sources else None)
+    return LanguageContext(catalog, bundled_serving_predictor())
+
+
+def serving_recommended(
+    context: LanguageContext,
+    question: RecommendGeneration,
+    *,
+    today: date | None = None,
+    relax: bool = True,
+) -> GenerationRecommendation:
+    """The cheapest spec that serves as the question wants it; where nothing does, what to relax,
+    which takes longer, unless `relax` is False.
+
+    Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with
+    `strict` `StalePriceError`.
+    """
+    context, model, request = _request(context, question)
+    preparations = ServingPreparations(context.catalog, model, context.predictor)
+    today = today or requests.today()
+    answer = recommend_serving(request, preparations, today=today)
+    if question.strict and answer.chosen is not None:
+        require_fresh_price(answer.chosen, today)
+    answer = replace(answer, warnings=(*context.notes, *answer.warnings))
+    if answer.chosen is not None or not relax:
+        return answer
+    from advisor.engine.language.relaxing import serving_relaxations  # most have an answer
+
+    return replace(answer, relaxations=serving_relaxations(answer, preparations, today=today))
+
+
+def serving_predicted(context: LanguageContext, question: PredictGeneration) -> ServingPrediction:
+    """What the instance of the question does; `UsageError` where it cannot serve the model."""
+    context, model, request = _request(context, question)
+    name = instance_named(str(question.instance), question, context.catalog)
+    return _predicted(context, model, request, (name,))[0]
+
+
+def serving_compared(
+    context: LanguageContext, question: CompareGeneration
+) -> list[ServingPrediction]:
+    """The instances of the question in the order asked, then its baseline where that is another
+    one."""
+    context, model, request = _request(context, question)
+    asked = [*question.instance, *([question.baseline] if question.baseline else [])]
+    names = [instance_named(name, question, context.catalog) for name in asked]
+    return _predicted(context, model, request, tuple(dict.fromkeys(names)))
+
+
+def serving_memory_answered(
+    context: LanguageContext, question: MemoryGeneration
+) -> ServingMemoryAnswer:
+    """What the model takes of the GPUs that are meant: those for rent, smallest first, or the named
+    ones in the order asked."""
+    catalog, model = context.catalog, language_model_of(question)
+    tokens = question.max_context or min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)
+    request = GenerationRequest(
+        model=model.name,
+        input_tokens=max(1, tokens - 1),
+        output_tokens=1,
+        context_tokens=tokens,
+        precision=question.precision,
+        kv_precision=question.kv_precision,
+        engine=question.engine,
+        tensor_parallel=question.tensor_parallel,
+    )
+    cards = cards_meant(catalog, question.gpu or GpuFilter())
+    return serving_memory_of(request, catalog, model, cards)
+
+
+def _predicted(
+    context: LanguageContext,
+    model: LanguageModel,
+    request: GenerationRequest,
+    names: tuple[str, ...],
+) -> list[ServingPrediction]:
+    preparations = ServingPreparations(context.catalog, model, context.predictor)
+    today = requests.today()
+    found = [predict_serving(request, preparations, name, today=today) for name in names]
+    return [replace(one, warnings=(*context.notes, *one.warnings)) for one in found]
+
+
+def _request(
+    context: LanguageContext, question: RecommendGeneration | PredictGeneration | CompareGeneration
+) -> tuple[LanguageContext, LanguageModel, GenerationRequest]:
+    """The request about a model, and the context once the question's anchors are known."""
+    model = language_model_of(question)
+    request = generation_request(question, model, context.catalog)
+    return _anchored(context, question, model, request), model, request
+
+
+def _anchored(
+    context: LanguageContext, question: Generation, model: LanguageModel, request: GenerationRequest
+) -> LanguageContext:
+    """The context whose predictor knows what the question's anchors measured."""
+    if not question.anchor:
+        return context
+    from sweeps.endpoint.anchors import read_serving_anchor  # few have measured
+
+    known, cards = bundled_language_models(), Cards(context.catalog)
+
+    def model_of(name: str) -> LanguageModel:
+        return model if name == model.name else known.find(name)
+
+    def gpu_of(name: str) -> GpuFacts:
+        return cards.of(sheet_of(name, context.catalog.cards))
+
+    anchors = [
+        read_serving_anchor(
+            path, model_of, gpu_of, precision=request.precision or model.own_precision,
+            kv_precision=kv_precision_of(request),
+        )
+        for path in question.anchor
+    ]  # fmt: skip
+    observations = [one for anchor in anchors for one in anchor.observations]
+    return context._replace(
+        predictor=context.predictor.conditioned(observations),
+        notes=(*context.notes, *(why for anchor in anchors for why in anchor.refused)),
+    )

@@ -1,0 +1,1 @@
+"""Questions about language models: offers -> ways to serve -> rates -> decision -> explanation."""

@@ -1,0 +1,126 @@
+"""What an answer about serving takes for granted, and what weakens it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import TYPE_CHECKING
+
+from advisor.catalog.support import UNLIMITED_NOTE
+from advisor.domain.language import GenerationCandidate, GenerationRequest
+from advisor.engine.assumptions import price_warnings
+from advisor.engine.language.ready import READER_MIB_PER_SECOND, START_SECONDS, USUAL_READY_SECONDS
+from advisor.engine.language.ways import (
+    MOST_SEQUENCES,
+    Way,
+    kv_precision_of,
+    note_of_link,
+)
+from advisor.messages import Message
+
+if TYPE_CHECKING:
+    from models.language.language_model import LanguageModel
+
+# Words a minute that people read (200 to 300) times 1.3 tokens a word: below it a reader waits.
+_READING_TOKENS_PER_SECOND = 5.0
+
+
+def serving_assumptions(
+    request: GenerationRequest,
+    model: LanguageModel,
+    version: str,
+    chosen: GenerationCandidate | None,
+) -> tuple[Message, ...]:
+    """Everything the answer takes for granted, one short clause each."""
+    return tuple(_assumed(request, model, version, chosen))
+
+
+def _assumed(
+    request: GenerationRequest,
+    model: LanguageModel,
+    version: str,
+    chosen: GenerationCandidate | None,
+) -> Iterator[Message]:
+    yield Message("{engine} {version}, CUDA graphs on", engine=request.engine, version=version)
+    yield Message(
+        "requests of {input:,.0f} tokens in and {output:,.0f} out on average",
+        input=request.input_tokens, output=request.output_tokens,
+    )  # fmt: skip
+    yield Message("time per output token (TPOT) counts without the first token")
+    yield _arrivals(request)
+    if request.prefix_share:
+        yield Message(
+            "{percent:g} % of the input is found in the prefix cache",
+            percent=100 * request.prefix_share,
+        )
+    else:
+        yield Message("no prefix caching")
+    yield Message("no speculative decoding")
+    if request.precision is None and chosen is not None:
+        yield _format(model, chosen)
+    if request.kv_precision is None:
+        yield Message("a KV cache in {precision}", precision=kv_precision_of(request))
+    yield Message("up to {most} sequences in a replica (--max-num-seqs)", most=MOST_SEQUENCES)
+    if not request.targets:
+        yield Message("ranked by cost per million output tokens at the median rate")
+    yield Message(
+        "weights read with four readers or more, {rate:,.0f} MiB/s a GPU at most, and "
+        "{start:g} s for the engine's start (vLLM 0.5.5 on an A10G); a first start of newer ones "
+        "compiles longer",
+        rate=READER_MIB_PER_SECOND, start=START_SECONDS,
+    )  # fmt: skip
+    if request.disk is None and request.max_ready_seconds is None:
+        yield Message(
+            "a disk for the weights plus 20 %, the cheapest with which it serves within "
+            "{minutes:g} minutes",
+            minutes=USUAL_READY_SECONDS / 60,
+        )
+    if chosen is not None and chosen.spec.count > 1:
+        yield Message(
+            "{count} instances share the requests evenly, each with the weights on its own disk",
+            count=chosen.spec.count,
+        )
+
+
+def _arrivals(request: GenerationRequest) -> Message:
+    if request.target_requests_per_second is not None:
+        return Message("requests arrive by themselves (Poisson)")
+    if request.users is not None:
+        return Message("each user has one request in flight at all times")
+    return Message("as many requests in flight as is told (closed loop)")
+
+
+def _format(model: LanguageModel, chosen: GenerationCandidate) -> Message:
+    if chosen.precision == model.own_precision:
+        return Message("weights in {precision}, as they are published", precision=chosen.precision)
+    return Message(
+        "weights in {precision}: they are published in {own}, which the GPU does not compute",
+        precision=chosen.precision, own=model.own_precision,
+    )  # fmt: skip
+
+
+def serving_warnings(
+    chosen: GenerationCandidate | None, way: Way | None, today: date
+) -> tuple[Message | str, ...]:
+    """What weakens the answer and can be checked."""
+    if chosen is None or way is None:
+        return ()
+    offer, disk = chosen.spec.offer, chosen.spec.disk
+    found: list[Message | str] = [*price_warnings(offer.price, disk, today), *note_of_link(way)]
+    found += [note for note in chosen.note.split("; ") if note and note != UNLIMITED_NOTE]
+    slowest = chosen.rates.output_tokens_per_second_per_user.lower
+    if slowest < _READING_TOKENS_PER_SECOND:
+        found.append(
+            Message(
+                "each user gets {rate:.2g} tokens/s at worst, fewer than people read: "
+                "--max-tpot-ms limits it",
+                rate=slowest,
+            )
+        )
+    idle = offer.instance.gpu_count - chosen.placement.gpus_used
+    if idle > 0:
+        found.append(
+            Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count)
+        )
+    found.extend(chosen.extrapolation)
+    return tuple(found)

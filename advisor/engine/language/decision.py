@@ -1,0 +1,112 @@
+"""Language model + offers + predictor + target -> recommendation. Pure: no clock, no files.
+
+The answer is the cheapest spec whose bounds keep the target and every limit; without a target the
+one with the cheapest output tokens. Every type that is passed over keeps its reason.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.domain.language import (
+    GenerationCandidate,
+    GenerationRecommendation,
+    GenerationRequest,
+)
+from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
+from advisor.engine.language.close_calls import close_calls
+from advisor.engine.language.front import front_of
+from advisor.engine.language.prepared import Prepared, ServingPreparations
+from advisor.engine.language.shortfalls import by_price, nearest_row, rejections
+from advisor.engine.language.steps import steps_of
+from advisor.engine.language.table import ServingTable
+from advisor.engine.table import best_of_each
+from advisor.errors import NoIntervalError
+from advisor.messages import Message
+from advisor.records import replace
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Integers
+
+
+def recommend_serving(
+    request: GenerationRequest, preparations: ServingPreparations, *, today: date
+) -> GenerationRecommendation:
+    """Answer one request.
+
+    Raises `UsageError` for what the catalogue or the model does not know, and `NoIntervalError`
+    where only predictions without a calibrated interval would answer.
+    """
+    prepared = preparations.of(request)
+    table = prepared.table(request)
+    if table is None:
+        return GenerationRecommendation(
+            request=request, ranked=(), nearest=None, rejected=by_price(prepared.rejected),
+            offers_considered=prepared.considered,
+            assumptions=serving_assumptions(request, preparations.model, prepared.version, None),
+            warnings=(), today=today,
+        )  # fmt: skip
+    rows = ranked_rows(table)
+    if not len(rows):
+        _require_intervals(request, prepared)
+    version = prepared.version
+    shown = tuple(table.candidate(at, version) for at in rows[: request.max_results].tolist())
+    chosen = shown[0] if shown else None
+    way = table.ways[int(rows[0])] if shown else None
+    return GenerationRecommendation(
+        request=request,
+        ranked=shown,
+        nearest=None if shown else table.candidate(nearest_row(table), version),
+        beyond_price=None if shown else _beyond_price(table, prepared),
+        rejected=by_price([*prepared.rejected, *rejections(table)]),
+        offers_considered=prepared.considered,
+        assumptions=serving_assumptions(request, preparations.model, version, chosen),
+        warnings=serving_warnings(chosen, way, today),
+        today=today,
+        close_calls=close_calls(request, prepared, table, rows),
+        front=front_of(request, prepared, table, int(rows[0])) if shown else (),
+        steps=steps_of(request, preparations, chosen) if chosen else (),
+    )
+
+
+def ranked_rows(table: ServingTable) -> Integers:
+    """Of each type the best row that answers, the cheapest first; ties by the most tokens a
+    second, then by name."""
+    good = np.flatnonzero(table.answering())
+    if not len(good):
+        return good
+    costs, most = table.cost, table.most_output
+    best = good[best_of_each(table.kind[good], costs[good], -most[good])]
+    names = table.names[table.kind[best]].tolist()
+    order = sorted(range(len(best)), key=lambda at: (costs[best[at]], -most[best[at]], names[at]))
+    return np.asarray(best[order])
+
+
+def _beyond_price(table: ServingTable, prepared: Prepared) -> GenerationCandidate | None:
+    """The cheapest that would answer if only its price were allowed."""
+    rows = np.flatnonzero(table.answering(but_for=("over_max_price",)))
+    if table.request.max_usd_per_hour is None or not len(rows):
+        return None
+    return table.candidate(int(rows[table.usd[rows].argmin()]), prepared.version)
+
+
+def _require_intervals(request: GenerationRequest, prepared: Prepared) -> None:
+    """Refuse where the only answers are predictions that nothing held out backs."""
+    if request.allow_extrapolation:
+        return
+    guessed = prepared.table(replace(request, allow_extrapolation=True))
+    if guessed is not None and guessed.answering().any():
+        raise NoIntervalError(
+            Message(
+                "no interval of {model} on {engine} is calibrated to {percent:g} % (no calibrated "
+                "interval)",
+                model=request.model, engine=request.engine, percent=100 * request.confidence,
+            ),
+            hint=Message(
+                "ask for less with --confidence, or accept a guess with --allow-extrapolation"
+            ),
+            field="confidence",
+        )  # fmt: skip

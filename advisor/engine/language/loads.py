@@ -1,0 +1,184 @@
+"""How many instances each way takes for what is asked, the load of each replica then, and which
+limits that keeps.
+
+A target in tokens a second may be reached at any load that the grid has; users and requests a
+second are shared by all replicas, so that their number decides the load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.catalog.support import most_startable
+from advisor.domain.language import GenerationRequest
+from advisor.engine.language.rates import Level, Rates, Replicas
+from advisor.engine.language.ways import Way
+from advisor.engine.limits import GOOD_ENOUGH, Limit, times_needed
+from advisor.records import dataclass
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """Ways with as many instances as each needs (as many as may be had, where those are too few):
+    columns (n,). `rates` are of one replica at the load that it then has, `most` at the largest
+    load that keeps the limits; `limits` are in the order in which they are judged."""
+
+    count: Integers
+    rates: Rates
+    most: Rates
+    limits: tuple[Limit, ...]
+
+    @property
+    def keeps(self) -> Booleans:
+        """Which ways keep every limit."""
+        return _all_keep(self.limits)
+
+
+class Loads:
+    """Solves a request for ways, whose replicas are predicted once."""
+
+    def __init__(self, request: GenerationRequest, ways: Sequence[Way], replicas: Replicas) -> None:
+        self._request, self._replicas = request, replicas
+        self._way = replicas.of_way
+        self._each = np.array([way.placement.replicas for way in ways], dtype=float)
+        quota = request.vcpu_quota
+        startable = np.array([most_startable(way.offer, quota) for way in ways])
+        self._most = np.maximum(1, np.minimum(request.max_count, startable)).astype(np.intp)
+
+    def solved(self, level: Level) -> Solved:
+        """By the bound that counts."""
+        request = self._request
+        if request.users is not None:
+            return self._shared(level, float(request.users), "users")
+        if request.target_requests_per_second is not None:
+            return self._shared(level, request.target_requests_per_second, "load")
+        return self._on_grid(level)
+
+    def _on_grid(self, level: Level) -> Solved:
+        """At the least load of the grid that is enough; without a target, at the least one within
+        5 % of the most tokens a second."""
+        grid = self._replicas.grid.take((self._way,))
+        limits, alive = self._judged(grid, level)
+        rate = np.where(alive, self._each[:, None] * grid.output[level], 0.0)
+        best = rate.max(axis=1)
+        target = self._request.target_output_tokens_per_second
+        count = np.ones(len(rate), dtype=np.intp)
+        wanted = GOOD_ENOUGH * best
+        if target is not None:
+            count = np.minimum(times_needed(target, best), self._most).astype(np.intp)
+            wanted = np.minimum(target / count, best)
+            limits.append(Limit("too_slow", count * best >= target, count * best))
+        rows = np.arange(len(rate))
+        chosen = _first(alive & (rate >= wanted[:, None]))
+        # Where no load is good the first one shows it: one sequence in flight.
+        rates = grid.take((rows, chosen))
+        return Solved(count, rates, self._largest(grid, alive), tuple(limits))
+
+    def _shared(self, level: Level, load: float, reason: str) -> Solved:
+        """With as many instances as leave each replica a load that keeps the limits."""
+
+        def judged(count: Integers) -> tuple[Rates, list[Limit]]:
+            rates = self._at_share(load, count, level)
+            carried = ~np.isnan(rates.tpot[level])
+            first = Limit(reason, carried, count * self._each * self._bearable(level))
+            limits, _ = self._judged(rates, level, [first])
+            return rates, limits
+
+        def enough(count: Integers) -> Booleans:
+            return _all_keep(judged(count)[1])
+
+        count = _least_enough(enough, self._most)
+        rates, limits = judged(count)
+        grid = self._replicas.grid.take((self._way,))
+        alive = ~np.isnan(grid.tpot[level])
+        if self._request.target_requests_per_second is None:
+            # The times of a closed loop are not those of requests that arrive by themselves.
+            _, alive = self._judged(grid, level)
+        most = self._largest(grid, alive)
+        # What is asked too much of shows what it does at most.
+        carried = ~np.isnan(rates.tpot[level])
+        rates = Rates(*(np.where(carried, own, at_most) for own, at_most in
+                        zip(rates, most, strict=True)))  # fmt: skip
+        return Solved(count, rates, most, tuple(limits))
+
+    def _at_share(self, load: float, count: Integers, level: Level) -> Rates:
+        share = load / (count * self._each)
+        if self._request.users is not None:
+            return self._replicas.with_in_flight(self._way, np.ceil(share))
+        return self._replicas.with_arrivals(self._way, share, level)
+
+    def _bearable(self, level: Level) -> Floats:
+        """The largest share that memory holds, or that is answered as fast as it comes."""
+        if self._request.users is not None:
+            return self._replicas.held[self._way]
+        return np.asarray(self._replicas.capacity[level, self._way])
+
+    def _judged(
+        self, rates: Rates, level: Level, limits: Sequence[Limit] = ()
+    ) -> tuple[list[Limit], Booleans]:
+        """The limits of times, in order, and the loads that keep all of them. Of a way that is
+        looked at under several loads a limit is kept where one of those keeps it that kept all
+        before."""
+        request, judged = self._request, list(limits)
+        alive = ~np.isnan(rates.tpot[level])
+        asked = (
+            ("no_interval", _no_doubt(request, rates), 0.5),
+            ("ttft", 1000 * rates.ttft[level], request.max_ttft_ms),
+            ("tpot", 1000 * rates.tpot[level], request.max_tpot_ms),
+            ("e2e", rates.e2e(request.output_tokens)[level], request.max_e2e_seconds),
+        )
+        for reason, values, most in asked:
+            if most is None:
+                continue
+            least = np.where(alive, values, np.inf)
+            alive = np.asarray(alive & (least <= most))
+            one_load = alive.ndim == 1
+            judged.append(
+                Limit(
+                    reason,
+                    alive if one_load else np.asarray(alive.any(axis=1)),
+                    -least if one_load else -least.min(axis=1),
+                )
+            )
+        return judged, alive
+
+    def _largest(self, grid: Rates, alive: Booleans) -> Rates:
+        """The largest load of each way that keeps the limits of times; of all loads, where none
+        does."""
+        counted = alive | ~np.asarray(alive.any(axis=1))[:, None]
+        rate = np.where(counted, np.nan_to_num(grid.output[Level.SURE], nan=-1.0), -1.0)
+        return grid.take((np.arange(len(rate)), np.asarray(rate.argmax(axis=1))))
+
+
+def _no_doubt(request: GenerationRequest, rates: Rates) -> Floats:
+    """1 where nothing held out backs the bounds, and that counts."""
+    doubted = ~rates.calibrated & (not request.allow_extrapolation)
+    return np.asarray(doubted, dtype=float)
+
+
+def _all_keep(limits: Sequence[Limit]) -> Booleans:
+    return np.asarray(np.logical_and.reduce([one.keeps for one in limits]))
+
+
+def _first(good: Booleans) -> Integers:
+    """The first good place of each row."""
+    return np.asarray(good.argmax(axis=1))
+
+
+def _least_enough(enough: Callable[[Integers], Booleans], most: Integers) -> Integers:
+    """The least count up to `most` with which each row has enough; `most` where none has. More is
+    never worse."""
+    low, high = np.ones(len(most), dtype=np.intp), most.copy()
+    able = enough(high)
+    while (low < high)[able].any():
+        middle = (low + high) // 2
+        good = enough(middle)
+        high = np.where(able & good & (low < high), middle, high)
+        low = np.where(able & ~good & (low < high), middle + 1, low)
+    return high

@@ -1,0 +1,64 @@
+"""What the engine needs of a serving predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
+    from models.language.bounds import Bounds
+    from models.language.deployments import Deployment, Traffic
+
+
+class Served(Protocol):
+    """What n replicas do under a load, columns (n,); nan where a load is beyond their capacity."""
+
+    @property
+    def ttft_seconds(self) -> Bounds:
+        """Mean time to the first token."""
+
+    @property
+    def tpot_seconds(self) -> Bounds:
+        """Mean time per output token, without the first."""
+
+    @property
+    def output_tokens_per_second(self) -> Bounds:
+        """Of one replica."""
+
+    @property
+    def in_flight(self) -> Floats:
+        """Sequences at once, on average."""
+
+    @property
+    def binds(self) -> Integers:
+        """What holds a step back: places in `models.language.serving.BINDS`."""
+
+    @property
+    def calibrated(self) -> Booleans:
+        """Whether held-out rows back the bounds."""
+
+
+class ServingModel(Protocol):
+    """A predictor of replicas."""
+
+    def closed_loop(
+        self,
+        deployments: Sequence[Deployment],
+        traffic: Traffic,
+        concurrency: Floats,
+        confidence: float,
+    ) -> Served:
+        """Each deployment with so many sequences in flight at all times, (n,)."""
+
+    def under_load(
+        self,
+        deployments: Sequence[Deployment],
+        traffic: Traffic,
+        requests_per_second: Floats,
+        confidence: float,
+    ) -> Served:
+        """Each deployment where requests arrive by themselves (Poisson), (n,)."""
+
+    def engine_version(self, engine: str) -> str:
+        """The version of an engine that the answer is about."""

@@ -1,0 +1,119 @@
+"""What targets and limits do not change: the ways to serve, and what their replicas do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from advisor.catalog import Catalog
+from advisor.domain.language import GenerationRequest
+from advisor.domain.money import HOURS_PER_MONTH
+from advisor.engine.asked import place_query
+from advisor.engine.language.loads import Loads
+from advisor.engine.language.rates import Level, Replicas
+from advisor.engine.language.table import ServingTable
+from advisor.engine.language.ways import Way, ways_of
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
+from advisor.records import replace
+from models.language.memory import can_split
+
+if TYPE_CHECKING:
+    from advisor.engine.language.model import ServingModel
+    from models.language.language_model import LanguageModel
+
+_MOST_KEPT = 8
+
+
+class Prepared:
+    """Everything about requests that differ only in what `key_of` leaves out."""
+
+    def __init__(
+        self,
+        request: GenerationRequest,
+        catalog: Catalog,
+        model: LanguageModel,
+        predictor: ServingModel,
+    ) -> None:
+        self._request, self._catalog = request, catalog
+        self.predictor = predictor
+        self.version = predictor.engine_version(request.engine)
+        self.ways, rejected, self.considered = ways_of(request, catalog, model)
+        query = place_query(request, accelerated=True)
+        self.rejected = [*rejected, *catalog.unpriced(query)]
+
+    @cached_property
+    def replicas(self) -> Replicas:
+        """Predictions of the ways' replicas; there is a way."""
+        return Replicas(self._request, self.ways, self.predictor)
+
+    def table(self, request: GenerationRequest, level: Level = Level.SURE) -> ServingTable | None:
+        """The ways solved for a request by the bound that counts; None where nothing runs."""
+        return solved_table(request, self.ways, self.replicas, level) if self.ways else None
+
+
+def solved_table(
+    request: GenerationRequest, ways: Sequence[Way], replicas: Replicas, level: Level = Level.SURE
+) -> ServingTable:
+    """Ways, one at least, solved for a request by the bound that counts."""
+    return ServingTable.of(request, ways, Loads(request, ways, replicas).solved(level))
+
+
+class ServingPreparations:
+    """What was prepared of a catalogue, a language model and a predictor, the last few of it."""
+
+    def __init__(self, catalog: Catalog, model: LanguageModel, predictor: ServingModel) -> None:
+        self.catalog, self.model, self.predictor = catalog, model, predictor
+        self._known: dict[GenerationRequest, Prepared] = {}
+
+    def of(self, request: GenerationRequest) -> Prepared:
+        """What the request needs, prepared now or before. `UsageError` for what the model does
+        not take."""
+        require_possible(request, self.model)
+        key = key_of(request)
+        found = self._known.pop(key, None)
+        if found is None:
+            found = Prepared(key, self.catalog, self.model, self.predictor)
+        self._known[key] = found  # the last one used is the last one to go
+        while len(self._known) > _MOST_KEPT:
+            del self._known[next(iter(self._known))]
+        return found
+
+
+def key_of(request: GenerationRequest) -> GenerationRequest:
+    """The request without its target and what else is only held against the ways."""
+    return replace(
+        request,
+        target_output_tokens_per_second=None,
+        target_requests_per_second=None,
+        users=None,
+        max_ttft_ms=None,
+        max_tpot_ms=None,
+        max_e2e_seconds=None,
+        max_usd_per_hour=None,
+        max_count=1,
+        horizon_hours=HOURS_PER_MONTH,
+        max_results=1,
+        allow_extrapolation=False,
+    )
+
+
+def require_possible(request: GenerationRequest, model: LanguageModel) -> None:
+    """Refuse sequences that the model does not take, and splits that engines do not make."""
+    most = model.max_context
+    if most is not None and request.longest_tokens > most:
+        raise UsageError(
+            "{model} takes {most:,} tokens at most, and a sequence of {asked:,} is asked for",
+            model=model.name, most=most, asked=request.longest_tokens, field="max_context",
+            hint=Message("ask for {field} {most} or less, input and output together",
+                         field=FieldName("max_context"), most=most),
+        )  # fmt: skip
+    split = request.tensor_parallel
+    if split is not None and not can_split(model, split):
+        raise UsageError(
+            "{model} cannot be split over {split} GPUs: its {heads} attention heads do not divide "
+            "evenly",
+            model=model.name, split=split, heads=model.heads, field="tensor_parallel",
+            hint=Message("ask for {field} auto", field=FieldName("tensor_parallel")),
+        )  # fmt: skip

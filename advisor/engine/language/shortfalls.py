@@ -1,0 +1,134 @@
+"""Why a type does not serve as it is asked: the first limit that none of its ways keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from advisor.domain import Rejected
+from advisor.domain.language import GenerationRequest
+from advisor.engine.language.table import ServingTable
+from advisor.engine.limits import closest
+from advisor.messages import Message
+from advisor.units import ceil_significant, floor_rate
+
+# Where nothing answers, those within 5 % of what comes nearest are as near; the cheapest counts.
+_AS_NEAR = 0.05
+
+
+def rejections(table: ServingTable) -> list[Rejected]:
+    """Every type of the table of which no way answers, with the reason that its nearest shows."""
+    limits, usd = table.limits, table.usd
+    answered = np.zeros(len(table.names), dtype=bool)
+    answered[table.kind[table.answering()]] = True
+    found = []
+    for kind in np.flatnonzero(~answered).tolist():
+        at, reason = closest(limits, usd, np.flatnonzero(table.kind == kind))
+        name = str(table.names[kind])
+        found.append(Rejected(name, reason, shortfall(table, at, reason), float(usd[at])))
+    return found
+
+
+def nearest_row(table: ServingTable) -> int:
+    """The row that comes closest of those within the price: the cheapest of those about as near
+    to the first limit that none keeps."""
+    request, usd = table.request, table.usd
+    most = request.max_usd_per_hour
+    rows = np.flatnonzero(usd <= most) if most is not None else np.arange(len(table))
+    if not len(rows):
+        return int(usd.argmin())
+    for limit in table.limits:
+        kept = rows[limit.keeps[rows]]
+        if not len(kept):
+            nearness = limit.nearness[rows]
+            best = nearness.max()
+            near = rows[nearness >= best - _AS_NEAR * abs(best)]
+            return int(near[usd[near].argmin()])
+        rows = kept
+    return int(rows[usd[rows].argmin()])
+
+
+def shortfall(table: ServingTable, at: int, reason: str) -> Message:
+    """What a row misses, with the number that decided."""
+    request, rates = table.request, table.solved.rates
+    near = {limit.reason: float(limit.nearness[at]) for limit in table.limits}[reason]
+    if reason in _TIMES:
+        message, unit, limit = _TIMES[reason]
+        by_reason = {
+            "ttft": rates.ttft,
+            "tpot": rates.tpot,
+            "e2e": rates.e2e(request.output_tokens),
+        }
+        upper, median, _ = unit * by_reason[reason][:, at]
+        return Message(
+            message.text, code=reason, upper=ceil_significant(float(upper)),
+            median=ceil_significant(float(median)), limit=getattr(request, limit),
+            concurrency=float(rates.concurrency[at]),
+        )  # fmt: skip
+    if reason == "too_slow":
+        return Message(
+            "p{p:.3g} is {lower:,g} output tokens/s, below {target:target}",
+            code=reason, p=_percentile(request), lower=floor_rate(near),
+            target=request.target_output_tokens_per_second,
+        )  # fmt: skip
+    if reason == "users":
+        return Message(
+            "the KV cache holds {held:,} requests at once, not those of {users:,} users",
+            code=reason, held=int(near), users=request.users,
+        )  # fmt: skip
+    if reason == "load":
+        return Message(
+            "p{p:.3g} is {lower:,g} requests/s, below {target:target}",
+            code=reason, p=_percentile(request), lower=floor_rate(near),
+            target=request.target_requests_per_second,
+        )  # fmt: skip
+    if reason == "over_max_price":
+        return Message(
+            "{usd:usd}/h is above {limit:usd}/h",
+            code=reason, usd=float(table.usd[at]), limit=request.max_usd_per_hour,
+        )  # fmt: skip
+    return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
+
+
+# Message, factor to its unit, and the limit's field in a request.
+_TIMES = {
+    "ttft": (
+        Message(
+            "time to first token is up to {upper:,g} ms, above {limit:g} ms (median {median:,g} "
+            "ms, {concurrency:,.3g} in flight in a replica)"
+        ),
+        1000.0,
+        "max_ttft_ms",
+    ),
+    "tpot": (
+        Message(
+            "time per output token is up to {upper:,g} ms, above {limit:g} ms (median {median:,g} "
+            "ms, {concurrency:,.3g} in flight in a replica)"
+        ),
+        1000.0,
+        "max_tpot_ms",
+    ),
+    "e2e": (
+        Message(
+            "a request takes up to {upper:,g} s, above {limit:g} s (median {median:,g} s, "
+            "{concurrency:,.3g} in flight in a replica)"
+        ),
+        1.0,
+        "max_e2e_seconds",
+    ),
+}
+
+
+def _percentile(request: GenerationRequest) -> float:
+    return 100 * (1 - request.confidence)
+
+
+def by_price(rejected: Sequence[Rejected]) -> list[Rejected]:
+    """The cheapest first, those without a price last."""
+    return sorted(
+        rejected,
+        key=lambda one: (
+            float("inf") if one.usd_per_hour is None else one.usd_per_hour, one.instance_type
+        ),
+    )  # fmt: skip

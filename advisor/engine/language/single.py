@@ -1,0 +1,78 @@
+"""What one named instance does with a language model: no ranking, no price needed."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from advisor.catalog import Catalog, OfferQuery
+from advisor.domain import FREE, InstanceType, Market, Offer, Price, Rejected
+from advisor.domain.language import GenerationRequest, ServingPrediction
+from advisor.engine.asked import judged_offer
+from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
+from advisor.engine.language.decision import ranked_rows
+from advisor.engine.language.front import latency_front
+from advisor.engine.language.prepared import (
+    ServingPreparations,
+    require_possible,
+    solved_table,
+)
+from advisor.engine.language.rates import Replicas
+from advisor.engine.language.shortfalls import nearest_row
+from advisor.engine.language.steps import steps_of
+from advisor.engine.language.ways import ways_on
+from advisor.errors import UsageError
+from advisor.records import replace
+
+
+def predict_serving(
+    request: GenerationRequest, preparations: ServingPreparations, name: str, *, today: date
+) -> ServingPrediction:
+    """What the instance type `name` does, split as is cheapest by output token, or as carries the
+    load that is asked for. `UsageError` says why it cannot serve the model."""
+    catalog, model = preparations.catalog, preparations.model
+    require_possible(request, model)
+    # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
+    request = replace(request, allow_extrapolation=True, max_count=1)
+    instance = catalog.instance(name)
+    offer, price = _offer(request, catalog, instance, today)
+    note = judged_offer(request, catalog, offer, needs_gpu=True)
+    if isinstance(note, Rejected) and note.reason == "not_offered":
+        note = str(note.detail)
+    told = note if isinstance(note, Rejected) else ways_on(request, catalog, model, offer, note)
+    if isinstance(told, Rejected):
+        raise UsageError(
+            "{name} cannot serve {model}: {why}", name=name, model=model.name, why=told.detail,
+            field="instance",
+        )  # fmt: skip
+    replicas = Replicas(request, told, preparations.predictor)
+    table = solved_table(request, told, replicas)
+    rows = ranked_rows(table)
+    at = int(rows[0]) if len(rows) else nearest_row(table)
+    version = preparations.predictor.engine_version(request.engine)
+    chosen = table.candidate(at, version)
+    return ServingPrediction(
+        candidate=chosen,
+        price=price,
+        front=latency_front(request, told, replicas, 1, float(table.usd[at])),
+        steps=steps_of(request, preparations, chosen),
+        assumptions=serving_assumptions(request, model, version, chosen),
+        warnings=serving_warnings(chosen, told[at], today),
+    )
+
+
+def _offer(
+    request: GenerationRequest, catalog: Catalog, instance: InstanceType, today: date
+) -> tuple[Offer, Price | None]:
+    """The instance in the region that is asked for, or in its cheapest; with a price of 0 where
+    none is known, and then None."""
+    region = request.region if instance.cloud == request.cloud else None
+    query = OfferQuery(
+        cloud=instance.cloud, region=region, market=request.market, instances=(instance.name,)
+    )
+    found, _ = catalog.cheapest(query, 1)
+    if found:
+        return found[0], found[0].price
+    regions = catalog.regions_of(instance.name, instance.cloud)
+    free = Price(usd_per_hour=0.0, kind=FREE, as_of=today, source="")
+    place = region or next(iter(regions), "")
+    return Offer(instance=instance, region=place, market=Market(request.market), price=free), None

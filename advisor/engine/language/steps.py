@@ -1,0 +1,124 @@
+"""What one thing more would bring on the chosen instance: a smaller format, a wider split, one more
+instance, a faster disk. Each is the same question, asked again with that changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advisor.domain import Rejected
+from advisor.domain.generation import KvPrecision, LlmPrecision
+from advisor.domain.language import (
+    GenerationCandidate,
+    GenerationRequest,
+    ServingRates,
+    ServingStep,
+    StepKind,
+)
+from advisor.engine.language.prepared import ServingPreparations, solved_table
+from advisor.engine.language.rates import Replicas
+from advisor.engine.language.shortfalls import nearest_row, shortfall
+from advisor.engine.language.ways import SPLITS, ways_on
+from advisor.engine.limits import closest
+from advisor.records import replace
+from models.language.memory import can_split
+
+if TYPE_CHECKING:
+    from models.language.language_model import LanguageModel
+
+_SIXTEEN_BIT = (LlmPrecision.BF16, LlmPrecision.FP16)
+
+
+def steps_of(
+    request: GenerationRequest, preparations: ServingPreparations, chosen: GenerationCandidate
+) -> tuple[ServingStep, ...]:
+    """Every step that can be thought of for the chosen candidate."""
+    steps = [
+        _step(kind, option, replace(request, **changes), preparations, chosen)
+        for kind, option, changes in _changes(chosen, preparations.model)
+    ]
+    more = chosen.spec.count + 1
+    one_more = ServingStep(
+        kind=StepKind.REPLICA, option=f"--max-count {more}", gives=_on_instances(chosen, more)
+    )
+    return (*steps, one_more)
+
+
+def _changes(
+    chosen: GenerationCandidate, model: LanguageModel
+) -> Iterator[tuple[StepKind, str, dict[str, Any]]]:
+    """Each step with its option and the fields that ask for it; all else is as chosen."""
+    split = chosen.placement.tensor_parallel
+    kept: dict[str, Any] = {
+        "precision": chosen.precision,
+        "tensor_parallel": split,
+        "disk": chosen.spec.disk.choice,
+        "disk_types": (),
+    }
+    if chosen.precision in _SIXTEEN_BIT:
+        yield StepKind.FP8, "--precision fp8", {
+            **kept, "precision": LlmPrecision.FP8, "disk": None
+        }  # fmt: skip
+    if chosen.kv_precision is KvPrecision.BF16:
+        yield StepKind.FP8_KV, "--kv-precision fp8", {**kept, "kv_precision": KvPrecision.FP8}
+    gpus = chosen.spec.offer.instance.gpu_count
+    wider = next((one for one in SPLITS if one > split and can_split(model, one)), math.inf)
+    if wider <= gpus:
+        yield (
+            StepKind.TENSOR_PARALLEL,
+            f"--tensor-parallel {wider}",
+            {**kept, "tensor_parallel": wider},
+        )
+    sooner = chosen.ready.start_seconds + chosen.ready.load_seconds / 2
+    yield (
+        StepKind.DISK,
+        f"--max-ready-s {sooner:.3g}",
+        {**kept, "disk": None, "max_ready_seconds": float(f"{sooner:.3g}")},
+    )
+
+
+def _step(
+    kind: StepKind,
+    option: str,
+    request: GenerationRequest,
+    preparations: ServingPreparations,
+    chosen: GenerationCandidate,
+) -> ServingStep:
+    offer, predictor = chosen.spec.offer, preparations.predictor
+    ways = ways_on(request, preparations.catalog, preparations.model, offer, chosen.note)
+    if isinstance(ways, Rejected):
+        return ServingStep(kind=kind, option=option, gives=None, why_not=ways.detail)
+    table = solved_table(request, ways, Replicas(request, ways, predictor))
+    rows = np.flatnonzero(table.answering())
+    if not len(rows):
+        at = nearest_row(table)
+        _, reason = closest(table.limits, table.usd, np.array([at]))
+        return ServingStep(
+            kind=kind, option=option, gives=None, why_not=shortfall(table, at, reason)
+        )
+    return ServingStep(
+        kind=kind, option=option, gives=table.candidate(int(rows[0]), chosen.engine_version)
+    )
+
+
+def _on_instances(chosen: GenerationCandidate, count: int) -> GenerationCandidate:
+    """The chosen one on another number of instances, each under the load that it has."""
+    factor = count / chosen.spec.count
+    return replace(
+        chosen,
+        spec=replace(chosen.spec, count=count),
+        rates=_times(chosen.rates, factor),
+        most=_times(chosen.most, factor),
+    )
+
+
+def _times(rates: ServingRates, factor: float) -> ServingRates:
+    return replace(
+        rates,
+        concurrency=rates.concurrency * factor,
+        output_tokens_per_second=rates.output_tokens_per_second.times(factor),
+        requests_per_second=rates.requests_per_second.times(factor),
+    )

@@ -1,0 +1,271 @@
+"""Ways to serve a model on what is offered: a format that the GPU computes, a split over its GPUs
+that memory holds, replicas on the rest, and a disk; or the reason why nothing serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor.catalog import Catalog, used_gpus
+from advisor.catalog.gpu_links import GpuLink, gpu_link
+from advisor.domain import Disk, Gpu, Offer, Rejected
+from advisor.domain.generation import KvPrecision, LlmPrecision
+from advisor.domain.language import (
+    FineTuningRequest,
+    GenerationRequest,
+    GpuMemoryUse,
+    Link,
+    ReadyTime,
+    ServingPlacement,
+)
+from advisor.engine.asked import judged_offer, offers_in, place_query, rejected_offer
+from advisor.engine.language.ready import mib_to_read, ready_disk
+from advisor.messages import Message
+from models.language.deployments import Deployment
+from models.language.gpus import GpuFacts, gpu_facts
+from models.language.memory import ServingMemory, can_split, card_gib, serving_memory, weight_gib
+from models.language.support import supported
+
+if TYPE_CHECKING:
+    from models.language.language_model import LanguageModel
+
+# GPUs that engines split a model over.
+SPLITS = (1, 2, 4, 8, 16)
+# Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
+MOST_SEQUENCES = 512
+# RAM that loading takes, assumed and not measured: the system and the engine, one process a GPU
+# with CUDA's libraries, and a file of weights of the usual 5 GB, which the page cache holds.
+_BASE_GIB, _PROCESS_GIB, _FILE_GIB = 3.0, 2.0, 5.0
+# In which published weights may be computed without loss, nearest first.
+_WIDER = (LlmPrecision.BF16, LlmPrecision.FP16)
+
+
+class Way(NamedTuple):
+    """One way to serve on one instance of an offer; `memory` is of each of its GPUs."""
+
+    offer: Offer
+    disk: Disk
+    ready: ReadyTime
+    deployment: Deployment
+    placement: ServingPlacement
+    memory: GpuMemoryUse
+    note: str
+    link: GpuLink
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Its instance type: cloud and name."""
+        return self.offer.instance.cloud, self.offer.instance.name
+
+
+class Cards:
+    """GPUs of instances as the language models' rooms know them, each made once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._known: dict[tuple[str, int], GpuFacts] = {}
+
+    def of(self, gpu: Gpu) -> GpuFacts:
+        """The facts of a card with the memory that is usable there."""
+        key = gpu.name, gpu.memory_mib
+        if key not in self._known:
+            sheet = self._catalog.gpu_sheets[gpu.name]
+            facts = gpu_facts(gpu, sheet.fp8_tflops, sheet.link)
+            self._known[key] = facts._replace(memory_gib=card_gib(gpu.name, facts.memory_gib))
+        return self._known[key]
+
+
+def offers_judged(
+    request: GenerationRequest | FineTuningRequest, catalog: Catalog
+) -> Iterator[tuple[Offer, str | Rejected]]:
+    """Every offer with a GPU, with what the user must mind, or why it is turned down."""
+    for offer in offers_in(request, catalog, place_query(request, accelerated=True)):
+        yield offer, judged_offer(request, catalog, offer, needs_gpu=True)
+
+
+def ways_of(
+    request: GenerationRequest, catalog: Catalog, model: LanguageModel
+) -> tuple[list[Way], list[Rejected], int]:
+    """All ways to serve, a reason for each type that has none, and how many offers there are."""
+    finder = Finder(request, catalog, model)
+    found: list[Way] = []
+    rejected: dict[tuple[str, str], Rejected] = {}
+    count = 0
+    for offer, note in offers_judged(request, catalog):
+        count += 1
+        told = note if isinstance(note, Rejected) else finder.ways(offer, note)
+        if isinstance(told, Rejected):
+            rejected.setdefault((offer.instance.cloud, offer.instance.name), told)
+        else:
+            found += told
+    for way in found:
+        rejected.pop(way.kind, None)
+    return found, list(rejected.values()), count
+
+
+def ways_on(
+    request: GenerationRequest, catalog: Catalog, model: LanguageModel, offer: Offer, note: str
+) -> list[Way] | Rejected:
+    """All ways to serve on one offer that can be had, or why there is none."""
+    return Finder(request, catalog, model).ways(offer, note)
+
+
+def kv_precision_of(request: GenerationRequest) -> KvPrecision:
+    """The format that is asked for, or 16 bits, as engines keep it where nobody says otherwise."""
+    return request.kv_precision or KvPrecision.BF16
+
+
+class Finder:
+    """Finds ways for one request; what offers share is found once."""
+
+    def __init__(self, request: GenerationRequest, catalog: Catalog, model: LanguageModel) -> None:
+        self._request, self._catalog, self._model = request, catalog, model
+        self._cards = Cards(catalog)
+        self._memory: dict[tuple[GpuFacts, LlmPrecision], dict[int, ServingMemory]] = {}
+        self._deployments: dict[tuple[GpuFacts, LlmPrecision, int, str], Deployment] = {}
+
+    def ways(self, offer: Offer, note: str) -> list[Way] | Rejected:
+        """Every way to serve on the offer, or why there is none."""
+        gpu = self._catalog.gpu_of(offer.instance)
+        assert gpu is not None  # `judged_offer` turns down what has no data sheet
+        card = self._cards.of(gpu)
+        precision = self.precision_on(card)
+        if isinstance(precision, Message):
+            return rejected_offer(offer, "unsupported", precision)
+        gpus = used_gpus(offer.instance, self._request.max_gpus)
+        memories = {
+            split: one for split, one in self.memories(card, precision).items() if split <= gpus
+        }
+        if not memories:
+            return rejected_offer(offer, "gpus", Message(
+                "has {gpus} GPUs to split the model over, not {asked}",
+                code="gpus", gpus=gpus, asked=self._request.tensor_parallel or 1,
+            ))  # fmt: skip
+        fitting = {split: use for split, one in memories.items() if (use := self.use_of(one))}
+        if not fitting:
+            return rejected_offer(offer, *self.misfit(memories, card))
+        needed = _BASE_GIB + _FILE_GIB + _PROCESS_GIB * gpus
+        if needed * 1024 > offer.instance.memory_mib:
+            return rejected_offer(offer, "memory", Message(
+                "needs {needed:mib} of RAM, has {available:mib}",
+                needed=needed * 1024, available=offer.instance.memory_mib,
+            ))  # fmt: skip
+        return self._placed(offer, note, card, precision, fitting)
+
+    def _placed(
+        self, offer: Offer, note: str, card: GpuFacts, precision: LlmPrecision,
+        fitting: dict[int, GpuMemoryUse],
+    ) -> list[Way] | Rejected:  # fmt: skip
+        gpus, link = used_gpus(offer.instance, self._request.max_gpus), gpu_link(offer.instance)
+        weights = weight_gib(self._model, precision, self._request.engine)
+        disks: dict[float, tuple[Disk, ReadyTime] | Rejected] = {}
+        found: list[Way] = []
+        for split, memory in fitting.items():
+            replicas = gpus // split
+            mib = mib_to_read(weights, offer.instance.memory_mib, replicas)
+            if mib not in disks:
+                disks[mib] = ready_disk(
+                    self._request, self._catalog, offer, weights, mib=mib, gpus=gpus
+                )
+            told = disks[mib]
+            if isinstance(told, Rejected):
+                continue
+            kind = link.among(split)
+            deployment = self._deployment(card, precision, split, kind)
+            placement = ServingPlacement(tensor_parallel=split, replicas=replicas, link=Link(kind))
+            found.append(Way(offer, *told, deployment, placement, memory, note, link))
+        refused = [one for one in disks.values() if isinstance(one, Rejected)]
+        return found or refused[0]
+
+    def precision_on(self, card: GpuFacts) -> LlmPrecision | Message:
+        """The format asked for, else the published one or one that loses nothing of it."""
+        asked = self._request.precision
+        own = self._model.own_precision
+        choices = (asked,) if asked else tuple(dict.fromkeys((own, *_WIDER)))
+        reasons = [
+            supported(one, self._kv, self._request.engine, card, self._model) for one in choices
+        ]
+        for one, why in zip(choices, reasons, strict=True):
+            if why is None:
+                return one
+        assert reasons[0] is not None
+        return reasons[0]
+
+    def _deployment(
+        self, card: GpuFacts, precision: LlmPrecision, split: int, link: str
+    ) -> Deployment:
+        """Made once for all offers that have the same."""
+        key = card, precision, split, link
+        if key not in self._deployments:
+            self._deployments[key] = Deployment(
+                model=self._model, precision=precision, kv_precision=self._kv, gpu=card,
+                engine=self._request.engine, tensor_parallel=split, link=link,
+                max_sequences=MOST_SEQUENCES,
+            )  # fmt: skip
+        return self._deployments[key]
+
+    @property
+    def _kv(self) -> KvPrecision:
+        return kv_precision_of(self._request)
+
+    def memories(self, card: GpuFacts, precision: LlmPrecision) -> dict[int, ServingMemory]:
+        """Memory by split, of the splits that the model allows."""
+        key = card, precision
+        if key not in self._memory:
+            asked = self._request.tensor_parallel
+            splits = (asked,) if asked else SPLITS
+            self._memory[key] = {
+                split: serving_memory(
+                    self._model, precision, self._kv, card.memory_gib, split, self._request.engine
+                )
+                for split in splits
+                if can_split(self._model, split)
+            }
+        return self._memory[key]
+
+    def use_of(self, memory: ServingMemory) -> GpuMemoryUse | None:
+        """What lies in memory, by the lower bound of the KV cache; None where the longest sequence
+        does not fit."""
+        request = self._request
+        longest = int(memory.longest_context.lower[0])
+        if longest < request.longest_tokens:
+            return None
+        most = memory.most_sequences(request.input_tokens + request.output_tokens)
+        return GpuMemoryUse(
+            weights_gib=float(memory.weights_gib[0]),
+            kv_gib=float(memory.kv_gib.lower[0]),
+            overhead_gib=float(memory.overhead_gib[0]),
+            free_gib=float(memory.free_gib[0]),
+            largest_concurrency=int(most.lower[0]),
+            longest_context=longest,
+        )
+
+    def misfit(self, memories: dict[int, ServingMemory], card: GpuFacts) -> tuple[str, Message]:
+        """Whether weights or KV are too large for the widest split."""
+        split, memory = max(memories.items())
+        needed = float(memory.weights_gib[0] + memory.overhead_gib[0])
+        if not memory.kv_gib.lower[0] > 0:
+            return "weights", Message(
+                "weights and engine take {needed:.1f} GiB of each of {gpus} GPUs, which have "
+                "{available:.1f} GiB",
+                code="weights", needed=needed, gpus=split, available=card.memory_gib,
+            )  # fmt: skip
+        longest = float(memory.longest_context.lower[0])
+        return "kv", Message(
+            "beside the weights its memory holds a sequence of {longest:,.0f} tokens, not "
+            "{asked:,}",
+            code="kv", longest=longest, asked=self._request.longest_tokens,
+        )  # fmt: skip
+
+
+def note_of_link(way: Way) -> Sequence[Message]:
+    """What is said where nobody tells how the GPUs of a split model are joined."""
+    if way.placement.tensor_parallel == 1 or way.link.source:
+        return ()
+    return (
+        Message(
+            "how the GPUs of {name} are joined is not published: PCIe is assumed",
+            name=way.offer.instance.name,
+        ),
+    )

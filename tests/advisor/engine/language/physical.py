@@ -1,0 +1,118 @@
+"""A small physical predictor for tests of the engine alone: bytes over bandwidth, arithmetic, and
+intervals of a fixed width. What ships is `models.language.serving`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.language.bounds import Bounds
+from models.language.deployments import Deployment, Traffic
+from models.language.memory import kv_bytes_per_token, weight_gib_per_gpu
+
+Floats = NDArray[np.float64]
+_SPREAD = 1.25  # upper over median, of all times
+
+
+class Served(NamedTuple):
+    """Columns (n,) of what replicas do."""
+
+    ttft_seconds: Bounds
+    tpot_seconds: Bounds
+    output_tokens_per_second: Bounds
+    in_flight: Floats
+    binds: NDArray[np.intp]
+    calibrated: NDArray[np.bool_]
+
+
+class Physical:
+    """Times are exact products of a median and a spread; more in flight is never sooner."""
+
+    def __init__(self, uncalibrated: Sequence[str] = ()) -> None:
+        self.calls = 0
+        self._uncalibrated = frozenset(uncalibrated)
+
+    def engine_version(self, engine: str) -> str:
+        """Some version."""
+        return f"1.0 of {engine}"
+
+    def closed_loop(
+        self,
+        deployments: Sequence[Deployment],
+        traffic: Traffic,
+        concurrency: Floats,
+        confidence: float,
+    ) -> Served:
+        """Steps that read weights and KV, and prompts between them."""
+        self.calls += 1
+        b = np.asarray(concurrency, dtype=float)
+        step, prompt = self._parts(deployments, traffic, b)
+        tpot = step + b * prompt / traffic.output_tokens
+        ttft = 0.03 + prompt * (1 + 0.1 * (b - 1))
+        return self._served(deployments, traffic, b, ttft, tpot)
+
+    def under_load(
+        self,
+        deployments: Sequence[Deployment],
+        traffic: Traffic,
+        requests_per_second: Floats,
+        confidence: float,
+    ) -> Served:
+        """As many in flight as arrive while one is served, found by repetition."""
+        self.calls += 1
+        rate = np.asarray(requests_per_second, dtype=float)
+        b = np.ones(len(rate))
+        for _ in range(60):
+            step, prompt = self._parts(deployments, traffic, b)
+            tpot = step + b * prompt / traffic.output_tokens
+            b = np.clip(rate * (prompt + traffic.output_tokens * tpot), 1.0, 4096.0)
+        ttft = 0.03 + prompt * (1 + 0.1 * b)
+        beyond = b >= 4096
+        ttft, tpot = np.where(beyond, np.nan, ttft), np.where(beyond, np.nan, tpot)
+        return self._served(deployments, traffic, b, ttft, tpot)
+
+    def _parts(
+        self, deployments: Sequence[Deployment], traffic: Traffic, b: Floats
+    ) -> tuple[Floats, Floats]:
+        weights, kv, bandwidth, flops, reduce = np.array([_facts(one) for one in deployments]).T
+        context = traffic.input_tokens + traffic.output_tokens / 2
+        step = (weights + kv * b * context) / bandwidth + reduce + 0.002
+        parameters = np.array([one.model.active_parameters for one in deployments])
+        prompt = 2 * parameters * traffic.input_tokens * (1 - traffic.prefix_share) / flops
+        return step, prompt
+
+    def _served(
+        self,
+        deployments: Sequence[Deployment],
+        traffic: Traffic,
+        b: Floats,
+        ttft: Floats,
+        tpot: Floats,
+    ) -> Served:
+        output = b * traffic.output_tokens / (ttft + (traffic.output_tokens - 1) * tpot)
+        return Served(
+            Bounds(ttft / _SPREAD, ttft, ttft * _SPREAD),
+            Bounds(tpot / _SPREAD, tpot, tpot * _SPREAD),
+            Bounds(output / _SPREAD, output, output * _SPREAD),
+            b,
+            np.zeros(len(b), dtype=np.intp),
+            np.array([one.gpu.name not in self._uncalibrated for one in deployments]),
+        )
+
+
+def _facts(one: Deployment) -> tuple[float, float, float, float, float]:
+    """Bytes of weights, bytes of KV of a token, bytes and operations a second of the group, seconds
+    of all-reduces."""
+    split = one.tensor_parallel
+    weights = weight_gib_per_gpu(one.model, one.precision, split) * 2**30
+    link = {"none": 0.0, "nvlink": 1e-5, "pcie": 1e-4}[one.link] * one.model.layers
+    return (
+        weights,
+        kv_bytes_per_token(one.model, one.kv_precision, split),
+        0.7e9 * one.gpu.bandwidth_gb_s,
+        0.4e12 * one.gpu.tflops * split,
+        link,
+    )

@@ -1,0 +1,274 @@
+"""What a recommendation about serving says beside its choice."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import cache
+from typing import Any
+
+import pytest
+
+from advisor.catalog import load_catalog
+from advisor.domain import CloseCallKind, DiskChoice
+from advisor.domain.generation import LlmPrecision
+from advisor.domain.language import (
+    GenerationRecommendation,
+    GenerationRequest,
+    Link,
+    ServingBind,
+    StepKind,
+)
+from advisor.engine.language.decision import recommend_serving
+from advisor.engine.language.no_offer import no_serving_offer
+from advisor.engine.language.prepared import ServingPreparations
+from advisor.engine.language.relaxing import serving_relaxations
+from advisor.engine.language.single import predict_serving
+from advisor.errors import NoIntervalError, UsageError
+from advisor.records import replace
+from models.language.configs import bundled_language_models
+from tests.advisor.engine.language.physical import Physical
+
+TODAY = date(2026, 11, 23)
+EIGHT_B = "Meta-Llama-3.1-8B"
+
+
+@cache
+def prepared(model: str = EIGHT_B, uncalibrated: tuple[str, ...] = ()) -> ServingPreparations:
+    """Of one model, kept for all tests."""
+    found = bundled_language_models().find(model)
+    return ServingPreparations(load_catalog(), found, Physical(uncalibrated))
+
+
+def request(**fields: Any) -> GenerationRequest:
+    """Chat with a model on AWS, with some fields changed."""
+    usual = {"model": EIGHT_B, "input_tokens": 1020, "output_tokens": 240}
+    return GenerationRequest(**{**usual, **fields})
+
+
+def answer(**fields: Any) -> GenerationRecommendation:
+    """The recommendation for it."""
+    asked = request(**fields)
+    return recommend_serving(asked, prepared(asked.model), today=TODAY)
+
+
+def test_a_model_larger_than_a_gpu_is_split_over_those_of_an_instance() -> None:
+    """72 billion weights in 16 bits lie on several GPUs, and every GPU holds its part."""
+    chosen = answer(model="Qwen2.5-72B", target_output_tokens_per_second=100).chosen
+    assert chosen is not None
+    assert chosen.placement.tensor_parallel > 1
+    assert chosen.placement.link is not Link.NONE
+    memory = chosen.memory
+    used = memory.weights_gib + memory.kv_gib + memory.overhead_gib
+    gpu = chosen.spec.offer.instance.gpu_memory_mib
+    assert gpu is not None
+    assert used <= gpu / 1024
+
+
+def test_an_instance_with_one_gpu_is_taken_where_it_is_cheaper() -> None:
+    """Nobody pays for eight GPUs to serve a few tokens a second."""
+    chosen = answer(target_output_tokens_per_second=50).chosen
+    assert chosen is not None
+    assert chosen.spec.offer.instance.gpu_count == 1
+
+
+def test_a_small_model_is_replicated_rather_than_split_for_throughput() -> None:
+    """Eight GPUs that hold the model each are eight replicas, where no latency is asked for."""
+    found = predict_serving(request(), prepared(), "p5.48xlarge", today=TODAY)
+    placement = found.candidate.placement
+    assert placement.gpus_used == 8
+    assert placement.replicas > 1
+
+
+def test_a_short_time_per_token_splits_wider() -> None:
+    """What reads its weights from more GPUs has its next token sooner."""
+    slow = answer(target_output_tokens_per_second=100, gpus=("H100",), max_tpot_ms=40).chosen
+    fast = answer(target_output_tokens_per_second=100, gpus=("H100",), max_tpot_ms=5).chosen
+    assert slow is not None
+    assert fast is not None
+    assert slow.placement.tensor_parallel < fast.placement.tensor_parallel
+
+
+def test_several_instances_share_the_users() -> None:
+    """With a count allowed, many small ones may carry what one does not."""
+    alone = answer(users=100, gpus=("L4",), max_gpus=1)
+    together = answer(users=100, gpus=("L4",), max_gpus=1, max_count=32).chosen
+    assert alone.chosen is None
+    assert alone.rejected_by_reason["users"] > 0
+    assert together is not None
+    assert together.spec.count > 1
+    assert together.rates.concurrency >= 100
+
+
+def test_t4_computes_a_bf16_model_in_fp16() -> None:
+    """The GPU has no bf16; fp16 loses nothing that matters, and the answer says so."""
+    chosen = answer(model="Qwen2.5-3B", gpus=("T4",)).chosen
+    assert chosen is not None
+    assert chosen.precision is LlmPrecision.FP16
+    found = answer(model="Qwen2.5-3B", gpus=("T4",))
+    assert any("fp16" in str(one) for one in found.assumptions)
+
+
+def test_what_does_not_fit_says_whether_weights_or_kv_are_too_large() -> None:
+    """Memory before buying: each type has its own reason."""
+    found = answer(model="Qwen2.5-72B", gpus=("T4", "A10G"), max_gpus=4)
+    assert found.rejected_by_reason["weights"] > 0
+    long = answer(context_tokens=131072, gpus=("L4", "A10G"), max_gpus=1)
+    assert long.rejected_by_reason["kv"] > 0
+    assert long.chosen is None
+
+
+def test_a_sequence_longer_than_the_model_takes_is_refused_by_its_field() -> None:
+    """No instance helps with that."""
+    with pytest.raises(UsageError) as refused:
+        answer(context_tokens=10**6)
+    assert refused.value.field == "max_context"
+
+
+def test_heads_that_do_not_divide_are_refused() -> None:
+    """Engines split attention heads evenly."""
+    with pytest.raises(UsageError) as refused:
+        answer(tensor_parallel=3)
+    assert refused.value.field == "tensor_parallel"
+
+
+def test_less_time_until_it_serves_takes_a_faster_disk() -> None:
+    """The disk's rate follows from the limit, and its price with it."""
+    slow = answer(gpus=("L40S",), target_output_tokens_per_second=100).chosen
+    fast = answer(gpus=("L40S",), target_output_tokens_per_second=100, max_ready_seconds=60).chosen
+    assert slow is not None
+    assert fast is not None
+    assert fast.ready.seconds <= 60 < slow.ready.seconds
+    assert fast.spec.disk.usd_per_hour > slow.spec.disk.usd_per_hour
+
+
+def test_the_disk_is_no_faster_than_the_limit_takes() -> None:
+    """A MiB/s less would be too slow, where the type sells single ones."""
+    chosen = answer(
+        gpus=("L40S",), target_output_tokens_per_second=100, max_ready_seconds=60
+    ).chosen
+    assert chosen is not None
+    order = chosen.spec.disk.choice
+    assert order.mib_per_second is not None
+    slower = order.mib_per_second - 1
+    assert chosen.ready.load_seconds * order.mib_per_second / slower > 60 - 21
+
+
+def test_a_disk_too_slow_for_the_limit_is_a_reason() -> None:
+    """The disk that is asked for reads for minutes."""
+    found = answer(disk=DiskChoice(type="gp3", size_gib=100), max_ready_seconds=30)
+    assert found.chosen is None
+    assert found.rejected_by_reason["ready"] > 0
+
+
+def test_close_calls_name_a_cheaper_spec_that_may_do() -> None:
+    """Its chance lies between never and surely, and the trial is worth its money."""
+    found = answer(target_output_tokens_per_second=3000, max_tpot_ms=40, cloud="any", region=None)
+    cheaper = [one for one in found.close_calls if one.kind is CloseCallKind.CHEAPER_MAY_REACH]
+    assert cheaper
+    for one in cheaper:
+        assert 0.05 <= one.probability < 0.9
+        assert one.worth_usd > one.trial_usd
+        assert one.candidate.spec.total_usd_per_hour < one.instead.spec.total_usd_per_hour
+
+
+def test_nothing_is_borderline_without_a_target() -> None:
+    """There is nothing to miss."""
+    assert answer().close_calls == ()
+
+
+def test_front_trades_latency_for_throughput() -> None:
+    """Along it tokens come later and more of them; what the target needs lies on it."""
+    found = answer(target_output_tokens_per_second=1000, max_tpot_ms=40)
+    tpot = [one.rates.tpot_seconds.median for one in found.front]
+    output = [one.rates.output_tokens_per_second.median for one in found.front]
+    assert tpot == sorted(tpot)
+    assert output == sorted(output)
+    assert any(one.answers for one in found.front)
+    assert not all(one.answers for one in found.front)
+
+
+def test_steps_say_what_each_brings_or_why_not() -> None:
+    """A smaller format holds more, one more instance doubles, a faster disk serves sooner."""
+    found = answer(gpus=("L40S",), target_output_tokens_per_second=300)
+    chosen, steps = found.chosen, {one.kind: one for one in found.steps}
+    assert chosen is not None
+    fp8 = steps[StepKind.FP8].gives
+    assert fp8 is not None
+    assert fp8.memory.weights_gib < chosen.memory.weights_gib
+    assert fp8.memory.largest_concurrency > chosen.memory.largest_concurrency
+    more = steps[StepKind.REPLICA].gives
+    assert more is not None
+    assert more.most.output_tokens_per_second.lower == pytest.approx(
+        2 * chosen.most.output_tokens_per_second.lower
+    )
+    disk = steps[StepKind.DISK]
+    assert disk.gives is not None or "fastest disk" in str(disk.why_not)
+
+
+def test_a_faster_disk_serves_sooner() -> None:
+    """Where the instance passes more on than the disk gives, a step halves the reading."""
+    found = predict_serving(request(), prepared(), "p5.48xlarge", today=TODAY)
+    sooner = {one.kind: one for one in found.steps}[StepKind.DISK].gives
+    assert sooner is not None
+    assert sooner.ready.load_seconds <= 0.51 * found.candidate.ready.load_seconds
+
+
+def test_where_memory_holds_no_more_it_binds() -> None:
+    """On a small card the KV cache ends the growth, not the engine."""
+    chosen = answer(gpus=("A10G",), max_gpus=1).chosen
+    assert chosen is not None
+    assert chosen.binds is ServingBind.MEMORY
+
+
+def test_a_load_near_capacity_binds() -> None:
+    """Requests that arrive almost as fast as they are answered wait for each other."""
+    busy = predict_serving(request(), prepared(), "g6e.xlarge", today=TODAY).candidate
+    rate = 0.9 * busy.most.requests_per_second.median
+    asked = request(target_requests_per_second=rate)
+    found = predict_serving(asked, prepared(), "g6e.xlarge", today=TODAY).candidate
+    assert found.binds is ServingBind.LOAD
+
+
+def test_unknown_gpus_need_extrapolation_to_be_allowed() -> None:
+    """Where nothing held out backs any answer, it is refused, unless it is asked for."""
+    asked = request(gpus=("L4",), target_output_tokens_per_second=20)
+    preparations = prepared(EIGHT_B, ("L4",))
+    with pytest.raises(NoIntervalError):
+        recommend_serving(asked, preparations, today=TODAY)
+    anyhow = replace(asked, allow_extrapolation=True)
+    chosen = recommend_serving(anyhow, preparations, today=TODAY).chosen
+    assert chosen is not None
+    assert not chosen.calibrated
+
+
+def test_relaxations_make_something_answer() -> None:
+    """Each is asked again, and its answer keeps the changed request."""
+    asked = request(target_output_tokens_per_second=2000, max_tpot_ms=4, gpus=("L4", "A10G"))
+    found = recommend_serving(asked, prepared(), today=TODAY)
+    assert found.chosen is None
+    relaxed = serving_relaxations(found, prepared(), today=TODAY)
+    assert {change.constraint for one in relaxed for change in one.changes} >= {"gpus"}
+    line = str(no_serving_offer(replace(found, relaxations=relaxed)))
+    assert "relax" in line
+    assert found.nearest is not None
+    assert found.nearest.spec.name in line
+
+
+def test_prices_are_told_for_input_and_output_at_the_mix() -> None:
+    """The same money over either kind of token, and over both."""
+    chosen = answer(target_output_tokens_per_second=300).chosen
+    assert chosen is not None
+    out, into = chosen.usd_per_million_output_tokens, chosen.usd_per_million_input_tokens
+    both = chosen.usd_per_million_tokens
+    assert out.median == pytest.approx(into.median * 1020 / 240)
+    assert 1 / both.median == pytest.approx(1 / out.median + 1 / into.median)
+    assert out.lower < out.median < out.upper
+    rate = chosen.rates.output_tokens_per_second.median
+    assert out.median == pytest.approx(chosen.spec.total_usd_per_hour / (rate * 3600) * 1e6)
+
+
+def test_an_instance_that_cannot_serve_says_why() -> None:
+    """Named instances have their reason in the error."""
+    big = request(model="Qwen2.5-72B")
+    with pytest.raises(UsageError, match="weights"):
+        predict_serving(big, prepared("Qwen2.5-72B"), "g5.xlarge", today=TODAY)

@@ -1,0 +1,211 @@
+"""The engine's choice against every way, count and load tried one after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import date
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.domain.language import GenerationRequest
+from advisor.engine.language.decision import recommend_serving
+from advisor.engine.language.prepared import ServingPreparations
+from advisor.engine.language.rates import GRID
+from advisor.engine.language.ways import Way
+from models.language.configs import bundled_language_models
+from models.language.deployments import Traffic
+from tests.advisor.engine.language.physical import Physical
+
+TODAY = date(2026, 11, 23)
+MODELS = ("Meta-Llama-3.1-8B", "Qwen3-30B-A3B", "Qwen2.5-72B")
+
+
+class Served(NamedTuple):
+    """What one replica is sure to do: output tokens a second, and its longest times."""
+
+    output: float
+    ttft: float
+    tpot: float
+
+
+@cache
+def preparations(model: str) -> ServingPreparations:
+    """Of one model, kept for all examples."""
+    return ServingPreparations(load_catalog(), bundled_language_models().find(model), Physical())
+
+
+def cheapest_price(request: GenerationRequest, prepared: ServingPreparations) -> float:
+    """The least USD an hour (without a target: for a million output tokens) of all ways, counts and
+    loads that keep every limit; infinite where none does."""
+    prices = [
+        price
+        for way in prepared.of(request).ways
+        for count in range(1, request.max_count + 1)
+        for price in prices_of(request, prepared, way, count)
+    ]
+    return min(prices, default=math.inf)
+
+
+def prices_of(
+    request: GenerationRequest, prepared: ServingPreparations, way: Way, count: int
+) -> Iterator[float]:
+    """Of one way on so many instances, at each load that keeps all limits."""
+    replicas = count * way.placement.replicas
+    usd = count * (way.offer.price.usd_per_hour + way.disk.usd_per_hour)
+    if usd > (request.max_usd_per_hour or math.inf):
+        return
+    held = min(way.memory.largest_concurrency, GRID[-1])
+    if request.users is not None:
+        share = math.ceil(request.users / replicas)
+        if share <= held and keeps(request, closed(request, prepared, way, share)):
+            yield usd
+        return
+    loads = [(load, closed(request, prepared, way, load)) for load in {*GRID, held} if load <= held]
+    if request.target_requests_per_second is not None:
+        share = request.target_requests_per_second / replicas
+        most = max(one.output for _, one in loads) / request.output_tokens
+        if share <= most and keeps(request, arriving(request, prepared, way, share)):
+            yield usd
+        return
+    good = [one.output for _, one in loads if keeps(request, one)]
+    target = request.target_output_tokens_per_second
+    if target is not None:
+        if good and replicas * max(good) >= target:
+            yield usd
+    elif good:
+        # The smallest load within 5 % of the most; the price is at the median, 1.25 times as fast.
+        enough = [
+            one.output
+            for _, one in sorted(loads)
+            if keeps(request, one) and one.output >= 0.95 * max(good)
+        ]
+        yield usd / (replicas * 1.25 * enough[0] * 3600) * 1e6
+
+
+def keeps(request: GenerationRequest, one: Served) -> bool:
+    """Whether a load keeps every limit of times."""
+    e2e = one.ttft + (request.output_tokens - 1) * one.tpot
+    return (
+        one.tpot == one.tpot  # not beyond capacity
+        and 1000 * one.ttft <= (request.max_ttft_ms or math.inf)
+        and 1000 * one.tpot <= (request.max_tpot_ms or math.inf)
+        and e2e <= (request.max_e2e_seconds or math.inf)
+    )
+
+
+def closed(
+    request: GenerationRequest, prepared: ServingPreparations, way: Way, load: float
+) -> Served:
+    """A replica with so many requests in flight."""
+    traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
+    found = prepared.predictor.closed_loop([way.deployment], traffic, np.array([load]), 0.9)
+    return served(found)
+
+
+def arriving(
+    request: GenerationRequest, prepared: ServingPreparations, way: Way, rate: float
+) -> Served:
+    """A replica at which requests arrive by themselves."""
+    traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
+    found = prepared.predictor.under_load([way.deployment], traffic, np.array([rate]), 0.9)
+    return served(found)
+
+
+def served(found: Any) -> Served:
+    """The bounds that count."""
+    return Served(
+        float(found.output_tokens_per_second.lower[0]),
+        float(found.ttft_seconds.upper[0]),
+        float(found.tpot_seconds.upper[0]),
+    )
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> GenerationRequest:
+    """Requests of all targets and limits, in one region or another."""
+    target = draw(st.sampled_from(("tokens", "requests", "users", "none")))
+    targets: dict[str, Any] = {
+        "tokens": {"target_output_tokens_per_second": draw(st.floats(10, 20_000))},
+        "requests": {"target_requests_per_second": draw(st.floats(0.05, 60))},
+        "users": {"users": draw(st.integers(1, 600))},
+        "none": {},
+    }[target]
+    cloud, region = draw(
+        st.sampled_from((("aws", "us-east-1"), ("gcp", "us-central1"), ("aws", "eu-west-1")))
+    )
+    maybe = lambda low, high: st.none() | st.floats(low, high)  # noqa: E731
+    return GenerationRequest(
+        model=draw(st.sampled_from(MODELS)),
+        input_tokens=draw(st.sampled_from((100.0, 1020.0, 4000.0))),
+        output_tokens=draw(st.sampled_from((16.0, 240.0, 1000.0))),
+        cloud=cloud, region=region,
+        max_ttft_ms=draw(maybe(40, 3000)),
+        max_tpot_ms=draw(maybe(3, 80)),
+        max_e2e_seconds=draw(maybe(0.5, 60)),
+        max_usd_per_hour=draw(maybe(0.5, 150)),
+        max_count=draw(st.integers(1, 4)) if target != "none" else 1,
+        **targets,
+    )  # fmt: skip
+
+
+@given(request=requests())
+@settings(max_examples=30, deadline=None)
+def test_choice_is_the_cheapest_of_all_that_keep_the_limits(request: GenerationRequest) -> None:
+    """Price and existence of the answer agree with trying everything."""
+    prepared = preparations(request.model)
+    answer = recommend_serving(request, prepared, today=TODAY)
+    expected = cheapest_price(request, prepared)
+    if answer.chosen is None:
+        assert expected == math.inf
+        return
+    chosen = answer.chosen
+    price = chosen.spec.total_usd_per_hour
+    if not request.targets:
+        price = chosen.usd_per_million_output_tokens.median
+    assert price == pytest.approx(expected, rel=1e-9)
+
+
+@given(request=requests())
+@settings(max_examples=30, deadline=None)
+def test_every_ranked_spec_keeps_the_limits(request: GenerationRequest) -> None:
+    """Target and limits hold by the bounds that the answer shows, and ranks do not fall."""
+    answer = recommend_serving(request, preparations(request.model), today=TODAY)
+    for one in answer.ranked:
+        rates = one.rates
+        assert 1000 * rates.ttft_seconds.upper <= (request.max_ttft_ms or math.inf)
+        assert 1000 * rates.tpot_seconds.upper <= (request.max_tpot_ms or math.inf)
+        assert rates.e2e_seconds.upper <= (request.max_e2e_seconds or math.inf)
+        assert one.spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
+        assert one.spec.count <= request.max_count
+        replicas = one.spec.count * one.placement.replicas
+        assert rates.concurrency <= replicas * one.memory.largest_concurrency * (1 + 1e-9) or (
+            request.target_requests_per_second is not None
+        )
+        lower = rates.output_tokens_per_second.lower
+        assert lower >= (request.target_output_tokens_per_second or 0) * (1 - 1e-9)
+        if request.users is not None:
+            assert rates.concurrency >= request.users
+    usd = [one.spec.total_usd_per_hour for one in answer.ranked]
+    if request.targets:
+        assert usd == sorted(usd)
+
+
+@given(request=requests())
+@settings(max_examples=20, deadline=None)
+def test_every_type_is_ranked_or_has_a_reason(request: GenerationRequest) -> None:
+    """No type is lost, and none both answers and is turned down."""
+    from advisor.records import replace
+
+    prepared = preparations(request.model)
+    answer = recommend_serving(replace(request, max_results=1000), prepared, today=TODAY)
+    ranked = {one.spec.offer.instance.name for one in answer.ranked}
+    rejected = {one.instance_type for one in answer.rejected}
+    assert not ranked & rejected
+    assert {way.offer.instance.name for way in prepared.of(request).ways} <= ranked | rejected
