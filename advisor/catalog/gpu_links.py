@@ -1,6 +1,6 @@
 """How the GPUs of an instance type reach each other.
 
-No cloud tells it by interface. The table `data/language/gpu_links.csv` names families of types by
+No cloud has it in an interface. The table `data/language/gpu_links.csv` names families of types by
 how their names begin, with the page or data sheet that says so.
 """
 
@@ -16,8 +16,8 @@ _TABLE = DATA_FOLDER / "language" / "gpu_links.csv"
 
 
 class GpuLink(NamedTuple):
-    """`nvlink` or `pcie`; NVLink joins `joined` GPUs at most. Without a `source` nobody said it,
-    and PCIe is taken for granted."""
+    """`nvlink` or `pcie`; NVLink joins `joined` GPUs at most. Without a `source` it is
+    not published, and PCIe is assumed."""
 
     kind: str
     joined: int

@@ -21,7 +21,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.engine.asked import (
+from advisor.engine.offers import (
     attached_disks,
     disks_holding,
     judged_offer,

@@ -17,7 +17,7 @@ from advisor.messages import Message
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 if TYPE_CHECKING:
-    from advisor.engine.asked import AnyRequest
+    from advisor.engine.offers import AnyRequest
 
 # The line that ends a command has room for so many ways out.
 MOST_WAYS = 5

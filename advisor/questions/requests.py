@@ -121,7 +121,19 @@ def network_of(
     return networks.find(question.model, sample_input), sample_input
 
 
-def instance_named(text: str, question: WorkloadQuestion, catalog: Catalog) -> str:
+class Placed(Protocol):
+    """A question that says where an instance is rented."""
+
+    @property
+    def cloud(self) -> str:
+        """The cloud, or "any"."""
+
+    @property
+    def region(self) -> str | None:
+        """The region; None where it is left open."""
+
+
+def instance_named(text: str, question: Placed, catalog: Catalog) -> str:
     """A type as the catalogue writes it. `UsageError` for one of another cloud than the one that
     is named, or whose region is: the default cloud alone says nothing."""
     catalog.require_cloud(question.cloud)

@@ -87,7 +87,7 @@ def _arrivals(request: GenerationRequest) -> Message:
         return Message("requests arrive by themselves (Poisson)")
     if request.users is not None:
         return Message("each user has one request in flight at all times")
-    return Message("as many requests in flight as is told (closed loop)")
+    return Message("a fixed number of requests in flight (closed loop)")
 
 
 def _format(model: LanguageModel, chosen: GenerationCandidate) -> Message:

@@ -1,6 +1,6 @@
 """Where the prediction decides narrowly, and one trial of an endpoint would settle it.
 
-As for networks (`advisor.engine.borderline`): a cheaper spec that may keep what is asked, the
+As for networks (`advisor.engine.borderline`): a cheaper spec that may meet target and limits, the
 chosen one where a dearer one is much safer, the nearest one where nothing is sure enough. Rates and
 times of one way are wrong together, since all follow its step time: the chance that it keeps
 everything is the least of the chances that it keeps each limit.
@@ -31,7 +31,7 @@ from advisor.engine.probability import Bounds, chance_of_reaching
 
 
 class _Contender(NamedTuple):
-    """A row of a table with its price an hour and the chance that it keeps all that is asked."""
+    """A row of a table with its price an hour and the chance that it meets target and limits."""
 
     table: ServingTable
     at: int
@@ -45,7 +45,7 @@ class _Contender(NamedTuple):
 
     @property
     def trial_usd(self) -> float:
-        """One instance tells what all of them reach."""
+        """A trial on one instance settles it for all of them."""
         return trial_cost_usd(float(self.table.usd_each[self.at]), self.trial_minutes)
 
 

@@ -1,4 +1,4 @@
-"""How many instances each way takes for what is asked, the load of each replica then, and which
+"""How many instances each way takes for a target, the load of each replica then, and which
 limits that keeps.
 
 A target in tokens a second may be reached at any load that the grid has; users and requests a
@@ -101,7 +101,7 @@ class Loads:
             # The times of a closed loop are not those of requests that arrive by themselves.
             _, alive = self._judged(grid, level)
         most = self._largest(grid, alive)
-        # What is asked too much of shows what it does at most.
+        # Where a target is out of reach, the row shows the most that it does.
         carried = ~np.isnan(rates.tpot[level])
         rates = Rates(*(np.where(carried, own, at_most) for own, at_most in
                         zip(rates, most, strict=True)))  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is told where nothing serves as it is asked."""
+"""The message where nothing meets a request about serving."""
 
 from __future__ import annotations
 

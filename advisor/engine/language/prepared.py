@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from advisor.catalog import Catalog
 from advisor.domain.language import GenerationRequest
 from advisor.domain.money import HOURS_PER_MONTH
-from advisor.engine.asked import place_query
 from advisor.engine.language.loads import Loads
 from advisor.engine.language.rates import Level, Replicas
 from advisor.engine.language.table import ServingTable
 from advisor.engine.language.ways import Way, ways_of
+from advisor.engine.offers import place_query
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.records import replace
@@ -104,8 +104,8 @@ def require_possible(request: GenerationRequest, model: LanguageModel) -> None:
     most = model.max_context
     if most is not None and request.longest_tokens > most:
         raise UsageError(
-            "{model} takes {most:,} tokens at most, and a sequence of {asked:,} is asked for",
-            model=model.name, most=most, asked=request.longest_tokens, field="max_context",
+            "{model} takes {most:,} tokens at most, and a sequence may have {needed:,}",
+            model=model.name, most=most, needed=request.longest_tokens, field="max_context",
             hint=Message("ask for {field} {most} or less, input and output together",
                          field=FieldName("max_context"), most=most),
         )  # fmt: skip

@@ -14,8 +14,8 @@ from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import Disk, Offer, Rejected
 from advisor.domain.language import FineTuningRequest, GenerationRequest, ReadyTime
-from advisor.engine.asked import attached_disks, rejected_offer
 from advisor.engine.least_disk import attached, least_order
+from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.messages import Message
 from advisor.units import ceil_significant
 

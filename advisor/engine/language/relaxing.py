@@ -1,4 +1,4 @@
-"""What to relax where nothing serves as it is asked."""
+"""What to relax where nothing meets a request about serving."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a type does not serve as it is asked: the first limit that none of its ways keeps."""
+"""Why a type does not meet a request about serving: the first limit that none of its ways keeps."""
 
 from __future__ import annotations
 

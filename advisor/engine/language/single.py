@@ -7,7 +7,6 @@ from datetime import date
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import FREE, InstanceType, Market, Offer, Price, Rejected
 from advisor.domain.language import GenerationRequest, ServingPrediction
-from advisor.engine.asked import judged_offer
 from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
 from advisor.engine.language.decision import ranked_rows
 from advisor.engine.language.front import latency_front
@@ -20,6 +19,7 @@ from advisor.engine.language.rates import Replicas
 from advisor.engine.language.shortfalls import nearest_row
 from advisor.engine.language.steps import steps_of
 from advisor.engine.language.ways import ways_on
+from advisor.engine.offers import judged_offer
 from advisor.errors import UsageError
 from advisor.records import replace
 
@@ -38,14 +38,14 @@ def predict_serving(
     note = judged_offer(request, catalog, offer, needs_gpu=True)
     if isinstance(note, Rejected) and note.reason == "not_offered":
         note = str(note.detail)
-    told = note if isinstance(note, Rejected) else ways_on(request, catalog, model, offer, note)
-    if isinstance(told, Rejected):
+    ways = note if isinstance(note, Rejected) else ways_on(request, catalog, model, offer, note)
+    if isinstance(ways, Rejected):
         raise UsageError(
-            "{name} cannot serve {model}: {why}", name=name, model=model.name, why=told.detail,
+            "{name} cannot serve {model}: {why}", name=name, model=model.name, why=ways.detail,
             field="instance",
         )  # fmt: skip
-    replicas = Replicas(request, told, preparations.predictor)
-    table = solved_table(request, told, replicas)
+    replicas = Replicas(request, ways, preparations.predictor)
+    table = solved_table(request, ways, replicas)
     rows = ranked_rows(table)
     at = int(rows[0]) if len(rows) else nearest_row(table)
     version = preparations.predictor.engine_version(request.engine)
@@ -53,10 +53,10 @@ def predict_serving(
     return ServingPrediction(
         candidate=chosen,
         price=price,
-        front=latency_front(request, told, replicas, 1, float(table.usd[at])),
+        front=latency_front(request, ways, replicas, 1, float(table.usd[at])),
         steps=steps_of(request, preparations, chosen),
         assumptions=serving_assumptions(request, model, version, chosen),
-        warnings=serving_warnings(chosen, told[at], today),
+        warnings=serving_warnings(chosen, ways[at], today),
     )
 
 

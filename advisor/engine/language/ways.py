@@ -19,8 +19,8 @@ from advisor.domain.language import (
     ReadyTime,
     ServingPlacement,
 )
-from advisor.engine.asked import judged_offer, offers_in, place_query, rejected_offer
 from advisor.engine.language.ready import mib_to_read, ready_disk
+from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.messages import Message
 from models.language.deployments import Deployment
 from models.language.gpus import GpuFacts, gpu_facts
@@ -94,11 +94,11 @@ def ways_of(
     count = 0
     for offer, note in offers_judged(request, catalog):
         count += 1
-        told = note if isinstance(note, Rejected) else finder.ways(offer, note)
-        if isinstance(told, Rejected):
-            rejected.setdefault((offer.instance.cloud, offer.instance.name), told)
+        ways = note if isinstance(note, Rejected) else finder.ways(offer, note)
+        if isinstance(ways, Rejected):
+            rejected.setdefault((offer.instance.cloud, offer.instance.name), ways)
         else:
-            found += told
+            found += ways
     for way in found:
         rejected.pop(way.kind, None)
     return found, list(rejected.values()), count
@@ -112,7 +112,7 @@ def ways_on(
 
 
 def kv_precision_of(request: GenerationRequest) -> KvPrecision:
-    """The format that is asked for, or 16 bits, as engines keep it where nobody says otherwise."""
+    """The format that is asked for, or 16 bits, the default of engines."""
     return request.kv_precision or KvPrecision.BF16
 
 
@@ -139,8 +139,8 @@ class Finder:
         }
         if not memories:
             return rejected_offer(offer, "gpus", Message(
-                "has {gpus} GPUs to split the model over, not {asked}",
-                code="gpus", gpus=gpus, asked=self._request.tensor_parallel or 1,
+                "has {gpus} GPUs to split the model over, not {needed}",
+                code="gpus", gpus=gpus, needed=self._request.tensor_parallel or 1,
             ))  # fmt: skip
         fitting = {split: use for split, one in memories.items() if (use := self.use_of(one))}
         if not fitting:
@@ -168,13 +168,13 @@ class Finder:
                 disks[mib] = ready_disk(
                     self._request, self._catalog, offer, weights, mib=mib, gpus=gpus
                 )
-            told = disks[mib]
-            if isinstance(told, Rejected):
+            disk = disks[mib]
+            if isinstance(disk, Rejected):
                 continue
             kind = link.among(split)
             deployment = self._deployment(card, precision, split, kind)
             placement = ServingPlacement(tensor_parallel=split, replicas=replicas, link=Link(kind))
-            found.append(Way(offer, *told, deployment, placement, memory, note, link))
+            found.append(Way(offer, *disk, deployment, placement, memory, note, link))
         refused = [one for one in disks.values() if isinstance(one, Rejected)]
         return found or refused[0]
 
@@ -254,13 +254,13 @@ class Finder:
         longest = float(memory.longest_context.lower[0])
         return "kv", Message(
             "beside the weights its memory holds a sequence of {longest:,.0f} tokens, not "
-            "{asked:,}",
-            code="kv", longest=longest, asked=self._request.longest_tokens,
+            "{needed:,}",
+            code="kv", longest=longest, needed=self._request.longest_tokens,
         )  # fmt: skip
 
 
 def note_of_link(way: Way) -> Sequence[Message]:
-    """What is said where nobody tells how the GPUs of a split model are joined."""
+    """A note where it is not published how the GPUs of a split model are joined."""
     if way.placement.tensor_parallel == 1 or way.link.source:
         return ()
     return (

@@ -62,31 +62,33 @@ def prices_of(
     if usd > (request.max_usd_per_hour or math.inf):
         return
     held = min(way.memory.largest_concurrency, GRID[-1])
+    loads = sorted(load for load in {*GRID, held} if load <= held)
     if request.users is not None:
         share = math.ceil(request.users / replicas)
         if share <= held and keeps(request, closed(request, prepared, way, share)):
             yield usd
         return
-    loads = [(load, closed(request, prepared, way, load)) for load in {*GRID, held} if load <= held]
+    every = [closed(request, prepared, way, load) for load in loads]
     if request.target_requests_per_second is not None:
-        share = request.target_requests_per_second / replicas
-        most = max(one.output for _, one in loads) / request.output_tokens
-        if share <= most and keeps(request, arriving(request, prepared, way, share)):
+        arrive = request.target_requests_per_second / replicas
+        most = max(one.output for one in every) / request.output_tokens
+        if arrive <= most and keeps(request, arriving(request, prepared, way, arrive)):
             yield usd
         return
-    good = [one.output for _, one in loads if keeps(request, one)]
-    target = request.target_output_tokens_per_second
-    if target is not None:
-        if good and replicas * max(good) >= target:
-            yield usd
-    elif good:
-        # The smallest load within 5 % of the most; the price is at the median, 1.25 times as fast.
-        enough = [
-            one.output
-            for _, one in sorted(loads)
-            if keeps(request, one) and one.output >= 0.95 * max(good)
-        ]
-        yield usd / (replicas * 1.25 * enough[0] * 3600) * 1e6
+    yield from _of_rates(request, usd, replicas, [o.output for o in every if keeps(request, o)])
+
+
+def _of_rates(
+    request: GenerationRequest, usd: float, replicas: int, good: list[float]
+) -> Iterator[float]:
+    """With a target the price, where a rate of one replica is enough; without one that of a million
+    tokens at the smallest load within 5 % of the best, whose median is 1.25 times as fast."""
+    target, best = request.target_output_tokens_per_second, max(good, default=0.0)
+    if target is None and good:
+        enough = next(one for one in good if one >= 0.95 * best)
+        yield usd / (replicas * 1.25 * enough * 3600) * 1e6
+    elif target is not None and replicas * best >= target:
+        yield usd
 
 
 def keeps(request: GenerationRequest, one: Served) -> bool:
