@@ -5,13 +5,15 @@ Scores the predictor that ships on measured rows, by the call that `advisor pred
 architecture of GPUs, source, family and GPU at once, or batch size, made by the command that makes
 the one that ships. `--keep kernels` and `--keep probes` leave what is known of such a GPU when its
 kernels, or six networks, were measured; `--anchor` is a user's own measurement on another GPU.
-`--gains` scores what a change of stack, layout or precision is said to bring.
+`--gains` scores what a change of stack, layout or precision is said to bring. With `--language`
+the rows are of language models, and `python -m benchmarks.truth --language --help` has the options.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import Any, NamedTuple
 from benchmarks.truth import gains
 from benchmarks.truth.asking import Asked
 from benchmarks.truth.groups import groups
+from benchmarks.truth.language.__main__ import main as language
 from benchmarks.truth.refits import KEEPS, KINDS, Without, answers_of
 from benchmarks.truth.rows import Row, read_rows
 from benchmarks.truth.scores import FIGURES, Scored, groups_of, memory_groups
@@ -115,6 +118,11 @@ def printed(document: Mapping[str, Any]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the scores as a table, or as JSON."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if "--language" in given:
+        given.remove("--language")
+        language(given)
+        return
     parser = argparse.ArgumentParser(prog="benchmarks.truth", description=__doc__)
     parser.add_argument("--rows", type=Path, required=True, help="a CSV (or .csv.gz) of rows")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -131,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         action="store_true",
         help="score what a change of stack, layout or precision is said to bring",
     )
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     wrong = (options.keep and options.refit_without != "gpu") or (
         options.anchor and options.refit_without != "network"
     )

@@ -1,0 +1,1 @@
+"""Scores what ships for language models on measured rows."""

@@ -1,0 +1,141 @@
+"""`python -m benchmarks.truth --language --rows FILE.csv.gz [--json] [--refit-without KIND]`.
+
+Scores the serving predictor that ships on measured rows in the columns of
+`infra/language_sources/serving.csv.gz`: errors and bounds of the time of a token, of the first
+token and of the output rate, by group. With `--refit-without`, each row is scored by a fit, made as
+the shipped one is made, without its GPU, model, models of its shape, engine or source; and again
+once 1, 3 or 5 rows of its own cell were measured. `decisions` tells how often the choice that makes
+a token cheapest is found. Models, GPUs and engines that nobody knows are counted, not scored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.truth.language import decisions, load
+from benchmarks.truth.language.asking import answers_of, scored, shipped
+from benchmarks.truth.language.refits import KINDS, TRIALS, Answers, answers_without
+from benchmarks.truth.language.scores import RowAnswer, Scored, figures, tables, worst_held
+from infra.language_sources.rows import SERVING_PATH, ServingRow, read_serving
+
+SCHEMA = "advisor.truth.language/1"
+
+
+class Told(NamedTuple):
+    """Answers of rows by their places: by the number of trials, and after a decision's trial."""
+
+    by_trials: dict[int, dict[int, RowAnswer | str]]
+    after_choice: dict[int, RowAnswer | str]
+
+
+def truth(
+    rows: Sequence[ServingRow],
+    kind: str | None = None,
+    confidence: float = 0.9,
+    folder: Path | None = None,
+) -> dict[str, Any]:
+    """The scorer's document of `rows`; `kind` is what is left out of the fit that answers, `folder`
+    keeps finished fits."""
+    told = Told({count: {} for count in (0, *TRIALS)}, {})
+    if kind is None:
+        told.by_trials[0].update(enumerate(answers_of(shipped(), rows, confidence)))
+    else:
+        for fold in answers_without(kind, rows, taught_rows(), confidence, folder):
+            for count, answers in fold.by_trials.items():
+                told.by_trials[count].update(answers)
+            told.after_choice.update(fold.after_choice)
+    return {"schema": SCHEMA, "refit_without": kind, "confidence": confidence} | document_of(
+        rows, told
+    )
+
+
+def taught_rows() -> list[ServingRow]:
+    """What the shipped predictor was fitted on."""
+    return [row for row in read_serving() if row.fit]
+
+
+def document_of(rows: Sequence[ServingRow], told: Told) -> dict[str, Any]:
+    """The figures of answers."""
+    answers = told.by_trials[0]
+    refused = Counter(answer for answer in answers.values() if isinstance(answer, str))
+    found = _scored(rows, answers)
+    return {
+        "rows": len(rows),
+        "answered": len(answers) - sum(refused.values()),
+        "refused": dict(refused.most_common()),
+        "worst_held": worst_held(found),
+        "tables": tables(found),
+        "after_trials": [
+            {"trials": count, **after}
+            for count in TRIALS
+            for after in _after_trials(rows, answers, told.by_trials[count])
+        ],
+        "load": load.figures_of(rows, answers),
+        "decisions": decisions.figures_of(rows, answers, told.after_choice),
+    }
+
+
+def _scored(rows: Sequence[ServingRow], answers: Answers) -> list[Scored]:
+    return [
+        one
+        for place, answer in answers.items()
+        if isinstance(answer, RowAnswer)
+        for one in scored(rows[place], answer)
+    ]
+
+
+def _after_trials(
+    rows: Sequence[ServingRow], before: Answers, after: Answers
+) -> Iterator[dict[str, Any]]:
+    """Of each quantity the figures of the same rows without and with trials."""
+    same = {place: before[place] for place in after}
+    pairs = {"before": _scored(rows, same), "after": _scored(rows, after)}
+    for quantity in ("tpot", "ttft", "output_rate"):
+        chosen = {
+            name: [one for one in found if one.quantity == quantity]
+            for name, found in pairs.items()
+        }
+        if chosen["after"]:
+            yield {
+                "quantity": quantity,
+                **{name: figures(found) for name, found in chosen.items()},
+            }
+
+
+def printed(document: Mapping[str, Any]) -> str:
+    """The document as a table for people."""
+    lines = [f"{document['rows']} rows, {document['answered']} answered"]
+    lines += [f"  {count:5} {reason}" for reason, count in document["refused"].items()]
+    heads = ("n", "mean_percent", "median_percent", "p90_percent", "bias_percent", "held_percent",
+             "half_width_log")  # fmt: skip
+    lines.append(f"{'quantity':<12}{'by':<10}{'group':<44}" + "".join(f"{h:>16}" for h in heads))
+    for row in document["tables"]:
+        values = "".join(f"{row[head]:>16}" for head in heads)
+        lines.append(f"{row['quantity']:<12}{row['by']:<10}{row['group'][:43]:<44}{values}")
+    for name in ("worst_held", "after_trials", "load", "decisions"):
+        lines.append(f"{name}: {json.dumps(document[name])}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the scores as a table, or as JSON."""
+    parser = argparse.ArgumentParser(prog="benchmarks.truth --language", description=__doc__)
+    parser.add_argument("--rows", type=Path, default=SERVING_PATH, help="a CSV (or .csv.gz)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--refit-without", choices=KINDS)
+    parser.add_argument("--confidence", type=float, default=0.9)
+    parser.add_argument("--keep-in", type=Path, help="a folder of finished fits, to go on from")
+    options = parser.parse_args(arguments)
+    document = truth(
+        read_serving(options.rows), options.refit_without, options.confidence, options.keep_in
+    )
+    print(json.dumps(document, indent=1) if options.json else printed(document))
+
+
+if __name__ == "__main__":
+    main()

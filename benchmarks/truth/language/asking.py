@@ -1,0 +1,211 @@
+"""What the serving predictor answers for measured rows, by the calls that answer questions."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.domain.generation import LlmEngine
+from advisor.errors import AdvisorError
+from benchmarks.truth.language.scores import Bounds, RowAnswer, Scored
+from infra.language_sources.rows import ServingRow
+from models.language.configs import LanguageModel, bundled_language_models
+from models.language.deployments import Deployment, Traffic
+from models.language.gpus import bundled_gpu_facts
+from models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
+from models.language.serving.fit import MeasuredValue
+from models.language.serving.fitting import fit_serving
+from models.language.serving.measured_rows import minor_version, rows_of
+from models.language.serving.rates import sequences_held
+from models.performance.step_times import chip
+
+_ENGINES = frozenset(str(engine) for engine in LlmEngine)
+
+
+def shipped() -> ServingPredictor:
+    """The predictor that answers questions."""
+    return bundled_serving_predictor()
+
+
+def refitted(rows: Sequence[ServingRow]) -> ServingPredictor:
+    """The predictor made of these rows as the shipped one is made of all; its intervals' quantiles
+    stay those that ship."""
+    return fit_serving(_values(rows), shipped=shipped())
+
+
+def conditioned(predictor: ServingPredictor, rows: Sequence[ServingRow]) -> ServingPredictor:
+    """What is known once a user measured the rows."""
+    return predictor.conditioned_on(_values(rows))
+
+
+def _values(rows: Sequence[ServingRow]) -> list[MeasuredValue]:
+    return rows_of(rows, bundled_language_models(), bundled_gpu_facts())
+
+
+def answers_of(
+    predictor: ServingPredictor, rows: Sequence[ServingRow], confidence: float
+) -> list[RowAnswer | str]:
+    """An answer for each row, or in words why it cannot be asked."""
+    found: list[RowAnswer | str] = [_refusal(row) or "" for row in rows]
+    by_kind: dict[str, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        if not found[place]:
+            by_kind[row.kind].append(place)
+    held = _held([rows[place] for place in by_kind["static"]])
+    for place, batch in zip(by_kind["static"], held, strict=True):
+        if rows[place].concurrency > batch:
+            found[place] = "a batch that memory does not hold at once"
+    by_kind["static"] = [place for place in by_kind["static"] if not found[place]]
+    for kind, places in filter(all, by_kind.items()):
+        told = _rates(predictor, kind, [rows[place] for place in places], confidence)
+        for number, place in enumerate(places):
+            found[place] = _answer(told, number)
+    return found
+
+
+def _refusal(row: ServingRow) -> str | None:
+    """Why no question is like this row, or None."""
+    if model_of(row.model) is None:
+        return f"unknown model {row.model}"
+    if row.gpu not in bundled_gpu_facts():
+        return f"unknown GPU {row.gpu}"
+    if row.engine not in _ENGINES:
+        return f"unknown engine {row.engine}"
+    if not row.fit:
+        return f"doubtful: {row.flags}"
+    if row.gpus != row.tensor_parallel:
+        return "split by attention data or into a pipeline"
+    if row.output_tokens <= 1:
+        return "first tokens of a batch alone"
+    return None if row.kind in _CALLS else f"unknown kind {row.kind}"
+
+
+# By kind of load: the column that says how much of it there is, "" where memory decides.
+_CALLS: Mapping[str, str] = {
+    "closed": "concurrency",
+    "static": "concurrency",
+    "open": "requests_per_second_offered",
+    "maximum": "",
+}
+
+
+def _held(rows: Sequence[ServingRow]) -> NDArray[np.float64]:
+    """Sequences (n,) that memory holds at once, each with all its tokens."""
+    tokens = np.array([row.input_tokens + row.output_tokens for row in rows])
+    return sequences_held([_deployment(row) for row in rows], tokens)
+
+
+def _rates(
+    predictor: ServingPredictor, kind: str, rows: Sequence[ServingRow], confidence: float
+) -> ServingRates:
+    asked = [_deployment(row) for row in rows], [_traffic(row) for row in rows]
+    load = np.array([getattr(row, _CALLS[kind]) for row in rows]) if _CALLS[kind] else None
+    if kind == "closed":
+        return predictor.closed_loop(*asked, load, confidence)
+    if kind == "static":
+        return predictor.static_batch(*asked, load, confidence)
+    if kind == "open":
+        return predictor.under_load(*asked, load, confidence)
+    return predictor.saturated(*asked, confidence)
+
+
+def _deployment(row: ServingRow) -> Deployment:
+    model = model_of(row.model)
+    assert model is not None
+    return Deployment(
+        model,
+        row.precision,
+        row.kv_precision,
+        row.engine,
+        bundled_gpu_facts()[row.gpu],
+        row.tensor_parallel,
+        row.link,
+        minor_version(row.engine_version) or row.date[:4],
+    )
+
+
+def _traffic(row: ServingRow) -> Traffic:
+    return Traffic(row.input_tokens, row.output_tokens)
+
+
+def _answer(rates: ServingRates, place: int) -> RowAnswer | str:
+    columns = (rates.tpot_seconds, rates.ttft_seconds, rates.output_tokens_per_second)
+    answer = RowAnswer(*(_bounds(column, place) for column in columns))
+    return answer if any(answer) else "more than it is said to serve, or to fit"
+
+
+def _bounds(columns: Sequence[NDArray[np.float64]], place: int) -> Bounds | None:
+    values = [float(column[place]) for column in columns]
+    return Bounds(*values) if all(math.isfinite(value) and value > 0 for value in values) else None
+
+
+def measured_rate(row: ServingRow) -> float:
+    """Output tokens a second of the replica; of a closed loop by Little's law where only the times
+    are published: it always has `concurrency` requests in flight."""
+    if not math.isnan(row.output_tokens_per_second) or row.kind != "closed":
+        return row.output_tokens_per_second
+    whole = row.ttft_seconds + (row.output_tokens - 1) * row.tpot_seconds
+    return row.concurrency * row.output_tokens / whole
+
+
+def scored(row: ServingRow, answer: RowAnswer) -> list[Scored]:
+    """Every quantity that the row has and the answer too."""
+    groups = groups_of(row)
+    times = {"tpot": (row.tpot_seconds, answer.tpot_seconds),
+             "ttft": (row.ttft_seconds, answer.ttft_seconds)}  # fmt: skip
+    rate = (measured_rate(row), answer.output_tokens_per_second)
+    found = [
+        Scored(groups, name, value, bounds, is_rate=False)
+        for name, (value, bounds) in times.items()
+        if bounds and value > 0
+    ]
+    if rate[1] and rate[0] > 0:
+        found.append(Scored(groups, "output_rate", rate[0], rate[1], is_rate=True))
+    main = "tpot" if row.kind in ("closed", "open") and row.tpot_seconds > 0 else "output_rate"
+    return found + [one._replace(quantity="step") for one in found if one.quantity == main]
+
+
+def groups_of(row: ServingRow) -> dict[str, str]:
+    """What a row belongs to, by each kind of group. Cards of one chip are one GPU; models of one
+    shape differ in their weights' values alone."""
+    return {
+        "kind": row.kind,
+        "gpu": chip(row.gpu),
+        "model": row.model,
+        "shape": shape_of(row.model),
+        "engine": row.engine,
+        "precision": f"{row.precision}, kv {row.kv_precision}",
+        "joined": "by PCIe" if row.link == "pcie" else "by NVLink, or one GPU",
+        "gpus": str(row.tensor_parallel),
+        "source": row.source,
+        "in_flight": _class_of(row.concurrency),
+    }
+
+
+def _class_of(concurrency: float) -> str:
+    edges = (1, 8, 32, 128)
+    return next((f"to {edge}" for edge in edges if concurrency <= edge), "above, or unknown")
+
+
+@cache
+def shape_of(name: str) -> str:
+    """Sizes of the model, in words; the name itself of an unknown one."""
+    model = model_of(name)
+    if model is None:
+        return name
+    experts = f", {model.experts} experts of {model.expert_ffn}" if model.experts else ""
+    return f"{model.layers} layers of {model.hidden} and {model.ffn}{experts}"
+
+
+@cache
+def model_of(name: str) -> LanguageModel | None:
+    """The facts of a model that is known by this very name, or None."""
+    try:
+        return bundled_language_models().find(name)
+    except AdvisorError:
+        return None

@@ -1,0 +1,167 @@
+"""Answers of the serving predictor refitted without what is asked, two fits at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.truth.language import decisions
+from benchmarks.truth.language.asking import answers_of, conditioned, groups_of, refitted
+from benchmarks.truth.language.scores import Bounds, RowAnswer
+from infra.language_sources.rows import ServingRow
+from models.language.serving import ServingPredictor
+
+KINDS = ("gpu", "model", "shape", "engine", "source")
+TRIALS = (1, 3, 5)
+_PROCESSES = 2
+_ALONE = 20  # rows from which a group is left out by itself; smaller ones go together
+_LEAST_REST = 5  # rows that a cell must have beside its trials
+_SEED = 21
+
+# A row's answer, or in words why there is none; by the row's place.
+Answers = Mapping[int, RowAnswer | str]
+
+
+class Fold(NamedTuple):
+    """Groups of one kind that a fit leaves out together."""
+
+    kind: str
+    names: tuple[str, ...]
+
+    def has(self, row: ServingRow) -> bool:
+        """Whether the row is left out of the fit, and scored by it."""
+        return groups_of(row)[self.kind] in self.names
+
+
+class Task(NamedTuple):
+    """What one process does: fit `taught` without the fold, and answer the fold's rows."""
+
+    fold: Fold
+    rows: Sequence[ServingRow]
+    taught: Sequence[ServingRow]
+    confidence: float
+
+
+class FoldAnswers(NamedTuple):
+    """Answers by the number of trials of a row's cell that the fit was conditioned on; and, for the
+    rows of a decision, once the choice that seemed cheapest was measured."""
+
+    fold: Fold
+    by_trials: Mapping[int, Answers]
+    after_choice: Answers
+
+
+def folds_of(rows: Sequence[ServingRow], kind: str) -> list[Fold]:
+    """Each group with twenty rows alone; the smaller ones in one fold."""
+    counts = Counter(groups_of(row)[kind] for row in rows)
+    large = sorted(name for name, count in counts.items() if count >= _ALONE)
+    small = tuple(sorted(set(counts) - set(large)))
+    return [Fold(kind, (name,)) for name in large] + ([Fold(kind, small)] if small else [])
+
+
+def answers_without(
+    kind: str,
+    rows: Sequence[ServingRow],
+    taught: Sequence[ServingRow],
+    confidence: float,
+    folder: Path | None = None,
+) -> Iterator[FoldAnswers]:
+    """Every fold's answers. Those that lie in the folder, computed before of the same rows, are
+    not computed again; others are kept there."""
+    tasks = [Task(fold, rows, taught, confidence) for fold in folds_of(rows, kind)]
+    missing = []
+    for task in tasks:
+        path = _path_of(task, folder)
+        if path and path.exists():
+            yield _read(path)
+        else:
+            missing.append(task)
+    sys.stderr.write(f"{len(missing)} of {len(tasks)} fits without a {kind} to do\n")
+    with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(fold_answers, task): task for task in missing}
+        for number, future in enumerate(as_completed(running), 1):
+            found, path = future.result(), _path_of(running[future], folder)
+            sys.stderr.write(f"{number} of {len(missing)}: without {', '.join(found.fold.names)}\n")
+            if path:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(found))
+            yield found
+
+
+def fold_answers(task: Task) -> FoldAnswers:
+    """One fit without the fold, its answers, and those after trials of each cell."""
+    predictor = refitted([row for row in task.taught if not task.fold.has(row)])
+    places = [place for place, row in enumerate(task.rows) if task.fold.has(row)]
+    rows = [task.rows[place] for place in places]
+    by_trials: dict[int, dict[int, RowAnswer | str]] = {
+        0: dict(zip(places, answers_of(predictor, rows, task.confidence), strict=True))
+    }
+    for count in TRIALS:
+        by_trials[count] = {}
+        for cell in _cells(task.rows, places):
+            if len(cell) < count + _LEAST_REST:
+                continue
+            tried = random.Random(f"{_SEED} {cell[0]}").sample(cell, count)
+            rest = [place for place in cell if place not in tried]
+            known = conditioned(predictor, [task.rows[place] for place in tried])
+            told = answers_of(known, [task.rows[place] for place in rest], task.confidence)
+            by_trials[count].update(zip(rest, told, strict=True))
+    return FoldAnswers(task.fold, by_trials, _after_choice(task, predictor, by_trials[0]))
+
+
+def _after_choice(task: Task, predictor: ServingPredictor, answers: Answers) -> Answers:
+    """Where the fold has all choices of a decision: what is answered once the first was tried."""
+    found: dict[int, RowAnswer | str] = {}
+    for case in decisions.cases_of(task.rows):
+        tried = decisions.chosen(case, answers)
+        if tried is None or any(choice.place not in answers for choice in case):
+            continue
+        known = conditioned(predictor, [task.rows[tried.place]])
+        rest = [choice.place for choice in case if choice != tried]
+        told = answers_of(known, [task.rows[place] for place in rest], task.confidence)
+        found.update(zip(rest, told, strict=True))
+    return found
+
+
+def _cells(rows: Sequence[ServingRow], places: Sequence[int]) -> list[list[int]]:
+    """Closed loops of one model on one GPU in one engine: what a user's own trials are of."""
+    cells: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for place in places:
+        row = rows[place]
+        if row.kind == "closed" and row.tpot_seconds > 0:
+            cells[row.model, row.gpu, row.engine].append(place)
+    return list(cells.values())
+
+
+def _path_of(task: Task, folder: Path | None) -> Path | None:
+    if folder is None:
+        return None
+    text = repr((task.fold, task.rows, task.taught, task.confidence))
+    return folder / f"{task.fold.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+
+def _read(path: Path) -> FoldAnswers:
+    (kind, names), by_trials, after_choice = json.loads(path.read_text())
+    return FoldAnswers(
+        Fold(kind, tuple(names)),
+        {int(count): _answers(answers) for count, answers in by_trials.items()},
+        _answers(after_choice),
+    )
+
+
+def _answers(kept: Mapping[str, Any]) -> Answers:
+    return {int(place): _answer(answer) for place, answer in kept.items()}
+
+
+def _answer(kept: Any) -> RowAnswer | str:
+    if isinstance(kept, str):
+        return kept
+    return RowAnswer(*(Bounds(*bounds) if bounds else None for bounds in kept))

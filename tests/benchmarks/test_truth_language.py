@@ -1,0 +1,208 @@
+"""The scorer of language models: what it asks, refuses and counts, and that what ships stays
+within."""
+
+import json
+import math
+
+import pytest
+
+from benchmarks.truth.__main__ import main
+from benchmarks.truth.language import decisions, load
+from benchmarks.truth.language.__main__ import Told, document_of, truth
+from benchmarks.truth.language.asking import answers_of, measured_rate, scored, shipped
+from benchmarks.truth.language.page import page
+from benchmarks.truth.language.refits import answers_without, folds_of
+from benchmarks.truth.language.scores import Bounds, RowAnswer, Scored, figures, worst_held
+from infra.language_sources.rows import ServingRow, read_serving, write_table
+
+# The gate: half as much again as what shipped when it was set, on rows that taught it.
+MOST_MEAN_PERCENT = 30.0
+MOST_MEDIAN_PERCENT = 18.0
+LEAST_HELD_PERCENT = 80.0
+MOST_HALF_WIDTH_LOG = 0.6
+
+SURE = Bounds(0.9, 1.0, 1.1)
+
+
+def row(**changes):
+    """A measured closed loop that the predictor knows everything of."""
+    usual = ServingRow(
+        "somebody", "Apache-2.0", "meta-llama/Meta-Llama-3.1-8B", "H100-SXM5-80GB", "vllm", "bf16",
+        "closed", 1000.0, 200.0, concurrency=8.0, ttft_seconds=0.1, tpot_seconds=0.009,
+    )  # fmt: skip
+    return usual._replace(**changes)
+
+
+def choice(gpu, tensor_parallel, rate):
+    """A row of a decision."""
+    return row(
+        kind="maximum", gpu=gpu, gpus=tensor_parallel, tensor_parallel=tensor_parallel,
+        concurrency=math.nan, ttft_seconds=math.nan, tpot_seconds=math.nan,
+        output_tokens_per_second=rate,
+    )  # fmt: skip
+
+
+def told(rate):
+    """An answer of a rate alone."""
+    return RowAnswer(output_tokens_per_second=Bounds(rate / 2, rate, rate * 2))
+
+
+def test_what_nobody_knows_is_counted_and_never_crashes(tmp_path, capsys):
+    rows = [
+        row(), row(model="no/such-model"), row(gpu="Abacus 9"), row(engine="deepspeed-mii"),
+        row(kind="burst"), row(gpus=4, attention_dp=4), row(fit=0, flags="queued"),
+        row(kind="static", output_tokens=1.0), row(kind="static", concurrency=1e6),
+        row(kind="open", requests_per_second_offered=1e6), row(ttft_seconds=math.nan),
+        row(kind="maximum", model="meta-llama/Meta-Llama-3.1-405B"),
+    ]  # fmt: skip
+    write_table(rows, tmp_path / "rows.csv.gz")
+    main(["--language", "--rows", str(tmp_path / "rows.csv.gz"), "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["rows"], document["answered"]) == (12, 2)
+    assert set(document["refused"]) >= {
+        "unknown model no/such-model", "unknown GPU Abacus 9", "unknown engine deepspeed-mii",
+        "unknown kind burst", "split by attention data or into a pipeline", "doubtful: queued",
+        "first tokens of a batch alone", "a batch that memory does not hold at once",
+        "more than it is said to serve, or to fit",
+    }  # fmt: skip
+
+
+def test_a_row_has_an_answer_for_each_figure_that_it_has():
+    rows = [row(), row(kind="static", ttft_seconds=math.nan, output_tokens_per_second=700.0)]
+    closed, static = (
+        [one.quantity for one in scored(each, answer)]
+        for each, answer in zip(rows, answers_of(shipped(), rows, 0.9), strict=True)
+    )
+    assert closed == ["tpot", "ttft", "output_rate", "step"]
+    assert "ttft" not in static
+
+
+def test_the_rate_of_a_closed_loop_follows_from_its_times():
+    assert measured_rate(row()) == pytest.approx(8 * 200 / (0.1 + 199 * 0.009))
+    assert measured_rate(row(output_tokens_per_second=5.0)) == 5.0
+
+
+def test_the_bound_of_a_time_is_the_upper_one_and_of_a_rate_the_lower_one():
+    slow = Scored({}, "tpot", 1.2, SURE, is_rate=False)
+    assert not slow.held
+    assert slow._replace(is_rate=True).held
+    assert not slow._replace(is_rate=True, measured=0.8).held
+
+
+def test_figures_are_errors_of_what_was_measured():
+    rows = [Scored({}, "tpot", measured, SURE, is_rate=False) for measured in (0.8, 1.0, 1.25)]
+    found = figures(rows)
+    assert found["mean_percent"] == pytest.approx((25 + 0 + 20) / 3, abs=0.05)
+    assert found["held_percent"] == pytest.approx(100 * 2 / 3, abs=0.05)
+    assert found["bias_percent"] == 0
+
+
+def test_the_worst_group_has_twenty_rows():
+    def of(gpu, measured, count):
+        return [Scored({"gpu": gpu, "model": "m"}, "step", measured, SURE, is_rate=False)] * count
+
+    found = worst_held([*of("few", 9.0, 19), *of("many", 1.0, 30), *of("weak", 9.0, 20)])
+    assert (found["group"], found["held_percent"]) == ("weak", 0.0)
+
+
+@pytest.mark.parametrize("kind", ["gpu", "model", "shape", "engine", "source"])
+def test_every_row_is_left_out_by_one_fit(kind):
+    rows = [one for one in read_serving() if one.fit]
+    folds = folds_of(rows, kind)
+    assert all(sum(fold.has(one) for fold in folds) == 1 for one in rows[::50])
+
+
+def test_cards_of_one_chip_are_left_out_together():
+    rows = [row(gpu=gpu) for gpu in ("A100-SXM4-40GB", "A100-SXM4-80GB") for _ in range(20)]
+    (fold,) = folds_of(rows, "gpu")
+    assert fold.names == ("A100",)
+
+
+@pytest.fixture(scope="module")
+def few_rows():
+    """Closed loops of one model on two GPUs, and decisions of another."""
+    rows = [one for one in read_serving() if one.fit]
+    loops = [one for one in rows if one.model.endswith("3.1-70B") and one.kind == "closed"]
+    return [
+        *[one for one in loops if one.gpu.startswith("H200")][:30],
+        *[one for one in loops if one.gpu.startswith("B200")][:30],
+        *[one for one in rows if one.source == "tensorrt-llm-1.0"][:40],
+    ]
+
+
+def test_a_finished_fit_is_not_done_again(few_rows, tmp_path, capsys):
+    first = {
+        fold.fold: fold for fold in answers_without("model", few_rows, few_rows, 0.9, tmp_path)
+    }
+    capsys.readouterr()
+    again = {
+        fold.fold: fold for fold in answers_without("model", few_rows, few_rows, 0.9, tmp_path)
+    }
+    assert "0 of" in capsys.readouterr().err
+    assert again == first
+    every = [place for fold in first.values() for place in fold.by_trials[0]]
+    assert sorted(every) == list(range(len(few_rows)))
+
+
+def test_trials_of_its_own_bring_answers_nearer(few_rows, tmp_path):
+    document = truth(few_rows, "model", folder=tmp_path)
+    (five,) = (
+        one for one in document["after_trials"] if (one["trials"], one["quantity"]) == (5, "tpot")
+    )
+    assert five["after"]["n"] == five["before"]["n"] > 0
+    assert five["after"]["half_width_log"] < five["before"]["half_width_log"]
+
+
+def test_true_answers_choose_the_cheapest_and_hourly_prices_do_not():
+    rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H100-SXM5-80GB", 2, 15000.0),
+            choice("L4", 1, 200.0)]  # fmt: skip
+    answers = {place: told(each.output_tokens_per_second) for place, each in enumerate(rows)}
+    found = decisions.figures_of(rows, answers, {})
+    assert found["predicted"] == {"cases": 1, "within_5_percent": 100, "overspend_percent": 0}
+    assert found["lowest_hourly_price"]["overspend_percent"] > 100
+
+
+def test_a_trial_corrects_a_wrong_first_choice():
+    rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H200-SXM-141GB", 1, 4000.0),
+            choice("L4", 1, 200.0)]  # fmt: skip
+    answers = {0: told(9000.0), 1: told(90000.0), 2: told(200.0)}
+    (case,) = decisions.cases_of(rows)
+    assert decisions.chosen(case, answers).place == 1
+    after = {0: told(9000.0), 2: told(200.0)}
+    assert decisions.chosen_after_trial(case, answers, after).place == 0
+
+
+def test_one_gpu_or_two_choices_are_no_decision():
+    assert decisions.cases_of([choice("H100-SXM5-80GB", count, 9e3) for count in (1, 2, 4)]) == []
+    assert decisions.cases_of([choice("H100-SXM5-80GB", 1, 9e3), choice("L4", 1, 9e3)]) == []
+
+
+def test_load_counts_rates_well_below_capacity_alone():
+    rows = [
+        row(kind="open", requests_per_second_offered=rate, requests_per_second=min(rate, 10.0))
+        for rate in (2.0, 7.0, 9.0, 40.0)
+    ]
+    answer = RowAnswer(tpot_seconds=Bounds(0.005, 0.009, 0.02))
+    assert load.figures_of(rows, dict.fromkeys(range(4), answer))["tpot"]["n"] == 2
+
+
+def test_the_page_has_a_line_for_each_document():
+    rows = [row(concurrency=float(count)) for count in range(1, 30)]
+    answers = dict(enumerate(answers_of(shipped(), rows, 0.9)))
+    document = document_of(rows, Told({0: answers, 1: {}, 3: {}, 5: {}}, {}))
+    text = page({"shipped": document, "gpu": document, "model": document})
+    assert "the GPU (all cards of its chip)" in text
+    assert "What must hold" in text
+
+
+def test_what_ships_stays_within_the_gate():
+    rows = [one for one in read_serving() if one.fit][::10]
+    document = truth(rows)
+    (every,) = (
+        one for one in document["tables"] if (one["quantity"], one["by"]) == ("step", "all")
+    )
+    assert every["n"] > 250
+    assert every["mean_percent"] < MOST_MEAN_PERCENT
+    assert every["median_percent"] < MOST_MEDIAN_PERCENT
+    assert every["held_percent"] > LEAST_HELD_PERCENT
+    assert every["half_width_log"] < MOST_HALF_WIDTH_LOG
