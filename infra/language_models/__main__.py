@@ -1,4 +1,4 @@
-"""`python -m infra.language_models FETCHED`: writes advisor/data/language/models.csv."""
+"""`python -m infra.language_models`: writes advisor/data/language/models.csv."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ from pathlib import Path
 
 import click
 
-from infra.language_models.table import lines
-from models.language.language_model_table import COLUMNS, TABLE
+from infra.language_models.table import FETCHED, lines, written
+from models.language.language_model_table import TABLE
 
 
 @click.command()
-@click.argument("fetched", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), default=TABLE, show_default=True)
+@click.option(
+    "--fetched",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    default=FETCHED,
+    show_default="model_configs.csv beside this",
+    help="Configurations as they were fetched.",
+)
+@click.option("--out", type=click.Path(path_type=Path), default=TABLE, show_default="the bundle")
 def main(fetched: Path, out: Path) -> None:
-    """Build the table from FETCHED (model_configs.csv) and added.csv."""
+    """Build the table from the fetched configurations and added.csv."""
     built = lines(fetched)
-    text = "\n".join(
-        [",".join(COLUMNS), *(",".join(line[name] for name in COLUMNS) for line in built)]
-    )
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text + "\n", encoding="utf-8")
+    out.write_text(written(built), encoding="utf-8")
     names = sum(line["names"].count(";") + 1 for line in built if not line["uncovered"])
-    click.echo(f"{len(built)} lines, {names} models that are covered, {len(text)} bytes", err=True)
+    click.echo(f"{len(built)} lines, {names} models that are covered", err=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from infra.language_models.corrections import (
@@ -23,6 +23,7 @@ from infra.language_models.corrections import (
 from models.language.families import FAMILIES, UNCOVERED
 from models.language.language_model_table import COLUMNS, model_of_cells
 
+FETCHED = Path(__file__).with_name("model_configs.csv")
 ADDED = Path(__file__).with_name("added.csv")
 _MOST_APART = 0.015
 _SOURCES = (
@@ -42,6 +43,12 @@ def lines(fetched: Path) -> list[dict[str, str]]:
     for line in _added_lines():
         found[line["names"]] = line
     return sorted(found.values(), key=lambda line: line["names"].casefold())
+
+
+def written(built: Iterable[Cells]) -> str:
+    """The file of these lines; no cell has a comma."""
+    rows = [",".join(line[name] for name in COLUMNS) for line in built]
+    return "\n".join([",".join(COLUMNS), *rows]) + "\n"
 
 
 def _fetched_lines(path: Path) -> Iterator[dict[str, str]]:
