@@ -25,13 +25,14 @@ _INDEX_SCALE_BYTES = 4
 _CONTEXT_GIB, _GRAPHS_GIB, _COLLECTIVES_GIB = 0.5, 0.4, 0.3
 # Prompt tokens that are computed at once: vLLM's default for GPUs from 70 GiB on, and for others.
 _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS, _LARGE_GPU_GIB = 8192, 2048, 70.0
-# Parts of a card that weights, engine and KV fill together. Lower: engines as they start without
-# options (vLLM 0.9, SGLang 0.88 of large cards); median: as the published serving measurements that
-# the rates are fitted on were run, whose largest batches it explains; upper: all but the driver's.
+# Parts of a card's nominal size that weights, engine and KV fill together. Lower: engines as they
+# start without options (vLLM 0.9, SGLang 0.88 of large cards, of what the driver leaves); median:
+# as the published serving measurements that the rates are fitted on were run, whose largest batches
+# it explains; upper: all but the driver's.
 _FILLED = {
-    LlmEngine.VLLM: (0.90, 0.94, 0.97),
-    LlmEngine.SGLANG: (0.88, 0.94, 0.97),
-    LlmEngine.TRTLLM: (0.90, 0.94, 0.97),
+    LlmEngine.VLLM: (0.89, 0.94, 0.97),
+    LlmEngine.SGLANG: (0.87, 0.94, 0.97),
+    LlmEngine.TRTLLM: (0.89, 0.94, 0.97),
     LlmEngine.LLAMA_CPP: (0.92, 0.96, 0.98),
 }
 # The engine's own part may be so much smaller or larger than computed here.

@@ -44,6 +44,21 @@ CHECKPOINTS = (
     ("openai/gpt-oss-20b", "mxfp4", 12.8),
     ("moonshotai/Kimi-K2-Thinking", "int4-awq", 594 * GB),
 )
+# GiB that a GPU took of a model split over so many, as engines' logs in public issues have it:
+# vllm-project/vllm 10517, 12569, 13061 and 6746 (Meta's own fp8 leaves attention in 16 bits).
+LOADED = (
+    ("meta-llama/Llama-3.1-8B-Instruct", "bf16", 1, 14.9888),
+    ("meta-llama/Llama-3.1-70B-Instruct", "fp8", 1, 67.7229),
+    ("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", "bf16", 2, 13.9476),
+    ("meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "fp8", 8, 57.7520),
+)
+# GiB that engines found for KV on each GPU, from such logs: vllm-project/vllm 21348 (SGLang, told
+# to fill 0.93), 10517 (vLLM as it starts) and a log of vLLM on an A100 of 40 GB.
+ROOM = (
+    ("Qwen/Qwen3-235B-A22B-FP8", "fp8", 80, 4, "sglang", 16.46),
+    ("meta-llama/Llama-3.1-8B-Instruct", "bf16", 24, 1, "vllm", 5.82),
+    ("meta-llama/Llama-3.1-8B-Instruct", "bf16", 40, 1, "vllm", 19.92),
+)
 GGUF = (
     ("meta-llama/Llama-3.1-8B", 4.92),
     ("meta-llama/Llama-3.1-70B", 42.52),
@@ -115,6 +130,26 @@ def test_weights_are_those_of_published_checkpoints():
         assert weight_gib(find(name), LlmPrecision(precision)) == pytest.approx(gib, rel=0.005)
 
     assert_each(check, CHECKPOINTS)
+
+
+def test_weights_are_what_engines_report_to_have_loaded():
+    """On each GPU, to 3 %; what engines keep beside the weights (tables of positions) is in it."""
+
+    def check(name, precision, gpus, gib):
+        found = weight_gib_per_gpu(find(name), LlmPrecision(precision), gpus)
+        assert found == pytest.approx(gib, rel=0.03)
+
+    assert_each(check, LOADED)
+
+
+def test_room_for_kv_is_within_its_bounds():
+    """As engines reported it."""
+
+    def check(name, precision, gib, gpus, engine, found):
+        room = serving_memory(find(name), precision, "bf16", gib, gpus, engine).kv_gib
+        assert room.lower[0] <= found <= room.upper[0]
+
+    assert_each(check, ROOM)
 
 
 def test_deepseeks_checkpoint_has_a_layer_that_engines_do_not_load():
