@@ -95,12 +95,13 @@ def _contenders(
     """Of each type the spec with the greatest expected saving, of those that would answer by their
     medians or by what may be hoped for, are not sure to, and cost less than the chosen one."""
     limit = np.inf if chosen is None else chosen.usd
-    sure = table.answering()
+    sure, cheap = table.answering(), np.flatnonzero(table.usd_each < limit)
     best: dict[tuple[str, str], _Contender] = {}
     for level in (Level.MEDIAN, Level.HOPED):
-        hoped = prepared.table(request, level)
-        assert hoped is not None  # there are ways: `table` has them
-        fewer = ~sure | (hoped.count < table.count)
+        hoped = prepared.table(request, level, [table.ways[at] for at in cheap.tolist()])
+        if hoped is None:
+            return []
+        fewer = ~sure[cheap] | (hoped.count < table.count[cheap])
         for at in np.flatnonzero(hoped.answering() & fewer & (hoped.usd < limit)).tolist():
             one, kind = _contender(hoped, at), hoped.ways[at].kind
             if kind not in best or _saving(one, limit) > _saving(best[kind], limit):

@@ -35,8 +35,7 @@ def front_of(
     """The front of as many instances as the chosen row has."""
     offer, count = table.offer(chosen), int(table.count[chosen])
     ways = [way for way in prepared.ways if way.offer is offer]
-    replicas = Replicas(request, ways, prepared.predictor)
-    return latency_front(request, ways, replicas, count, float(table.usd[chosen]))
+    return latency_front(request, ways, prepared.replicas, count, float(table.usd[chosen]))
 
 
 def latency_front(
@@ -45,7 +44,7 @@ def latency_front(
     """The front of ways on `count` instances that cost `usd` an hour together, the soonest tokens
     first; by medians."""
     points = list[_Point]()
-    for way, number in zip(ways, replicas.of_way.tolist(), strict=True):
+    for way, number in zip(ways, replicas.numbers(ways).tolist(), strict=True):
         for load in range(replicas.grid.concurrency.shape[1]):
             rates = replicas.grid.take((np.array(number), np.array(load)))
             if not np.isnan(rates.tpot[Level.MEDIAN]):

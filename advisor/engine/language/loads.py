@@ -45,7 +45,7 @@ class Loads:
 
     def __init__(self, request: GenerationRequest, ways: Sequence[Way], replicas: Replicas) -> None:
         self._request, self._replicas = request, replicas
-        self._way = replicas.of_way
+        self._way = replicas.numbers(ways)
         self._each = np.array([way.placement.replicas for way in ways], dtype=float)
         quota = request.vcpu_quota
         startable = np.array([most_startable(way.offer, quota) for way in ways])
@@ -82,19 +82,22 @@ class Loads:
 
     def _shared(self, level: Level, load: float, reason: str) -> Solved:
         """With as many instances as leave each replica a load that keeps the limits."""
+        bearable = self._bearable(level)
 
-        def judged(count: Integers) -> tuple[Rates, list[Limit]]:
-            rates = self._at_share(load, count, level)
+        def limits_of(rates: Rates) -> list[Limit]:
             carried = ~np.isnan(rates.tpot[level])
-            first = Limit(reason, carried, count * self._each * self._bearable(level))
-            limits, _ = self._judged(rates, level, [first])
-            return rates, limits
+            first = Limit(reason, carried, self._most * self._each * bearable)
+            return self._judged(rates, level, [first])[0]
 
-        def enough(count: Integers) -> Booleans:
-            return _all_keep(judged(count)[1])
+        def enough(count: Integers, ways: Integers) -> Booleans:
+            rates = self._at_share(load, count, level, ways)
+            return self._judged(rates, level)[1]
 
-        count = _least_enough(enough, self._most)
-        rates, limits = judged(count)
+        with np.errstate(divide="ignore"):
+            least = np.ceil(load / (self._each * bearable) * (1 - _ROUNDING))
+        count = _least_enough(enough, np.clip(least, 1, self._most).astype(np.intp), self._most)
+        rates = self._at_share(load, count, level, np.arange(len(count)))
+        limits = limits_of(rates)
         grid = self._replicas.grid.take((self._way,))
         alive = ~np.isnan(grid.tpot[level])
         if self._request.target_requests_per_second is None:
@@ -107,11 +110,12 @@ class Loads:
                         zip(rates, most, strict=True)))  # fmt: skip
         return Solved(count, rates, most, tuple(limits))
 
-    def _at_share(self, load: float, count: Integers, level: Level) -> Rates:
-        share = load / (count * self._each)
+    def _at_share(self, load: float, count: Integers, level: Level, ways: Integers) -> Rates:
+        """Some ways on `count` instances each, whose replicas share the load."""
+        share = load / (count * self._each[ways])
         if self._request.users is not None:
-            return self._replicas.with_in_flight(self._way, np.ceil(share))
-        return self._replicas.with_arrivals(self._way, share, level)
+            return self._replicas.with_in_flight(self._way[ways], np.ceil(share * (1 - _ROUNDING)))
+        return self._replicas.with_arrivals(self._way[ways], share, level)
 
     def _bearable(self, level: Level) -> Floats:
         """The largest share that memory holds, or that is answered as fast as it comes."""
@@ -156,6 +160,10 @@ class Loads:
         return grid.take((np.arange(len(rate)), np.asarray(rate.argmax(axis=1))))
 
 
+# Of a ratio of floats that should be whole.
+_ROUNDING = 1e-12
+
+
 def _no_doubt(request: GenerationRequest, rates: Rates) -> Floats:
     """1 where nothing held out backs the bounds, and that counts."""
     doubted = ~rates.calibrated & (not request.allow_extrapolation)
@@ -171,14 +179,20 @@ def _first(good: Booleans) -> Integers:
     return np.asarray(good.argmax(axis=1))
 
 
-def _least_enough(enough: Callable[[Integers], Booleans], most: Integers) -> Integers:
-    """The least count up to `most` with which each row has enough; `most` where none has. More is
-    never worse."""
-    low, high = np.ones(len(most), dtype=np.intp), most.copy()
-    able = enough(high)
-    while (low < high)[able].any():
+def _least_enough(
+    enough: Callable[[Integers, Integers], Booleans], least: Integers, most: Integers
+) -> Integers:
+    """The smallest count from `least` to `most` with which each row has enough; `most` where none
+    has. More is never worse; `enough` judges some rows, each with a count."""
+    count = least.copy()
+    left = np.flatnonzero(~enough(count, np.arange(len(count))) & (least < most))
+    count[left] = most[left]
+    left = left[enough(count[left], left)]
+    low, high = least[left] + 1, most[left]
+    while (low < high).any():
         middle = (low + high) // 2
-        good = enough(middle)
-        high = np.where(able & good & (low < high), middle, high)
-        low = np.where(able & ~good & (low < high), middle + 1, low)
-    return high
+        good = enough(middle, left)
+        low, high = np.where(good, low, middle + 1), np.where(good, middle, high)
+        low = np.minimum(low, high)
+    count[left] = high
+    return count

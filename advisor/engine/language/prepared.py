@@ -48,9 +48,16 @@ class Prepared:
         """Predictions of the ways' replicas; there is a way."""
         return Replicas(self._request, self.ways, self.predictor)
 
-    def table(self, request: GenerationRequest, level: Level = Level.SURE) -> ServingTable | None:
-        """The ways solved for a request by the bound that counts; None where nothing runs."""
-        return solved_table(request, self.ways, self.replicas, level) if self.ways else None
+    def table(
+        self,
+        request: GenerationRequest,
+        level: Level = Level.SURE,
+        ways: Sequence[Way] | None = None,
+    ) -> ServingTable | None:
+        """Some of the ways (None: all) solved for a request by the bound that counts; None where
+        there are none."""
+        some = self.ways if ways is None else ways
+        return solved_table(request, some, self.replicas, level) if some else None
 
 
 def solved_table(

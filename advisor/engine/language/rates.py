@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from advisor.domain.language import GenerationRequest
 from advisor.domain.runs import Span
 from advisor.engine.language.ways import MOST_SEQUENCES, Way
-from models.language.deployments import Deployment, Traffic
+from models.language.deployments import Traffic
 from models.language.serving import BINDS
 
 if TYPE_CHECKING:
@@ -76,40 +76,42 @@ def time_span(values: Floats) -> Span:
 class Replicas:
     """The distinct deployments of some ways, under loads of a request's traffic.
 
-    `of_way` numbers each way's deployment; `held` is how many mean requests each deployment holds
-    at once.
+    `held` is how many mean requests each deployment holds at once. What was predicted once is kept:
+    the three bounds come together, and searches for counts come back to the same loads.
     """
 
     def __init__(
         self, request: GenerationRequest, ways: Sequence[Way], predictor: ServingModel
     ) -> None:
-        numbers: dict[int, int] = {}  # by identity: `ways_of` makes each once
-        of_way = [numbers.setdefault(id(way.deployment), len(numbers)) for way in ways]
-        self.deployments: list[Deployment] = list(
-            {id(w.deployment): w.deployment for w in ways}.values()
-        )
-        self.of_way = np.array(of_way, dtype=np.intp)
-        held = np.zeros(len(numbers))
-        held[self.of_way] = [min(way.memory.largest_concurrency, MOST_SEQUENCES) for way in ways]
-        self.held = held
+        distinct = {id(way.deployment): way for way in ways}  # `Finder` makes each once
+        self._numbers = {key: number for number, key in enumerate(distinct)}
+        self.deployments = [way.deployment for way in distinct.values()]
+        most = [min(way.memory.largest_concurrency, MOST_SEQUENCES) for way in distinct.values()]
+        self.held = np.array(most, dtype=float)
         self._predictor, self._confidence = predictor, request.confidence
         self._traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
         self._output_tokens = request.output_tokens
+        self._known: dict[tuple[bool, int, float], Floats] = {}
         self.grid = self._on_grid()
         # Requests a second (3, n) that each deployment answers at most.
-        with np.errstate(invalid="ignore"):
-            most = np.nanmax(self.grid.output, axis=2, initial=0.0)
-        self.capacity = most / request.output_tokens
+        self.capacity = np.nan_to_num(self.grid.output).max(axis=2) / request.output_tokens
+
+    def numbers(self, ways: Sequence[Way]) -> Integers:
+        """The deployment of each way, by its place."""
+        return np.array([self._numbers[id(way.deployment)] for way in ways], dtype=np.intp)
 
     def with_in_flight(self, replicas: Integers, concurrency: Floats) -> Rates:
         """Deployments, each with so many sequences in flight at all times; nan beyond what memory
         holds."""
-        return self._asked(replicas, concurrency, concurrency <= self.held[replicas], loaded=False)
+        return self._under(replicas, concurrency, concurrency <= self.held[replicas], loaded=False)
 
     def with_arrivals(self, replicas: Integers, requests_per_second: Floats, level: Level) -> Rates:
         """Deployments to which requests arrive by themselves; nan beyond their capacity."""
         within = requests_per_second <= self.capacity[level, replicas]
-        return self._asked(replicas, requests_per_second, within, loaded=True)
+        found = self._under(replicas, requests_per_second, within, loaded=True)
+        # What arrives is answered, no more.
+        arrived = requests_per_second * self._output_tokens
+        return found._replace(output=np.where(np.isnan(found.tpot), np.nan, arrived))
 
     def _on_grid(self) -> Rates:
         """Every deployment at rising loads, (n, k): those of `GRID` that its memory holds, then
@@ -119,7 +121,7 @@ class Replicas:
         new = np.ones(points.shape, dtype=bool)
         new[:, 1:] = points[:, 1:] > points[:, :-1]
         rows = np.repeat(np.arange(len(points)), len(steps))
-        found = self._asked(rows, points.ravel(), new.ravel(), loaded=False)
+        found = self._under(rows, points.ravel(), new.ravel(), loaded=False)
         shape = points.shape
         output, ttft, tpot = (
             column.reshape(3, *shape) for column in (found.output, found.ttft, found.tpot)
@@ -127,39 +129,44 @@ class Replicas:
         binds, calibrated = found.binds.reshape(shape), found.calibrated.reshape(shape)
         return Rates(points, output, ttft, tpot, binds, calibrated)
 
-    def _asked(self, rows: Integers, loads: Floats, within: Booleans, *, loaded: bool) -> Rates:
-        """The predictor's answer to each load that is `within` what can be done; the same one is
-        asked once."""
+    def _under(self, rows: Integers, loads: Floats, within: Booleans, *, loaded: bool) -> Rates:
+        """The predictor's answer to each load that is `within` what can be done."""
         some = np.flatnonzero(within)
-        pairs = np.column_stack([rows[some].astype(float), loads[some]])
-        distinct, back = np.unique(pairs, axis=0, return_inverse=True)
-        columns = np.full((3, 3, len(rows)), np.nan)
-        binds = np.full(len(rows), "", dtype="<U16")
-        calibrated = np.zeros(len(rows), dtype=bool)
-        concurrency = np.array(loads, dtype=float)
-        if len(some):
-            served = self._served(distinct, loaded=loaded)
-            back = back.reshape(-1)
-            columns[:, :, some] = _by_level(served)[:, :, back]
-            binds[some] = np.array(BINDS)[np.asarray(served.binds)[back]]
-            calibrated[some] = np.asarray(served.calibrated)[back]
-            concurrency[some] = np.asarray(served.in_flight)[back] if loaded else loads[some]
-        output, ttft, tpot = columns
-        if loaded:  # what arrives is answered, no more
-            output = np.where(np.isnan(tpot), np.nan, loads * self._output_tokens)
-        return Rates(concurrency, output, ttft, tpot, binds, calibrated)
+        pairs = zip(rows[some].tolist(), loads[some].tolist(), strict=True)
+        keys = [(loaded, row, load) for row, load in pairs]
+        self._learn([key for key in dict.fromkeys(keys) if key not in self._known])
+        columns = np.full((_COLUMNS, len(rows)), np.nan)
+        columns[_PLACE:] = 0
+        if keys:
+            columns[:, some] = np.array([self._known[key] for key in keys]).T
+        output, ttft, tpot = columns[:_PLACE].reshape(3, 3, len(rows))
+        concurrency, binds, calibrated = columns[_PLACE:]
+        concurrency[~within] = loads[~within]
+        words = np.array(BINDS)[binds.astype(np.intp)]
+        return Rates(concurrency, output, ttft, tpot, words, calibrated.astype(bool))
 
-    def _served(self, pairs: Floats, *, loaded: bool) -> Served:
-        deployments = [self.deployments[row] for row in pairs[:, 0].astype(int).tolist()]
-        ask = self._predictor.under_load if loaded else self._predictor.closed_loop
-        return ask(deployments, self._traffic, pairs[:, 1], self._confidence)
+    def _learn(self, keys: Sequence[tuple[bool, int, float]]) -> None:
+        """Predict loads of one kind."""
+        if not keys:
+            return
+        ask = self._predictor.under_load if keys[0][0] else self._predictor.closed_loop
+        deployments = [self.deployments[row] for _, row, _ in keys]
+        loads = np.array([load for _, _, load in keys])
+        served = ask(deployments, self._traffic, loads, self._confidence)
+        self._known.update(zip(keys, _columns(served).T, strict=True))
 
 
-def _by_level(served: Served) -> Floats:
-    """Output rate, TTFT and TPOT, (3, 3, n): each by `Level`."""
+# Three bounds of rate, TTFT and TPOT; then sequences in flight, what binds, and `calibrated`.
+_PLACE = 9
+_COLUMNS = 12
+
+
+def _columns(served: Served) -> Floats:
+    """All that is kept of predictions, (12, n): first rate, TTFT and TPOT, each by `Level`."""
     rate, ttft, tpot = served.output_tokens_per_second, served.ttft_seconds, served.tpot_seconds
     return np.array([
-        [rate.lower, rate.median, rate.upper],
-        [ttft.upper, ttft.median, ttft.lower],
-        [tpot.upper, tpot.median, tpot.lower],
-    ])  # fmt: skip
+        rate.lower, rate.median, rate.upper,
+        ttft.upper, ttft.median, ttft.lower,
+        tpot.upper, tpot.median, tpot.lower,
+        served.in_flight, served.binds, served.calibrated,
+    ], dtype=float)  # fmt: skip

@@ -4,7 +4,7 @@ instance, a faster disk. Each is the same question, asked again with that change
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from advisor.domain.language import (
 )
 from advisor.engine.language.prepared import ServingPreparations, solved_table
 from advisor.engine.language.rates import Replicas
-from advisor.engine.language.shortfalls import nearest_row, shortfall
-from advisor.engine.language.ways import SPLITS, ways_on
+from advisor.engine.language.shortfalls import shortfall
+from advisor.engine.language.ways import SPLITS, Way, ways_on
 from advisor.engine.limits import closest
+from advisor.messages import Message
 from advisor.records import replace
 from models.language.memory import can_split
 
@@ -36,9 +37,14 @@ def steps_of(
     request: GenerationRequest, preparations: ServingPreparations, chosen: GenerationCandidate
 ) -> tuple[ServingStep, ...]:
     """Every step that can be thought of for the chosen candidate."""
+    changes = list(_changes(chosen, preparations.model))
+    found = [_way(replace(request, **fields), preparations, chosen) for *_, fields in changes]
+    gives = iter(_given(request, [w for w in found if isinstance(w, Way)], preparations, chosen))
     steps = [
-        _step(kind, option, replace(request, **changes), preparations, chosen)
-        for kind, option, changes in _changes(chosen, preparations.model)
+        ServingStep(kind=kind, option=option, gives=None, why_not=way.detail)
+        if isinstance(way, Rejected)
+        else replace(next(gives), kind=kind, option=option)
+        for (kind, option, _), way in zip(changes, found, strict=True)
     ]
     more = chosen.spec.count + 1
     one_more = ServingStep(
@@ -80,28 +86,35 @@ def _changes(
     )
 
 
-def _step(
-    kind: StepKind,
-    option: str,
+def _way(
+    request: GenerationRequest, preparations: ServingPreparations, chosen: GenerationCandidate
+) -> Way | Rejected:
+    """The one way to serve on the chosen offer that the changed request leaves."""
+    catalog, model, offer = preparations.catalog, preparations.model, chosen.spec.offer
+    ways = ways_on(request, catalog, model, offer, chosen.note)
+    return ways if isinstance(ways, Rejected) else ways[0]
+
+
+def _given(
     request: GenerationRequest,
+    ways: Sequence[Way],
     preparations: ServingPreparations,
     chosen: GenerationCandidate,
-) -> ServingStep:
-    offer, predictor = chosen.spec.offer, preparations.predictor
-    ways = ways_on(request, preparations.catalog, preparations.model, offer, chosen.note)
-    if isinstance(ways, Rejected):
-        return ServingStep(kind=kind, option=option, gives=None, why_not=ways.detail)
-    table = solved_table(request, ways, Replicas(request, ways, predictor))
-    rows = np.flatnonzero(table.answering())
-    if not len(rows):
-        at = nearest_row(table)
-        _, reason = closest(table.limits, table.usd, np.array([at]))
-        return ServingStep(
-            kind=kind, option=option, gives=None, why_not=shortfall(table, at, reason)
-        )
-    return ServingStep(
-        kind=kind, option=option, gives=table.candidate(int(rows[0]), chosen.engine_version)
-    )
+) -> list[ServingStep]:
+    """What each way does for the target and the limits, all predicted at once; kind and option are
+    left open."""
+    if not ways:
+        return []
+    replicas = Replicas(request, ways, preparations.predictor)
+    table, found = solved_table(request, ways, replicas), list[ServingStep]()
+    for at, answers in enumerate(table.answering().tolist()):
+        why: Message | str = ""
+        if not answers:
+            _, reason = closest(table.limits, table.usd, np.array([at]))
+            why = shortfall(table, at, reason)
+        gives = table.candidate(at, chosen.engine_version) if answers else None
+        found.append(ServingStep(kind=StepKind.DISK, option="", gives=gives, why_not=why))
+    return found
 
 
 def _on_instances(chosen: GenerationCandidate, count: int) -> GenerationCandidate:
