@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.generation import LlmPrecision
+from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.errors import UsageError
-from models.language.configs import language_model_of_config
+from models.language.configs import bundled_language_models, language_model_of_config
+from models.language.memory import kv_bytes
 from tests.rows import assert_each
 
 LLAMA = {
@@ -85,6 +86,57 @@ def test_old_names_of_keys_are_read(read):
         assert model.kv_heads == kv_heads
 
     assert_each(check, cases)
+
+
+def written_as_config(model):
+    """The model's sizes by the names that most configurations have."""
+    config = {
+        "model_type": model.family, "num_hidden_layers": model.layers, "hidden_size": model.hidden,
+        "num_attention_heads": model.heads, "num_key_value_heads": model.kv_heads,
+        "head_dim": model.head_dim, "intermediate_size": model.ffn, "vocab_size": model.vocab,
+        "tie_word_embeddings": model.tied, "max_position_embeddings": model.max_context,
+        "multi_query": model.kv_heads == 1, "new_decoder_architecture": model.kv_heads > 1,
+    }  # fmt: skip
+    if model.moe:
+        config |= {
+            "num_experts": model.experts, "num_experts_per_tok": model.experts_per_token,
+            "moe_intermediate_size": model.expert_ffn, "intermediate_size_mlp": model.ffn,
+            "n_shared_experts": int(model.shared_experts), "decoder_sparse_step": model.expert_step,
+            "first_k_dense_replace": model.dense_layers,
+        }  # fmt: skip
+    if model.latent:
+        config |= {
+            "kv_lora_rank": model.latent.kv_lora, "q_lora_rank": model.latent.q_lora,
+            "qk_rope_head_dim": model.latent.rope, "qk_nope_head_dim": model.latent.nope,
+            "v_head_dim": model.latent.v,
+        }  # fmt: skip
+    if model.indexer:
+        config |= {
+            "index_n_heads": model.indexer.heads, "index_head_dim": model.indexer.head_dim,
+            "index_topk": model.indexer.top_k,
+        }  # fmt: skip
+    if model.window:
+        full = ["full_attention"] * model.full_layers
+        kinds = full + ["sliding_attention"] * model.window_layers
+        config |= {"sliding_window": model.window, "layer_types": kinds}
+    return config
+
+
+def test_each_bundled_model_is_the_same_out_of_a_file(read):
+    """Sizes, weights but for towers, and KV; so both ways tell of one model."""
+
+    def check(name):
+        model = bundled_language_models().find(name)
+        found = read(written_as_config(model))
+        assert found.parameters - found.other_parameters == pytest.approx(
+            model.parameters - model.other_parameters, rel=1e-12
+        )
+        assert found.active_parameters == pytest.approx(model.active_parameters, rel=1e-12)
+        for tokens in (100, 100_000):
+            one, other = (kv_bytes(each, KvPrecision.BF16, 2, tokens) for each in (found, model))
+            assert one == other
+
+    assert_each(check, bundled_language_models().names())
 
 
 def test_windows_are_read_where_they_hold(read):
