@@ -247,8 +247,8 @@ class Finder:
         needed = float(memory.weights_gib[0] + memory.overhead_gib[0])
         if not memory.kv_gib.lower[0] > 0:
             return "weights", Message(
-                "weights and engine take {needed:.1f} GiB of each of {gpus} GPUs, which have "
-                "{available:.1f} GiB",
+                "weights and engine take {needed:.1f} of the {available:.1f} GiB of each of {gpus} "
+                "GPUs, and leave no room for a KV cache",
                 code="weights", needed=needed, gpus=split, available=card.memory_gib,
             )  # fmt: skip
         longest = float(memory.longest_context.lower[0])
