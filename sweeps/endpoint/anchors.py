@@ -1,0 +1,175 @@
+"""Observations of the serving predictor out of an endpoint's anchor, or why it holds none."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from advisor.domain.machines import is_positive
+from advisor.errors import UsageError
+from models.language.configs import LanguageModel
+from models.language.deployments import Deployment, Traffic
+from models.language.gpus import GpuFacts
+from models.language.observations import ServingObservation
+from sweeps.endpoint.document import SCHEMA
+
+WAY_OUT = "--anchor takes what `advisor measure --endpoint` or `advisor measure --engine` wrote"
+# Runs of one configuration by the same engine differ by so much in the mean, however well each is
+# known by itself (456 repeated configurations of InferenceX: TPOT 0.3 % in the median, 10.5 % at
+# the 90th percentile; TTFT 1.6 and 22 %).
+RUN_SIGMA = 0.03
+TTFT_RUN_SIGMA = 0.08
+_USED = ("ok", "few")
+_LONGEST_SECONDS = 86_400.0
+_MOST = 1_000_000
+
+ModelOf = Callable[[str], LanguageModel]
+GpuOf = Callable[[str], GpuFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingAnchor:
+    """The file's observations, and why its other loads are none."""
+
+    path: Path
+    observations: tuple[ServingObservation, ...]
+    refused: tuple[str, ...]
+
+
+def read_serving_anchor(
+    path: Path, model_of: ModelOf, gpu_of: GpuOf, *, precision: str, kv_precision: str
+) -> ServingAnchor:
+    """What the file says of replicas. `precision` and `kv_precision` stand for what it does not
+    say. `UsageError` where none of it can be used."""
+    document = _document(path)
+    try:
+        deployment, replicas = _deployment(
+            path, document, model_of, gpu_of, precision, kv_precision
+        )
+        rows = [
+            _row(f"{path}, load {number}", load, deployment, replicas)
+            for number, load in enumerate(document["loads"], 1)
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise _no_anchor(path, f"{type(error).__name__}: {error}") from error
+    observations = tuple(row for row in rows if isinstance(row, ServingObservation))
+    refused = tuple(row for row in rows if isinstance(row, str))
+    if not observations:
+        raise _no_anchor(path, refused[0] if refused else "it holds no load")
+    return ServingAnchor(path, observations, refused)
+
+
+def is_serving_anchor(path: Path) -> bool:
+    """Whether a file says of itself that it is one."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and content.get("schema") == SCHEMA
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            "cannot read '{path}' ({strerror})", hint=WAY_OUT, path=path, strerror=error.strerror,
+            field="anchor",
+        ) from error  # fmt: skip
+    except (ValueError, RecursionError) as error:
+        raise _no_anchor(path, "it is no JSON") from error
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise _no_anchor(path, f"its schema is not {SCHEMA}")
+    return content
+
+
+def _deployment(
+    path: Path, document: Mapping[str, Any], model_of: ModelOf, gpu_of: GpuOf, precision: str,
+    kv_precision: str,
+) -> tuple[Deployment, int]:  # fmt: skip
+    """What was served, and how many replicas of it."""
+    served, engine = document["deployment"], document["engine"]
+    if not served["gpu"]:
+        raise _no_anchor(path, "it names no GPU; measure again with --gpu NAME")
+    if not engine["name"]:
+        raise _no_anchor(path, "it names no engine; measure again with --engine NAME")
+    parts, count = _whole(served["tensor_parallel"]), _whole(served["gpus"])
+    if count % parts:
+        raise _no_anchor(path, f"{count} GPUs are no replicas of {parts} each")
+    gpu = gpu_of(served["gpu"])
+    link = served["link"] or ("nvlink" if gpu.nvlink_gb_s else "pcie")
+    return Deployment(
+        model=model_of(document["model"]),
+        precision=served["precision"] or precision,
+        kv_precision=served["kv_precision"] or kv_precision,
+        engine=engine["name"],
+        gpu=gpu,
+        tensor_parallel=parts,
+        link="none" if parts == 1 else link,
+        version=engine["version"],
+    ), count // parts
+
+
+def _row(
+    origin: str, load: Mapping[str, Any], deployment: Deployment, replicas: int
+) -> ServingObservation | str:
+    """One load of one replica, or why it says nothing."""
+    if load["status"] not in _USED:
+        return f"{origin}: {load['status']} {load['reason']}".rstrip()
+    if load["generator"]["is_capped"]:
+        return f"{origin}: the server fell behind"
+    rate = load["requests_per_second_wanted"]
+    concurrency = load["concurrency"] if rate is None else load["in_flight"]
+    ttft, tpot = load["ttft_seconds"], load["tpot_seconds"]
+    tokens = load["output_tokens_per_second"]
+    prompt, answer = _number(load["input_tokens"]["mean"]), _number(load["output_tokens"]["mean"])
+    return ServingObservation(
+        deployment=deployment,
+        traffic=Traffic(prompt, answer, load["cached_share"] or 0.0),
+        concurrency=_number(concurrency) / replicas,
+        requests_per_second=None if rate is None else _number(rate) / replicas,
+        ttft_seconds=_mean(ttft),
+        tpot_seconds=_mean(tpot),
+        output_tokens_per_second=None if tokens is None else _number(tokens["mean"]) / replicas,
+        ttft_sigma=_sigma(ttft, TTFT_RUN_SIGMA),
+        tpot_sigma=_sigma(tpot, RUN_SIGMA),
+        rate_sigma=_sigma(tokens, RUN_SIGMA),
+        origin=origin,
+    )
+
+
+def _mean(figure: Mapping[str, Any] | None) -> float | None:
+    return None if figure is None else _number(figure["mean"])
+
+
+def _sigma(figure: Mapping[str, Any] | None, run: float) -> float:
+    """Standard error of the logarithm: of this run, and of runs of it."""
+    if figure is None:
+        return run
+    error = figure["standard_error"]
+    # Of a single answer nobody knows how far another one lies off.
+    own = 0.5 if error is None else min(0.5, abs(float(error)) / _number(figure["mean"]))
+    return math.hypot(own, run)
+
+
+def _number(value: Any) -> float:
+    if not is_positive(value) or value > _LONGEST_SECONDS * _MOST:
+        raise ValueError(f"a finite number above 0 is needed, not {str(value)[:40]}")
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
+        raise ValueError(f"a whole number above 0 is needed, not {str(value)[:40]}")
+    return value
+
+
+def _no_anchor(path: Path, why: str) -> UsageError:
+    return UsageError(
+        "{path} is no anchor of an endpoint: {why}", hint=WAY_OUT, path=path, why=why,
+        field="anchor",
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""An anchor says what was served where; the predictor reads replicas out of it, or why not."""
+
+import copy
+import json
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import UsageError
+from sweeps.endpoint.address import address_of
+from sweeps.endpoint.anchors import is_serving_anchor, read_serving_anchor
+from sweeps.endpoint.document import anchor_document, deployment_document
+from sweeps.endpoint.driving import Lengths
+from sweeps.endpoint.records import Load
+from sweeps.endpoint.session import Wanted, measured
+from tests.sweeps.endpoint.anchor_schema import SCHEMA
+from tests.sweeps.endpoint.openai_server import fake_endpoint
+
+
+class Sheet:
+    """As much of a GPU's data sheet as the reader asks for."""
+
+    nvlink_gb_s = 0.0
+
+
+@pytest.fixture(scope="module")
+def document():
+    """What a session against a server of known pace wrote: a closed loop and a Poisson load."""
+    loads = (Load(4), Load(None, 30.0))
+    with fake_endpoint() as endpoint:
+        address = address_of(endpoint.url)
+        wanted = Wanted(model="org/model", lengths=Lengths(60, 10), loads=loads, seconds=2.0)
+        session = measured(address, None, wanted, lambda _: None)
+    deployment = deployment_document(
+        gpu="L4", count=4, tensor_parallel=2, link=None, precision="fp8", kv_precision=None,
+        is_here=False,
+    )  # fmt: skip
+    return anchor_document(
+        session=session, address=address, model="org/model", seed=1, lengths=(60, 10),
+        deployment=deployment, engine={"name": "vllm", "version": "0.20.1"},
+    )  # fmt: skip
+
+
+def read(document, tmp_path, **more):
+    path = tmp_path / "anchor.json"
+    path.write_text(json.dumps(document))
+    known = {"precision": "bf16", "kv_precision": "bf16"} | more
+    return read_serving_anchor(path, lambda name: name, lambda name: Sheet(), **known)
+
+
+def test_the_document_is_what_its_schema_says(document):
+    """Others read it, too."""
+    jsonschema.validate(document, SCHEMA)
+
+
+def test_rates_and_concurrency_are_of_one_replica(document, tmp_path):
+    """Four GPUs in pairs are two replicas, each with half of the requests and tokens."""
+    closed, poisson = read(document, tmp_path).observations
+    first = document["loads"][0]
+    assert closed.concurrency == 2
+    assert closed.output_tokens_per_second == pytest.approx(
+        first["output_tokens_per_second"]["mean"] / 2
+    )
+    assert closed.tpot_seconds == first["tpot_seconds"]["mean"]
+    assert closed.requests_per_second is None
+    assert poisson.requests_per_second == 15
+    assert poisson.concurrency == pytest.approx(document["loads"][1]["in_flight"] / 2)
+    assert closed.traffic.input_tokens == first["input_tokens"]["mean"]
+
+
+def test_the_deployment_is_what_was_measured_and_gaps_are_the_questions(document, tmp_path):
+    """The file's format wins; where it says none, the question's stands for it."""
+    (one, _) = read(document, tmp_path, kv_precision="fp8").observations
+    served = one.deployment
+    assert (served.engine, served.version, served.precision) == ("vllm", "0.20.1", "fp8")
+    assert (served.kv_precision, served.tensor_parallel, served.link) == ("fp8", 2, "pcie")
+
+
+def test_no_figure_is_known_better_than_another_run_would_repeat_it(document, tmp_path):
+    """A thousand requests of one run do not make it exact."""
+    for one in read(document, tmp_path).observations:
+        assert one.tpot_sigma >= 0.03
+        assert one.ttft_sigma >= 0.08
+        assert one.rate_sigma >= 0.03
+
+
+def test_loads_that_failed_are_left_out_by_name(document, tmp_path):
+    """The others still count; where none is left the file is refused."""
+    broken = copy.deepcopy(document)
+    broken["loads"][0]["status"] = "rate_limited"
+    anchor = read(broken, tmp_path)
+    assert len(anchor.observations) == 1
+    assert "rate_limited" in anchor.refused[0]
+    broken["loads"][1]["generator"]["is_capped"] = True
+    with pytest.raises(UsageError, match="rate_limited"):
+        read(broken, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "words"),
+    [("deployment", "gpu", "--gpu"), ("engine", "name", "--engine")],
+)
+def test_what_the_file_does_not_know_is_asked_for(document, tmp_path, part, key, words):
+    """The way out is the option that would have told it."""
+    broken = copy.deepcopy(document)
+    broken[part][key] = ""
+    with pytest.raises(UsageError, match=words):
+        read(broken, tmp_path)
+
+
+def test_other_files_are_told_from_it(document, tmp_path):
+    """An anchor of a network goes elsewhere; what is nothing at all is refused with a hint."""
+    path = tmp_path / "other.json"
+    for content in ("", "{}", '{"schema": "advisor.anchor/1"}', "[" * 10_000):
+        path.write_text(content)
+        assert not is_serving_anchor(path)
+        with pytest.raises(UsageError, match="advisor measure --endpoint"):
+            read_serving_anchor(path, str, str, precision="bf16", kv_precision="bf16")
+    path.write_text(json.dumps(document))
+    assert is_serving_anchor(path)
+
+
+_DAMAGE = st.one_of(st.none(), st.just({}), st.just([]), st.just("x"), st.just(-1), st.just(0),
+                    st.just(10**400), st.floats(), st.booleans())  # fmt: skip
+
+
+@given(st.data())
+def test_a_damaged_file_is_refused_and_never_breaks(document, tmp_path_factory, data):
+    """Any value of it replaced by another: rows or a `UsageError`, nothing else."""
+    broken = copy.deepcopy(document)
+    place = broken
+    while True:
+        key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else
+                                        list(range(len(place)))))  # fmt: skip
+        inner = place[key]
+        if not inner or not isinstance(inner, (dict, list)) or data.draw(st.booleans()):
+            place[key] = data.draw(_DAMAGE)
+            break
+        place = inner
+    try:
+        rows = read(broken, tmp_path_factory.mktemp("damaged")).observations
+    except UsageError:
+        return
+    assert all(row.tpot_sigma > 0 and row.concurrency > 0 for row in rows)

@@ -1,0 +1,46 @@
+"""A language model of random weights, small enough for any CPU, and the server that serves it."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+# torchvision's compiled part does not load beside every build of torch; transformers imports it.
+_PROGRAM = f"""#!{sys.executable}
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from models.zoo.torchvision_operators import import_torchvision
+import_torchvision()
+from transformers.cli.transformers import main
+main()
+"""
+
+
+def save_tiny_llama(folder):
+    """Two layers of 64, a token a byte, and no end of a sequence: answers are as long as asked."""
+    from models.zoo.torchvision_operators import import_torchvision
+
+    import_torchvision()
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={one: n for n, one in enumerate(letters)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    model = LlamaForCausalLM(LlamaConfig(
+        vocab_size=256, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=2048,
+        bos_token_id=None, eos_token_id=None, pad_token_id=0,
+    ))  # fmt: skip
+    model.generation_config.eos_token_id = None
+    model.save_pretrained(folder)
+    return folder
+
+
+def program(folder):
+    """`transformers` as a program in the folder."""
+    path = Path(folder) / "transformers"
+    path.write_text(_PROGRAM)
+    path.chmod(0o755)
+    return path
