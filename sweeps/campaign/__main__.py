@@ -1,4 +1,5 @@
 """`python -m sweeps.campaign gpu|cpu`: measure all networks; progress on stderr, rows to a file.
+`python -m sweeps.campaign language`: language models of random weights (`campaign/language`).
 
 Ends with 0 (all done, or the minutes used up: run it again to go on), 1 when it cannot measure,
 2 for wrong arguments, 130 after Ctrl-C. What was measured is in the file at any time.
@@ -17,15 +18,20 @@ from sweeps.campaign.cells import BRIEF, FULL, QUICK
 from sweeps.campaign.session import run_campaign
 
 _ACCELERATORS = {"gpu": ON_ANY_GPU, "cpu": ON_CPU}
+_LANGUAGE = "language"
 _MOST_MINUTES = 24 * 60
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the campaign; returns the exit code."""
-    options = _parser().parse_args(arguments)
-    options.out = options.out or Path(f"campaign-{options.device}.jsonl")
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == [_LANGUAGE]:
+        options, run = _language_parser().parse_args(words[1:]), _run_language
+    else:
+        options, run = _parser().parse_args(words), _run
+        options.out = options.out or Path(f"campaign-{options.device}.jsonl")
     try:
-        return _run(options)
+        return run(options)
     except AdvisorError as error:
         _report(f"campaign: {' '.join(str(error).split())}")
         return error.exit_code
@@ -45,9 +51,28 @@ def _run(options: argparse.Namespace) -> int:
         ends_at=begun + options.minutes * 60,
         report=_report,
     )
-    ending = "all cells are measured" if finished else "the minutes are used up; run again to go on"
-    _report(f"campaign: {ending}: {options.out}")
+    _report_end(finished, options.out)
     return 0
+
+
+def _run_language(options: argparse.Namespace) -> int:
+    from sweeps.campaign.language.command import run_language
+
+    _report_end(run_language(options, _report), options.out)
+    return 0
+
+
+def _report_end(finished: bool, out: Path) -> None:
+    ending = "all cells are measured" if finished else "more is left; run again to go on"
+    _report(f"campaign: {ending}: {out}")
+
+
+def _language_parser() -> argparse.ArgumentParser:
+    from sweeps.campaign.language.command import add_options
+
+    parser = argparse.ArgumentParser(prog=f"python -m sweeps.campaign {_LANGUAGE}")
+    add_options(parser, _minutes)
+    return parser
 
 
 def _parser() -> argparse.ArgumentParser:

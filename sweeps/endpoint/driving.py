@@ -6,13 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from sweeps.endpoint.asking import Client
 from sweeps.endpoint.faults import RequestFailed
 from sweeps.endpoint.opening import Opening
 from sweeps.endpoint.prompts import Prompts
-from sweeps.endpoint.records import OK, Load, RequestRecord
+from sweeps.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
 
 # After a failure a slot waits, longer each time, so that a server that is overloaded can recover.
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 4.0
@@ -24,31 +23,6 @@ _TICK_SECONDS = 0.02
 _MOST_IN_FLIGHT = 4096
 
 Keep = Callable[[RequestRecord], None]
-
-
-@dataclass(slots=True)
-class DrivenLoad:
-    """One load's requests. `began_seconds` and `ended_seconds` frame the time in which requests
-    were begun; `busy_share` is the part of a core that the generator took in it, `late_seconds`
-    how much later than planned its clock ticked. `failed`: it was given up."""
-
-    load: Load
-    number: int
-    began_seconds: float
-    ended_seconds: float = 0.0
-    requests: list[RequestRecord] = field(default_factory=list)
-    busy_share: float = 0.0
-    late_seconds: list[float] = field(default_factory=list)
-    failed: RequestFailed | None = None
-    is_capped: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Tokens of a prompt and of its answer, in the mean."""
-
-    input_tokens: int
-    output_tokens: int
 
 
 class Driver:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from sweeps.endpoint.faults import RequestFailed
+
 OK, CUT = "ok", "cut"
 
 
@@ -84,3 +86,28 @@ class RequestRecord:
             "cached_tokens": self.cached_tokens,
             "piece_seconds": [round(moment, 6) for moment in self.piece_seconds],
         }
+
+
+@dataclass(slots=True)
+class DrivenLoad:
+    """One load's requests. `began_seconds` and `ended_seconds` frame the time in which requests
+    were begun; `busy_share` is the part of a core that the generator took in it, `late_seconds`
+    how much later than planned its clock ticked. `failed`: it was given up."""
+
+    load: Load
+    number: int
+    began_seconds: float
+    ended_seconds: float = 0.0
+    requests: list[RequestRecord] = field(default_factory=list)
+    busy_share: float = 0.0
+    late_seconds: list[float] = field(default_factory=list)
+    failed: RequestFailed | None = None
+    is_capped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Tokens of a prompt and of its answer, in the mean."""
+
+    input_tokens: int
+    output_tokens: int

@@ -15,12 +15,12 @@ from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
 from advisor.messages import Message
 from sweeps.endpoint.address import Address, ApiKey
 from sweeps.endpoint.asking import opened
-from sweeps.endpoint.driving import DrivenLoad, Driver, Lengths
+from sweeps.endpoint.driving import Driver
 from sweeps.endpoint.faults import RequestFailed, failure
 from sweeps.endpoint.figures import Figures, load_figures
 from sweeps.endpoint.opening import Opening, no_tokens, opening_of
 from sweeps.endpoint.prompts import Prompts
-from sweeps.endpoint.records import Load, RequestRecord
+from sweeps.endpoint.records import DrivenLoad, Lengths, Load, RequestRecord
 
 # Of a core. Above it tokens wait for the generator, and not for the server.
 _BUSY_SHARE = 0.7

@@ -12,7 +12,6 @@ from advisor.errors import AdvisorError, MeasuringError
 from advisor.runs.endpoint.questions import USUAL_CONCURRENCY, ServedModel
 from sweeps.endpoint.address import Address, address_of, api_key
 from sweeps.endpoint.document import anchor_document, deployment_document
-from sweeps.endpoint.driving import Lengths
 from sweeps.endpoint.engines.commands import (
     EngineSettings,
     StartedEngine,
@@ -20,7 +19,7 @@ from sweeps.endpoint.engines.commands import (
     engine_version,
 )
 from sweeps.endpoint.engines.started import free_port, running_engine
-from sweeps.endpoint.records import Load
+from sweeps.endpoint.records import Lengths, Load
 from sweeps.endpoint.session import Wanted, measured
 
 # Weights may have to be downloaded, and CUDA graphs to be captured.

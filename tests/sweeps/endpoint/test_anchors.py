@@ -12,8 +12,7 @@ from advisor.errors import UsageError
 from sweeps.endpoint.address import address_of
 from sweeps.endpoint.anchors import is_serving_anchor, read_serving_anchor
 from sweeps.endpoint.document import anchor_document, deployment_document
-from sweeps.endpoint.driving import Lengths
-from sweeps.endpoint.records import Load
+from sweeps.endpoint.records import Lengths, Load
 from sweeps.endpoint.session import Wanted, measured
 from tests.sweeps.endpoint.anchor_schema import SCHEMA
 from tests.sweeps.endpoint.openai_server import fake_endpoint

@@ -6,9 +6,8 @@ import pytest
 
 from advisor.errors import MeasuringError
 from sweeps.endpoint.address import ApiKey, address_of
-from sweeps.endpoint.driving import Lengths
 from sweeps.endpoint.faults import Fault
-from sweeps.endpoint.records import Load
+from sweeps.endpoint.records import Lengths, Load
 from sweeps.endpoint.session import Wanted, measured, warnings_of
 from tests.sweeps.endpoint.openai_server import WELL, fake_endpoint
 
