@@ -13,7 +13,9 @@ from benchmarks.truth.language.asking import answers_of, measured_rate, scored, 
 from benchmarks.truth.language.page import page
 from benchmarks.truth.language.refits import answers_without, folds_of
 from benchmarks.truth.language.scores import Bounds, RowAnswer, Scored, figures, worst_held
-from infra.language_sources.rows import ServingRow, read_serving, write_table
+from benchmarks.truth.language.tuning import tuning_truth
+from infra.language_sources.rows import ServingRow, read_serving, read_table, write_table
+from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
 
 # The gate: half as much again as what shipped when it was set, on rows that taught it.
 MOST_MEAN_PERCENT = 30.0
@@ -193,6 +195,19 @@ def test_the_page_has_a_line_for_each_document():
     text = page({"shipped": document, "gpu": document, "model": document})
     assert "the GPU (all cards of its chip)" in text
     assert "What must hold" in text
+
+
+def test_a_run_of_training_is_scored_by_fits_without_its_size_gpu_and_source():
+    runs = [
+        one for one in read_table(TrainingRow, TRAINING_PATH) if one.tokens_per_second_per_gpu > 0
+    ]
+    runs = [*runs[:8], *runs[-8:], runs[0]._replace(gpu="Abacus 9")]
+    document = tuning_truth(runs)
+    assert (document["rows"], document["answered"]) == (17, 16)
+    every = [row for row in document["tables"] if row["by"] == "all"]
+    assert [(row["left_out"], row["n"]) for row in every] == [
+        ("model size", 16), ("gpu", 16), ("source", 16),
+    ]  # fmt: skip
 
 
 def test_what_ships_stays_within_the_gate():

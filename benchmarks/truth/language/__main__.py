@@ -5,7 +5,9 @@ Scores the serving predictor that ships on measured rows in the columns of
 token and of the output rate, by group. With `--refit-without`, each row is scored by a fit, made as
 the shipped one is made, without its GPU, model, models of its shape, engine or source; and again
 once 1, 3 or 5 rows of its own cell were measured. `decisions` tells how often the choice that makes
-a token cheapest is found. Models, GPUs and engines that nobody knows are counted, not scored.
+a token cheapest is found. With `--tuning` the rows are those of `training.csv.gz`, each left out by
+its model's size, its GPU and its source. Models, GPUs and engines that nobody knows are counted,
+not scored.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from benchmarks.truth.language import decisions, load
 from benchmarks.truth.language.asking import answers_of, scored, shipped
 from benchmarks.truth.language.refits import KINDS, TRIALS, Answers, answers_without
 from benchmarks.truth.language.scores import RowAnswer, Scored, figures, tables, worst_held
-from infra.language_sources.rows import SERVING_PATH, ServingRow, read_serving
+from benchmarks.truth.language.tuning import tuning_truth
+from infra.language_sources.rows import SERVING_PATH, ServingRow, read_serving, read_table
+from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
 
 SCHEMA = "advisor.truth.language/1"
 
@@ -125,15 +129,19 @@ def printed(document: Mapping[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the scores as a table, or as JSON."""
     parser = argparse.ArgumentParser(prog="benchmarks.truth --language", description=__doc__)
-    parser.add_argument("--rows", type=Path, default=SERVING_PATH, help="a CSV (or .csv.gz)")
+    parser.add_argument("--rows", type=Path, help="a CSV (or .csv.gz); else the committed rows")
+    parser.add_argument("--tuning", action="store_true", help="rows are of training")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--refit-without", choices=KINDS)
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--keep-in", type=Path, help="a folder of finished fits, to go on from")
     options = parser.parse_args(arguments)
-    document = truth(
-        read_serving(options.rows), options.refit_without, options.confidence, options.keep_in
-    )
+    if options.tuning:
+        runs = read_table(TrainingRow, options.rows or TRAINING_PATH)
+        print(json.dumps(tuning_truth(runs, options.confidence), indent=1))
+        return
+    rows = read_serving(options.rows or SERVING_PATH)
+    document = truth(rows, options.refit_without, options.confidence, options.keep_in)
     print(json.dumps(document, indent=1) if options.json else printed(document))
 
 

@@ -158,7 +158,8 @@ def scored(row: ServingRow, answer: RowAnswer) -> list[Scored]:
     groups = groups_of(row)
     times = {"tpot": (row.tpot_seconds, answer.tpot_seconds),
              "ttft": (row.ttft_seconds, answer.ttft_seconds)}  # fmt: skip
-    rate = (measured_rate(row), answer.output_tokens_per_second)
+    # Of an open loop the rate is what was offered.
+    rate = (measured_rate(row), None if row.kind == "open" else answer.output_tokens_per_second)
     found = [
         Scored(groups, name, value, bounds, is_rate=False)
         for name, (value, bounds) in times.items()

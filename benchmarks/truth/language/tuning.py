@@ -1,0 +1,71 @@
+"""Rates of training and fine-tuning, each row predicted by a fit without its model's size, GPU or
+source, made as the shipped one is made; intervals keep the quantiles that ship."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.truth.language.scores import Bounds, Scored, figures, grouped
+from infra.language_sources.training_rows import TrainingRow
+from models.language.finetuning.fit import Measured, gpu_of, left_out, model_of
+from models.language.finetuning.measured_rows import measured_rows
+from models.language.finetuning.stored import bundled_finetuning_predictor
+from models.language.finetuning.tuning import Run
+from models.language.gpus import bundled_gpu_facts
+from models.performance.intervals import multipliers
+
+SCHEMA = "advisor.truth.tuning/1"
+_LEFT_OUT: Mapping[str, Callable[[Run], str]] = {
+    "model size": model_of,
+    "gpu": gpu_of,
+    "source": lambda run: run.source,
+}
+
+
+def tuning_truth(rows: Sequence[TrainingRow], confidence: float = 0.9) -> dict[str, Any]:
+    """The scorer's document of rows of training; those of unknown GPUs are counted."""
+    gpus = bundled_gpu_facts()
+    known = measured_rows([row for row in rows if row.gpu in gpus], gpus)
+    tables = []
+    for name, group_of in _LEFT_OUT.items():
+        found = _scored(known, group_of, confidence)
+        tables.append({"left_out": name, "by": "all", "group": "all", **figures(found)})
+        for by in ("gpu", "model", "method"):
+            tables += [
+                {"left_out": name, "by": by, "group": group, **figures(same)}
+                for group, same in grouped(found, lambda row, by=by: row.groups[by]).items()
+            ]
+    return {
+        "schema": SCHEMA,
+        "confidence": confidence,
+        "rows": len(rows),
+        "answered": len(known),
+        "tables": tables,
+    }
+
+
+def _scored(
+    rows: Sequence[Measured], group_of: Callable[[Run], str], confidence: float
+) -> list[Scored]:
+    found = left_out(rows, group_of)
+    widths = multipliers(bundled_finetuning_predictor().standardised, confidence)
+    rates = np.exp(-found.predicted)
+    lower = rates * np.exp(-widths.lower * found.deviation)
+    upper = rates * np.exp(widths.upper * found.deviation)
+    return [
+        Scored(
+            {
+                "gpu": row.run.tuning.gpu.name,
+                "model": row.run.tuning.model.name,
+                "method": str(row.run.tuning.method),
+            },
+            "output_rate",
+            row.tokens_per_second_per_gpu,
+            Bounds(*map(float, bounds)),
+            is_rate=True,
+        )
+        for row, *bounds in zip(rows, lower, rates, upper, strict=True)
+    ]
