@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from models.language.deployments import Deployment
+from models.language.gpus import GpuFacts
 from models.language.serving.seconds import Logs
 from models.language.serving.work import Floats, format_of_arithmetic
 from models.performance.step_parameters import UNNAMED, Parameters, Prior
@@ -18,12 +19,14 @@ class Setting(NamedTuple):
     """A deployment as it was measured, or would be.
 
     `source` is who measured, "" for a question and for a user's own trials. `eager`: the engine
-    launches kernels one by one, without CUDA graphs.
+    launches kernels one by one, without CUDA graphs. `load` is "" for requests that come over a
+    server, "static" for batches without one, "maximum" for as many as memory holds.
     """
 
     deployment: Deployment
     source: str = ""
     eager: bool = False
+    load: str = ""
 
 
 # Before any row: shares of peaks and seconds as kernels and engines show them
@@ -38,11 +41,11 @@ _BASE: Mapping[str, Prior] = {
     "latency": Prior(math.log(6e-6), 0.3),
     "spread": Prior(math.log(1.0), 0.3),
     "overhead": Prior(0.0, 0.05),
-    "constant": Prior(math.log(0.8e-3), 0.4),
+    "constant": Prior(math.log(0.8e-3), 0.25),
     "layer": Prior(math.log(3e-5), 0.3),
     "mixture": Prior(math.log(1.5e-5), 0.5),
     "mla": Prior(math.log(3e-5), 0.5),
-    "sequence": Prior(math.log(1.5e-5), 0.5),
+    "sequence": Prior(math.log(1.2e-5), 0.4),
     "launch": Prior(math.log(2e-4), 0.5),
     "mixed": Prior(math.log(0.8), 0.3),
     "first": Prior(math.log(0.03), 0.7),
@@ -52,27 +55,29 @@ _BASE: Mapping[str, Prior] = {
 }
 # Standard deviations of what a kind of group adds to a log.
 _EFFECTS: Mapping[str, Mapping[str, float]] = {
-    "weights": {"gpu": 0.05, "chip": 0.08, "engine": 0.08, "format": 0.15, "mixture": 0.2},
-    "kv": {"gpu": 0.05, "chip": 0.1, "engine": 0.15, "kv": 0.2, "mla": 0.3},
+    "weights": {"gpu": 0.07, "chip": 0.09, "engine": 0.1, "format": 0.22, "mixture": 0.2},
+    "kv": {"gpu": 0.05, "chip": 0.13, "engine": 0.15, "kv": 0.2, "mla": 0.35},
     "decode": {"gpu": 0.05, "chip": 0.12, "engine": 0.15, "arithmetic": 0.2, "format": 0.2,
-               "mixture": 0.4},
-    "prefill": {"gpu": 0.05, "chip": 0.12, "engine": 0.15, "arithmetic": 0.2, "format": 0.2,
-                "mixture": 0.4},
+               "mixture": 0.6},
+    "prefill": {"gpu": 0.06, "chip": 0.1, "engine": 0.15, "arithmetic": 0.15, "format": 0.2,
+                "mixture": 0.7},
     "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
-    "link": {"way": 0.4, "gpu": 0.1, "engine": 0.15},
+    "link": {"way": 0.4, "gpu": 0.14, "engine": 0.13},
     "latency": {"way": 0.4, "chip": 0.1, "engine": 0.2},
-    "overhead": {"gpu": 0.06, "chip": 0.12, "eager": 0.8, "model": 0.1},
-    "constant": {"engine": 0.4, "version": 0.4, "source": 0.3},
-    "layer": {"engine": 0.2, "version": 0.12, "kernels": 0.15, "source": 0.1},
-    "mixture": {"engine": 0.3, "version": 0.25, "kernels": 0.5, "model": 0.3},
-    "mla": {"engine": 0.3, "kernels": 0.3},
-    "sequence": {"engine": 0.3, "version": 0.2},
-    "launch": {"engine": 0.3, "version": 0.3, "mixture": 0.5, "mla": 0.5, "model": 0.2},
-    "mixed": {"engine": 0.25, "version": 0.15, "source": 0.15},
-    "first": {"engine": 0.4, "source": 0.6, "version": 0.3},
-    "queue": {"engine": 0.3, "source": 0.4, "version": 0.2},
-    "step": {"model": 0.06, "gpu": 0.04, "version": 0.1, "source": 0.08, "cell": 0.12},
-    "prompt": {"model": 0.1, "gpu": 0.05, "version": 0.12, "source": 0.15, "cell": 0.15},
+    "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8, "model": 0.15},
+    "constant": {"engine": 0.25, "version": 0.35, "source": 0.3, "static": 0.4},
+    "layer": {"engine": 0.2, "version": 0.15, "kernels": 0.18, "source": 0.1},
+    "mixture": {"engine": 0.35, "version": 0.28, "kernels": 0.6, "model": 0.35},
+    "mla": {"engine": 0.4, "kernels": 0.5},
+    "sequence": {"engine": 0.5, "version": 0.3, "load": 0.7},
+    "launch": {"engine": 0.35, "version": 0.55, "mixture": 0.6, "mla": 1.2, "model": 0.35},
+    "mixed": {"engine": 0.2, "version": 0.18, "source": 0.2, "load": 0.3},
+    "first": {"engine": 0.5, "source": 0.9, "version": 0.35},
+    "queue": {"engine": 0.4, "source": 0.5, "version": 0.3},
+    "step": {"model": 0.1, "gpu": 0.05, "version": 0.12, "source": 0.07, "cell": 0.13,
+             "load": 0.13},
+    "prompt": {"model": 0.18, "gpu": 0.06, "version": 0.15, "source": 0.2, "cell": 0.2,
+               "load": 0.13},
 }  # fmt: skip
 # FP8 and FP4 products reach less of their peaks: 0.31 to 0.65 where 16 bits reach 0.73 to 0.91.
 _SHORT_OF_PEAK = {"fp8": -0.35, "fp4": -0.6}
@@ -81,6 +86,9 @@ _WAYS = {"latency": {"pcie": 0.3}, "link": {"pcie": 0.6}}
 # What falls with the watts that a multiprocessor has at its clock (`power_ratio`).
 _POWER = Prior(1.0, 0.2)
 _OF_POWER = ("decode", "prefill", "attention")
+# Small kernels end sooner on faster memory: how their seconds fall with its bandwidth.
+_PACE = Prior(-0.15, 0.1)
+_USUAL_BANDWIDTH_GB_S = 3352.0
 # The best kept public benchmark of engines: predictions mean what it would measure.
 REFERENCE_SOURCE = "inferencex"
 # Effects of who measured, and of what stands for one line of rows: no question names them.
@@ -129,6 +137,8 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "way": deployment.link if deployment.tensor_parallel > 1 else "",
         "model": shape,
         "source": "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED,
+        "load": setting.load,
+        "static": "static" if setting.load == "static" else "",
         "eager": "eager" if setting.eager else "",
         "cell": "/".join((shape, gpu.name, engine, version, deployment.precision, setting.source)),
     }
@@ -146,9 +156,10 @@ def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
     terms = []
     for setting in settings:
         groups = groups_of(setting)
-        key = (setting.deployment.gpu.power, *groups.items())
+        gpu = setting.deployment.gpu
+        key = (gpu.power, gpu.bandwidth_gb_s, *groups.items())
         if key not in existing:
-            existing[key] = _terms(groups, setting.deployment.gpu.power, parameters)
+            existing[key] = _terms(groups, gpu, parameters)
         terms.append(existing[key])
     slots = max((len(term) for row in existing.values() for term in row), default=1)
     filled = {id(row): _filled(row, slots) for row in existing.values()}
@@ -168,7 +179,7 @@ def _filled(row: Sequence[Sequence[tuple[int, float]]], slots: int) -> tuple[Any
 
 
 def _terms(
-    groups: Mapping[str, str], power: float, parameters: Parameters
+    groups: Mapping[str, str], gpu: GpuFacts, parameters: Parameters
 ) -> list[list[tuple[int, float]]]:
     """For each log the places of its parameters, with their factors."""
     result = []
@@ -179,8 +190,11 @@ def _terms(
                 group = groups[kind]
                 name = f"{log}/{kind}/{group}"
                 term.append((parameters.of(name, Prior(_centre(log, kind, group), sigma)), 1.0))
-        if log in _OF_POWER and power:
-            term.append((parameters.of("power", _POWER), power))
+        if log in _OF_POWER and gpu.power:
+            term.append((parameters.of("power", _POWER), gpu.power))
+        if log == "overhead":
+            pace = math.log(gpu.bandwidth_gb_s / _USUAL_BANDWIDTH_GB_S)
+            term.append((parameters.of("pace", _PACE), pace))
         result.append(term)
     return result
 

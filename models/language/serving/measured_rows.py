@@ -48,7 +48,8 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
         record.tensor_parallel, record.link,
         minor_version(record.engine_version) or f"of {record.date[:4]}",
     )  # fmt: skip
-    setting = Setting(deployment, record.source, "eager" in record.flags.split())
+    load = {"static": "static", "maximum": "maximum"}.get(record.kind, "")
+    setting = Setting(deployment, record.source, "eager" in record.flags.split(), load)
     length = record.input_tokens + record.output_tokens
     held = float(sequences_held([deployment], np.array([length]))[0])
 

@@ -31,7 +31,7 @@ from models.performance.step_parameters import NOTHING, Parameters
 
 _DIFFERENCE = 1e-4
 # What engines take in at once where nobody limits them (vLLM's and TensorRT-LLM's defaults).
-MOST_SEQUENCES = 1024.0
+MOST_SEQUENCES = 2048.0
 # Nearer to capacity than this the fixed point runs away, and bounds with it.
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
@@ -66,8 +66,18 @@ class ServingPredictor:
         concurrency: Floats | Sequence[float], confidence: float = 0.9,
     ) -> ServingRates:  # fmt: skip
         """Rates with `concurrency` (n,) requests always in flight, or waiting for a place."""
-        wanted = np.asarray(concurrency, dtype=float)
         view = self._view(deployments, traffic)
+        return self._closed_loop(view, np.asarray(concurrency, dtype=float), confidence)
+
+    def saturated(
+        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
+        confidence: float = 0.9,
+    ) -> ServingRates:  # fmt: skip
+        """Rates with as many sequences in flight as memory and engine take in."""
+        view = self._view(deployments, traffic, "maximum")
+        return self._closed_loop(view, np.minimum(view.asked.held, MOST_SEQUENCES), confidence)
+
+    def _closed_loop(self, view: _View, wanted: Floats, confidence: float) -> ServingRates:
         held = view.asked.held
         sequences = np.where(held > 0, np.minimum(wanted, held), np.nan)
         waiting = np.maximum(wanted / sequences - 1, 0.0)
@@ -76,14 +86,6 @@ class ServingPredictor:
             return request_logs(view.asked, logs, sequences, waiting, 1.0)
 
         return self._rates(view, logs_of, sequences, confidence)
-
-    def saturated(
-        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
-        confidence: float = 0.9,
-    ) -> ServingRates:  # fmt: skip
-        """Rates with as many sequences in flight as memory and engine take in."""
-        held = asked_of(deployments, traffic).held
-        return self.closed_loop(deployments, traffic, np.minimum(held, MOST_SEQUENCES), confidence)
 
     def under_load(
         self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
@@ -119,7 +121,7 @@ class ServingPredictor:
     ) -> ServingRates:  # fmt: skip
         """A batch that starts and ends together: TPOT is its seconds over its output tokens."""
         sequences = np.asarray(batch, dtype=float)
-        view = self._view(deployments, traffic)
+        view = self._view(deployments, traffic, "static")
         asked = view.asked
 
         def logs_of(logs: Logs) -> RequestLogs:
@@ -203,11 +205,14 @@ class ServingPredictor:
         return np.append(self.mean, [prior.mean for prior in fresh]), covariance
 
     def _view(
-        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic]
+        self,
+        deployments: Sequence[Deployment],
+        traffic: Traffic | Sequence[Traffic],
+        load: str = "",
     ) -> _View:
         parameters = self._parameters()
         answering = [self._answering(entry) for entry in deployments]
-        design = design_of([Setting(entry) for entry in answering], parameters)
+        design = design_of([Setting(entry, load=load) for entry in answering], parameters)
         mean, covariance = self._extended(parameters)
         known = [
             KNOWN[entry.gpu.name in self.gpus, entry.model.name in self.models]
