@@ -55,28 +55,28 @@ _BASE: Mapping[str, Prior] = {
 }
 # Standard deviations of what a kind of group adds to a log.
 _EFFECTS: Mapping[str, Mapping[str, float]] = {
-    "weights": {"gpu": 0.07, "chip": 0.09, "engine": 0.1, "format": 0.22, "mixture": 0.2},
-    "kv": {"gpu": 0.05, "chip": 0.13, "engine": 0.15, "kv": 0.2, "mla": 0.35},
-    "decode": {"gpu": 0.05, "chip": 0.12, "engine": 0.15, "arithmetic": 0.2, "format": 0.2,
-               "mixture": 0.6},
-    "prefill": {"gpu": 0.06, "chip": 0.1, "engine": 0.15, "arithmetic": 0.15, "format": 0.2,
-                "mixture": 0.7},
+    "weights": {"gpu": 0.07, "chip": 0.09, "engine": 0.1, "format": 0.15, "mixture": 0.2,
+                "experts": 0.2},
+    "kv": {"gpu": 0.05, "chip": 0.13, "engine": 0.15, "version": 0.15, "kv": 0.3, "mla": 0.35},
+    "decode": {"gpu": 0.05, "chip": 0.12, "engine": 0.15, "arithmetic": 0.12, "format": 0.12,
+               "mixture": 0.5, "experts": 0.3},
+    "prefill": {"gpu": 0.06, "chip": 0.1, "engine": 0.15, "arithmetic": 0.12, "format": 0.12,
+                "mixture": 0.5, "experts": 0.4},
     "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
     "link": {"way": 0.4, "gpu": 0.14, "engine": 0.13},
-    "latency": {"way": 0.4, "chip": 0.1, "engine": 0.2},
+    "latency": {"way": 0.4, "chip": 0.1, "engine": 0.2, "version": 0.4},
     "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8, "model": 0.15},
-    "constant": {"engine": 0.25, "version": 0.35, "source": 0.3, "static": 0.4},
-    "layer": {"engine": 0.2, "version": 0.15, "kernels": 0.18, "source": 0.1},
+    "constant": {"engine": 0.25, "version": 0.35, "static": 0.4},
+    "layer": {"engine": 0.2, "version": 0.25, "kernels": 0.18},
     "mixture": {"engine": 0.35, "version": 0.28, "kernels": 0.6, "model": 0.35},
     "mla": {"engine": 0.4, "kernels": 0.5},
     "sequence": {"engine": 0.5, "version": 0.3, "load": 0.7},
     "launch": {"engine": 0.35, "version": 0.55, "mixture": 0.6, "mla": 1.2, "model": 0.35},
-    "mixed": {"engine": 0.2, "version": 0.18, "source": 0.2, "load": 0.3},
+    "mixed": {"engine": 0.5, "version": 0.3, "load": 0.4},
     "first": {"engine": 0.5, "source": 0.9, "version": 0.35},
-    "queue": {"engine": 0.4, "source": 0.5, "version": 0.3},
-    "step": {"model": 0.1, "gpu": 0.05, "version": 0.12, "source": 0.07, "cell": 0.13,
-             "load": 0.13},
-    "prompt": {"model": 0.18, "gpu": 0.06, "version": 0.15, "source": 0.2, "cell": 0.2,
+    "queue": {"engine": 0.7, "source": 0.5, "version": 0.4},
+    "step": {"model": 0.08, "gpu": 0.05, "version": 0.13, "cell": 0.07, "load": 0.13},
+    "prompt": {"model": 0.18, "gpu": 0.06, "version": 0.15, "source": 0.1, "cell": 0.1,
                "load": 0.13},
 }  # fmt: skip
 # FP8 and FP4 products reach less of their peaks: 0.31 to 0.65 where 16 bits reach 0.73 to 0.91.
@@ -86,6 +86,10 @@ _WAYS = {"latency": {"pcie": 0.3}, "link": {"pcie": 0.6}}
 # What falls with the watts that a multiprocessor has at its clock (`power_ratio`).
 _POWER = Prior(1.0, 0.2)
 _OF_POWER = ("decode", "prefill", "attention")
+# Larger matrices reach more of the peak: how much by the log of their width.
+_SIZE = Prior(0.2, 0.1)
+_OF_SIZE = ("decode", "prefill")
+_USUAL_WIDTH = 8192.0
 # Small kernels end sooner on faster memory: how their seconds fall with its bandwidth.
 _PACE = Prior(-0.15, 0.1)
 _USUAL_BANDWIDTH_GB_S = 3352.0
@@ -122,17 +126,19 @@ def groups_of(setting: Setting) -> dict[str, str]:
     model, gpu, engine = deployment.model, deployment.gpu, deployment.engine
     shape = f"{model.layers}x{model.hidden}x{model.experts}"
     precision = "bf16" if deployment.precision == "fp16" else deployment.precision
+    chip = _chip(gpu.compute_capability)
     version = f"{engine}/{deployment.version}" if deployment.version else ""
     groups = {
         "gpu": gpu.name,
-        "chip": _chip(gpu.compute_capability),
+        "chip": chip,
         "engine": engine,
         "version": version,
         "arithmetic": f"{format_of_arithmetic(deployment)}/{int(gpu.compute_capability)}",
         "format": f"{precision}/{int(gpu.compute_capability)}",
         "kernels": f"{engine}/{precision}/{int(gpu.compute_capability)}",
-        "kv": deployment.kv_precision,
+        "kv": f"{deployment.kv_precision}/{deployment.engine}/{chip}",
         "mixture": "mixture" if model.experts else "",
+        "experts": f"{precision}/{int(gpu.compute_capability)}" if model.experts else "",
         "mla": "mla" if model.mla else "",
         "way": deployment.link if deployment.tensor_parallel > 1 else "",
         "model": shape,
@@ -157,9 +163,10 @@ def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
     for setting in settings:
         groups = groups_of(setting)
         gpu = setting.deployment.gpu
-        key = (gpu.power, gpu.bandwidth_gb_s, *groups.items())
+        size = math.log(setting.deployment.model.hidden / _USUAL_WIDTH)
+        key = (size, gpu.power, gpu.bandwidth_gb_s, *groups.items())
         if key not in existing:
-            existing[key] = _terms(groups, gpu, parameters)
+            existing[key] = _terms(groups, gpu, size, parameters)
         terms.append(existing[key])
     slots = max((len(term) for row in existing.values() for term in row), default=1)
     filled = {id(row): _filled(row, slots) for row in existing.values()}
@@ -179,7 +186,7 @@ def _filled(row: Sequence[Sequence[tuple[int, float]]], slots: int) -> tuple[Any
 
 
 def _terms(
-    groups: Mapping[str, str], gpu: GpuFacts, parameters: Parameters
+    groups: Mapping[str, str], gpu: GpuFacts, size: float, parameters: Parameters
 ) -> list[list[tuple[int, float]]]:
     """For each log the places of its parameters, with their factors."""
     result = []
@@ -192,6 +199,8 @@ def _terms(
                 term.append((parameters.of(name, Prior(_centre(log, kind, group), sigma)), 1.0))
         if log in _OF_POWER and gpu.power:
             term.append((parameters.of("power", _POWER), gpu.power))
+        if log in _OF_SIZE:
+            term.append((parameters.of("size", _SIZE), size))
         if log == "overhead":
             pace = math.log(gpu.bandwidth_gb_s / _USUAL_BANDWIDTH_GB_S)
             term.append((parameters.of("pace", _PACE), pace))

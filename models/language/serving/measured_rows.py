@@ -50,8 +50,11 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
     )  # fmt: skip
     load = {"static": "static", "maximum": "maximum"}.get(record.kind, "")
     setting = Setting(deployment, record.source, "eager" in record.flags.split(), load)
-    length = record.input_tokens + record.output_tokens
-    held = float(sequences_held([deployment], np.array([length]))[0])
+    held = float(
+        sequences_held(
+            [deployment], np.array([record.input_tokens]), np.array([record.output_tokens])
+        )[0]
+    )
 
     def row(quantity: str, sequences: float, seconds: float) -> MeasuredValue:
         return MeasuredValue(

@@ -20,6 +20,8 @@ from models.language.serving.seconds import (
 )
 from models.language.serving.work import Floats, Work, work_of
 
+# The engine that keeps room for whole answers, and what others need of an output in the mean.
+_KEEPS_ROOM, _ROOM = "trtllm", 0.6
 # What holds a rate back, in the order of `ServingRates.binds`.
 BINDS = ("weights", "kv", "arithmetic", "all_reduce", "overhead", "prefill")
 # Seconds of each token after the first, until the first, and of the replica per output token.
@@ -66,13 +68,19 @@ def asked_of(deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traf
         input_tokens=input_tokens,
         computed_tokens=np.maximum(input_tokens * (1 - prefix_share), 1.0),
         output_tokens=output_tokens,
-        held=sequences_held(deployments, input_tokens + output_tokens),
+        held=sequences_held(deployments, input_tokens, output_tokens),
     )
 
 
-def sequences_held(deployments: Sequence[Deployment], tokens: Floats) -> Floats:
-    """Sequences of `tokens` (n,) each that replicas take in at once, (n,): as the KV cache's
-    median size holds, at most as many as the engine admits."""
+def sequences_held(
+    deployments: Sequence[Deployment], input_tokens: Floats, output_tokens: Floats
+) -> Floats:
+    """Sequences that replicas take in at once, (n,): as the KV cache's median size holds, at most
+    as many as the engine admits.
+
+    TensorRT-LLM keeps room for the whole answer, the others take pages as an answer grows: then
+    sequences of all ages hold half of it in the mean, and some room is left for longer ones.
+    """
     if not deployments:
         return np.zeros(0)
     memory = serving_memory(
@@ -83,6 +91,8 @@ def sequences_held(deployments: Sequence[Deployment], tokens: Floats) -> Floats:
         [entry.tensor_parallel for entry in deployments],
         [entry.engine for entry in deployments],
     )
+    kept = [1.0 if entry.engine == _KEEPS_ROOM else _ROOM for entry in deployments]
+    tokens = input_tokens + np.array(kept) * output_tokens
     limits = [entry.max_sequences or np.inf for entry in deployments]
     return np.asarray(np.minimum(memory.most_sequences(tokens).median, limits))
 
