@@ -10,7 +10,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
-from advisor.domain.generation import LlmPrecision
+from advisor.domain.generation import LlmEngine, LlmPrecision
 from advisor.domain.language import (
     GenerationRecommendation,
     GenerationRequest,
@@ -21,6 +21,7 @@ from advisor.domain.language import (
 from advisor.engine.language.decision import recommend_serving
 from advisor.engine.language.no_offer import no_serving_offer
 from advisor.engine.language.prepared import ServingPreparations
+from advisor.engine.language.ready import mib_to_read
 from advisor.engine.language.relaxing import serving_relaxations
 from advisor.engine.language.single import predict_serving
 from advisor.errors import NoIntervalError, UsageError
@@ -272,3 +273,53 @@ def test_an_instance_that_cannot_serve_says_why() -> None:
     big = request(model="Qwen2.5-72B")
     with pytest.raises(UsageError, match="weights"):
         predict_serving(big, prepared("Qwen2.5-72B"), "g5.xlarge", today=TODAY)
+
+
+@pytest.mark.parametrize("engine", list(LlmEngine))
+def test_kv_budget_holds_for_every_engine(engine: LlmEngine) -> None:
+    """No replica has more requests in flight than its KV cache holds, whichever engine serves."""
+    for one in answer(engine=engine, target_output_tokens_per_second=500, max_count=8).ranked:
+        replicas = one.spec.count * one.placement.replicas
+        assert one.most.concurrency <= replicas * one.memory.largest_concurrency
+        assert one.memory.kv_gib > 0
+
+
+def test_the_answer_says_how_tpot_is_counted() -> None:
+    """Tools differ by the first token."""
+    assert any("without the first token" in str(one) for one in answer().assumptions)
+
+
+def test_users_are_answered_and_told_what_each_gets() -> None:
+    """From a number of users alone, without a rate."""
+    chosen = answer(users=20).chosen
+    assert chosen is not None
+    assert chosen.rates.concurrency >= 20
+    each = chosen.rates.output_tokens_per_second_per_user
+    assert each.lower == pytest.approx(1 / chosen.rates.tpot_seconds.upper)
+
+
+def test_reading_the_weights_takes_the_disks_rate() -> None:
+    """The seconds before the first answer: weights over MiB/s, and the engine's start."""
+    chosen = answer(gpus=("L4",), tensor_parallel=1).chosen
+    assert chosen is not None
+    rate = chosen.spec.disk.rate.read_mib_per_second
+    assert rate is not None
+    read = chosen.ready.load_seconds * rate / 1024
+    assert read == pytest.approx(chosen.memory.weights_gib, rel=0.01)
+    assert chosen.ready.seconds > chosen.ready.load_seconds
+
+
+def test_replicas_whose_weights_overflow_ram_read_them_again() -> None:
+    """RAM that holds the weights spares the disk; else each replica reads its own."""
+    assert mib_to_read(100, 200 * 1024, replicas=4) == 100 * 1024
+    assert mib_to_read(100, 64 * 1024, replicas=4) == 400 * 1024
+
+
+def test_the_own_disk_is_taken_only_where_it_is_named() -> None:
+    """It costs nothing and is empty after a stop."""
+    chosen = answer(gpus=("A10G",)).chosen
+    own = answer(gpus=("A10G",), disk_types=("instance_store",)).chosen
+    assert chosen is not None
+    assert own is not None
+    assert chosen.spec.disk.rate.type != "instance_store"
+    assert own.spec.disk.rate.type == "instance_store"
