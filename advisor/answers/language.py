@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.answers.cards import cards_meant
 from advisor.catalog import Catalog, load_catalog
+from advisor.catalog.gpu_names import sheet_of
 from advisor.domain.language import (
     GenerationRecommendation,
     GenerationRequest,
@@ -22,22 +23,26 @@ from advisor.engine.language.decision import recommend_serving
 from advisor.engine.language.memory import serving_memory_of
 from advisor.engine.language.prepared import ServingPreparations
 from advisor.engine.language.single import predict_serving
+from advisor.engine.language.ways import Cards, kv_precision_of
 from advisor.messages import Message
 from advisor.questions import requests
 from advisor.questions.language_requests import generation_request, language_model_of
 from advisor.questions.requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.records import replace
+from models.language.configs import bundled_language_models
 from models.language.serving import bundled_serving_predictor
 
 if TYPE_CHECKING:
     from advisor.questions.language import (
         CompareGeneration,
+        Generation,
         MemoryGeneration,
         PredictGeneration,
         RecommendGeneration,
     )
     from advisor.questions.models import Sources
+    from models.language.gpus import GpuFacts
     from models.language.language_model import LanguageModel
     from models.language.serving import ServingPredictor
 
@@ -143,4 +148,34 @@ def _request(
     """The request about a model, and the context once the question's anchors are known."""
     model = language_model_of(question)
     request = generation_request(question, model, context.catalog)
-    return context, model, request
+    return _anchored(context, question, model, request), model, request
+
+
+def _anchored(
+    context: LanguageContext, question: Generation, model: LanguageModel, request: GenerationRequest
+) -> LanguageContext:
+    """The context whose predictor knows what the question's anchors measured."""
+    if not question.anchor:
+        return context
+    from sweeps.endpoint.anchors import read_serving_anchor  # few have measured
+
+    known, cards = bundled_language_models(), Cards(context.catalog)
+
+    def model_of(name: str) -> LanguageModel:
+        return model if name == model.name else known.find(name)
+
+    def gpu_of(name: str) -> GpuFacts:
+        return cards.of(sheet_of(name, context.catalog.cards))
+
+    anchors = [
+        read_serving_anchor(
+            path, model_of, gpu_of, precision=request.precision or model.own_precision,
+            kv_precision=kv_precision_of(request),
+        )
+        for path in question.anchor
+    ]  # fmt: skip
+    observations = [one for anchor in anchors for one in anchor.observations]
+    return context._replace(
+        predictor=context.predictor.conditioned(observations),
+        notes=(*context.notes, *(why for anchor in anchors for why in anchor.refused)),
+    )

@@ -1,0 +1,136 @@
+"""Questions about serving, answered by what ships: catalogue, models, and predictor."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.answers.language import (
+    LanguageContext,
+    load_language_context,
+    serving_compared,
+    serving_memory_answered,
+    serving_predicted,
+    serving_recommended,
+)
+from advisor.domain.generation import LanguageTask
+from advisor.errors import UsageError
+from advisor.questions.language import (
+    CompareGeneration,
+    MemoryGeneration,
+    PredictGeneration,
+    RecommendGeneration,
+)
+from advisor.questions.values import GpuFilter
+from sweeps.endpoint.document import SCHEMA
+
+EIGHT_B = "meta-llama/Llama-3.1-8B"
+COMMON: dict[str, Any] = {"task": LanguageTask.GENERATION, "model": EIGHT_B}
+
+
+@cache
+def context() -> LanguageContext:
+    """What ships, read once."""
+    return load_language_context()
+
+
+def recommend(**fields: Any) -> RecommendGeneration:
+    """A question whose answer needs no calibrated interval."""
+    return RecommendGeneration(**COMMON, allow_extrapolation=True, **fields)
+
+
+def test_one_question_is_answered_over_all_clouds() -> None:
+    """Instance, disk, split, version and dollars a million tokens, with bounds."""
+    found = serving_recommended(context(), recommend(cloud="any", users=20, max_tpot_ms=60.0))
+    chosen = found.chosen
+    assert chosen is not None
+    assert chosen.engine_version
+    cost = chosen.usd_per_million_output_tokens
+    assert 0 < cost.lower < cost.median < cost.upper
+    assert {one.spec.offer.instance.cloud for one in found.ranked} > {"aws"}
+
+
+def test_nothing_that_answers_says_what_to_relax() -> None:
+    """Eight users a GPU of 24 GB do not get a token each millisecond."""
+    asked = recommend(users=8, max_tpot_ms=1.0, gpu=GpuFilter(names=("L4",)))
+    found = serving_recommended(context(), asked)
+    assert found.chosen is None
+    assert any(
+        change.option == "--max-tpot-ms" for one in found.relaxations for change in one.changes
+    )
+    assert serving_recommended(context(), asked, relax=False).relaxations == ()
+
+
+def test_predictions_and_comparisons_agree() -> None:
+    """The same instance has the same rates beside others as alone."""
+    alone = serving_predicted(context(), PredictGeneration(**COMMON, instance="g6.xlarge"))
+    asked = CompareGeneration(**COMMON, instance=("g6e.xlarge", "g6.xlarge"))
+    beside = serving_compared(context(), asked)
+    assert [one.candidate.spec.name for one in beside] == ["g6e.xlarge", "g6.xlarge"]
+    assert beside[1].candidate.rates == alone.candidate.rates
+    faster, slower = (one.candidate.most.output_tokens_per_second.median for one in beside)
+    assert faster > slower
+
+
+def test_memory_is_told_of_the_cards_that_are_meant() -> None:
+    """A larger context leaves room for it or says why not, on as few GPUs as hold it."""
+    asked = MemoryGeneration(
+        task=LanguageTask.GENERATION, model="Qwen/Qwen2.5-72B", gpu=GpuFilter(names=("H100", "T4"))
+    )
+    answer = serving_memory_answered(context(), asked)
+    by_gpu = {one.gpu: one for one in answer.gpus}
+    assert 130 < answer.weights_gib < 150
+    assert by_gpu["H100-SXM5-80GB"].use is not None
+    assert by_gpu["H100-SXM5-80GB"].tensor_parallel > 1
+    t4 = by_gpu["T4"]
+    assert t4.use is not None or str(t4.why_not)
+
+
+def anchor(path: Path, tpot_seconds: float) -> Path:
+    """A measured endpoint: eight requests in flight on one L4."""
+
+    def figure(mean: float) -> dict[str, float]:
+        return {"mean": mean, "standard_error": mean / 100}
+
+    load = {
+        "status": "ok", "reason": "", "generator": {"is_capped": False},
+        "requests_per_second_wanted": None, "concurrency": 8, "in_flight": 8.0,
+        "ttft_seconds": figure(0.3), "tpot_seconds": figure(tpot_seconds),
+        "output_tokens_per_second": figure(8 / tpot_seconds), "cached_share": 0.0,
+        "input_tokens": figure(1020.0), "output_tokens": figure(129.0),
+    }  # fmt: skip
+    document = {
+        "schema": SCHEMA,
+        "model": EIGHT_B,
+        "engine": {"name": "vllm", "version": context().predictor.engine_version("vllm")},
+        "deployment": {
+            "gpu": "NVIDIA L4", "gpus": 1, "tensor_parallel": 1, "link": None,
+            "precision": "bf16", "kv_precision": "bf16",
+        },
+        "loads": [load],
+    }  # fmt: skip
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path) -> None:
+    """Half as fast as predicted: then slower is predicted, on that GPU and its like."""
+    asked = PredictGeneration(**COMMON, instance="g6.xlarge", users=8)
+    before = serving_predicted(context(), asked).candidate.rates.tpot_seconds
+    slow = anchor(tmp_path / "anchor.json", 2 * before.median)
+    after = serving_predicted(context(), asked.replace(anchor=(slow,))).candidate.rates.tpot_seconds
+    assert before.median < after.median <= 2.1 * before.median
+    assert after.upper / after.median < before.upper / before.median
+
+
+def test_a_file_that_is_no_anchor_is_refused_by_its_field(tmp_path: Path) -> None:
+    """And nothing is answered without it."""
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    with pytest.raises(UsageError) as refused:
+        serving_recommended(context(), recommend(anchor=(other,)))
+    assert refused.value.field == "anchor"
