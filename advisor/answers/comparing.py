@@ -17,7 +17,9 @@ from advisor.questions.models import Compare
 from advisor.questions.requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.comparing import (
+    COLUMNS,
     comparison_document,
+    flat_row,
     gpu_rows,
     gpus_text,
     instance_rows,
@@ -53,6 +55,14 @@ class Compared(NamedTuple):
     def rows(self) -> list[dict[str, Any]]:
         """One record an instance or GPU of each network, JSON-ready."""
         return [plain_document(row) for row in self._rows()]
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """The same without nesting: `columns`."""
+        return [flat_row(row) for row in self.rows()]
+
+    def columns(self) -> Sequence[str]:
+        """Of a table of them."""
+        return COLUMNS
 
     def document(self) -> dict[str, Any]:
         """`advisor.comparison/1`."""

@@ -48,6 +48,15 @@ class Recommended(NamedTuple):
             self.answer, self.sources, explanation, every_rejected=self.every_rejected
         )
 
+    def text(self, specs: int | None = None) -> str:
+        """For a terminal, with so many specs where a number is asked for."""
+        from advisor.render.recommendation import recommendation_text  # JSON waits for no text
+
+        text = recommendation_text(
+            self.answer, self.sources, all_rejected=self.every_rejected, specs=specs
+        )
+        return text + (self.explained.text() if self.explained else "")
+
     def written(self, name: str) -> str:
         """The answer in one of `FORMATS`, or its spec in one of `render.exporting`."""
         if name == "json":

@@ -6,11 +6,10 @@ import json
 
 import click
 
-from advisor.answers.comparing import compared
-from advisor.answers.context import load_context
+from advisor.answers.of_tasks import compared_by
 from advisor.cli.questions import Name, SectionedCommand, question_options
-from advisor.questions.models import Compare, Sources
-from advisor.render.comparing import COLUMNS, flat_row
+from advisor.questions.commands import COMPARE, AnyCompare
+from advisor.questions.models import Sources
 from advisor.render.tables import records_csv, records_markdown
 
 
@@ -21,13 +20,13 @@ class ComparingCommand(SectionedCommand):
 
 
 @click.command(cls=ComparingCommand)
-@question_options(Compare)
+@question_options(COMPARE)
 @question_options(Sources, "sources")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json", "csv", "md")), default="table",
     show_default=True, help="Format of the answer.",
 )  # fmt: skip
-def compare(question: Compare, sources: Sources, output: str) -> None:
+def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     """Compare instances, or GPUs by themselves, against a baseline.
 
     --model takes several networks, with commas. A dash means that no batch certainly fits.
@@ -36,11 +35,11 @@ def compare(question: Compare, sources: Sources, output: str) -> None:
     advisor compare --task training --model resnet50 --instance g4dn.xlarge --instance g5.xlarge
     advisor compare --task training --model resnet50,vgg16 --gpu T4,L4,A10G --baseline RTX8000
     """
-    answer = compared(load_context(sources), question)
+    answer = compared_by(sources, question)
     if output == "table":
         click.echo(answer.text())
     elif output == "json":
         click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
     else:
         render = records_csv if output == "csv" else records_markdown
-        click.echo(render([flat_row(row) for row in answer.rows()], COLUMNS), nl=False)
+        click.echo(render(answer.flat_rows(), answer.columns()), nl=False)

@@ -6,15 +6,15 @@ import json
 
 import click
 
-from advisor.cli.questions import Name, question_options
-from advisor.questions.models import MemoryQuestion
+from advisor.cli.questions import Name, SectionedCommand, question_options
+from advisor.questions.commands import MEMORY, AnyMemory
 
 
-@click.command()
-@question_options(MemoryQuestion)
+@click.command(cls=SectionedCommand)
+@question_options(MEMORY)
 @click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
               show_default=True, help="Format of the answer.")  # fmt: skip
-def memory(question: MemoryQuestion, output: str) -> None:
+def memory(question: AnyMemory, output: str) -> None:
     """Peak GPU memory and its parts, which GPUs it fits, and the largest batch on each.
 
     "Fits": the upper bound lies within the card. "Does not fit": the lower bound exceeds it.
@@ -23,13 +23,13 @@ def memory(question: MemoryQuestion, output: str) -> None:
     \b
     advisor memory --model resnet50 --batch-size 64 --optimizer adam
     advisor memory --model net.py:build --task inference --precision amp --gpu T4,L4
+    advisor memory --task generation --model meta-llama/Llama-3.1-8B --max-context 32768
     """
-    from advisor.answers.memory import memory_answered
+    from advisor.answers.of_tasks import memory_in
     from advisor.catalog import load_catalog
-    from advisor.render.memory import memory_document, memory_text
 
-    answer = memory_answered(load_catalog(), question)
+    answer = memory_in(load_catalog(), question)
     if output == "json":
-        click.echo(json.dumps(memory_document(answer), indent=2, allow_nan=False))
+        click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
     else:
-        click.echo(memory_text(answer))
+        click.echo(answer.text())

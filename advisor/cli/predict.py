@@ -6,20 +6,20 @@ import json
 
 import click
 
-from advisor.answers.context import load_context
-from advisor.answers.predicting import Predicted, PredictedOnGpu, predicted, predicted_on_gpu
+from advisor.answers.of_tasks import ServingPredicted, predicted_by
 from advisor.cli.questions import Name, SectionedCommand, question_options
-from advisor.questions.models import Predict, Sources
+from advisor.questions.commands import PREDICT, AnyPredict
+from advisor.questions.models import Sources
 
 
 @click.command(cls=SectionedCommand)
-@question_options(Predict)
+@question_options(PREDICT)
 @question_options(Sources, "sources")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True, help="Format of the answer.",
 )  # fmt: skip
-def predict(question: Predict, sources: Sources, output: str) -> None:
+def predict(question: AnyPredict, sources: Sources, output: str) -> None:
     """Predict the throughput of one instance or GPU, with an interval and its bottleneck.
 
     \b
@@ -27,15 +27,12 @@ def predict(question: Predict, sources: Sources, output: str) -> None:
     advisor predict --task training --model resnet50 --instance g5.xlarge --vcpus 16
     advisor predict --task training --model resnet50 --precision amp --gpu 'RTX 5090'
     advisor predict --task training --model my_net --anchor anchor-net.json --instance g5.xlarge
+    advisor predict --task generation --model Qwen/Qwen3-32B --instance p5.4xlarge --users 20
     """
-    context = load_context(sources)
-    answer: Predicted | PredictedOnGpu
-    if question.gpu is None:
-        answer = predicted(context, question)
-    else:
-        answer = predicted_on_gpu(context, question)
-    for note in answer.context.notes:
-        click.echo(f"note: {note}", err=True)
+    answer = predicted_by(sources, question)
+    if not isinstance(answer, ServingPredicted):
+        for note in answer.context.notes:
+            click.echo(f"note: {note}", err=True)
     if output == "json":
         click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
     else:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
-from advisor.answers.context import load_context
-from advisor.answers.recommending import FORMATS, Recommended, recommended
+from advisor.answers.of_tasks import no_offer_of, recommended_by
+from advisor.answers.recommending import FORMATS
 from advisor.cli.questions import Name, SectionedCommand, question_options
-from advisor.engine import no_offer
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message
+from advisor.questions.commands import RECOMMEND, AnyRecommend
 from advisor.questions.fields import wrong
 from advisor.questions.models import Recommend, Sources
-from advisor.render.exporting import FORMATS as EXPORTS
+from advisor.render.exporting import EVERY_FORMAT as EXPORTS
+
+if TYPE_CHECKING:
+    from advisor.answers.of_tasks import AnyRecommended
 
 OUTPUTS = ("table", *FORMATS)
 EXPLAINED_IN = ("table", "json", "yaml")
 
 
 @click.command(cls=SectionedCommand)
-@question_options(Recommend)
+@question_options(RECOMMEND)
 @question_options(Sources, "sources")
 @click.option(
     "-o", "--output", type=Name("output format", OUTPUTS), default="table", show_default=True,
@@ -31,7 +35,7 @@ EXPLAINED_IN = ("table", "json", "yaml")
     "--export", "export_to", type=Name("export", EXPORTS),
     help="Print only a file that starts the recommended spec.",
 )  # fmt: skip
-def recommend(question: Recommend, sources: Sources, output: str, export_to: str | None) -> None:
+def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: str | None) -> None:
     """The cheapest instance and disk that will really reach a throughput.
 
     \b
@@ -40,27 +44,28 @@ def recommend(question: Recommend, sources: Sources, output: str, export_to: str
     advisor recommend --task training --model resnet50 --epochs 90 --max-hours 72
     advisor recommend --task training --model my_net --anchor anchor-net.json
     advisor recommend --task training --model resnet50 --export terraform > main.tf
+    advisor recommend --task generation --model meta-llama/Llama-3.1-8B --users 40 --max-tpot-ms 50
     """
     _refuse_meaningless(question, output, export_to)
-    context = load_context(sources)
-    found = recommended(context, question)
+    found = recommended_by(sources, question)
     chosen = found.answer.chosen
     if export_to is None:
         _print(_written(found, question, output))
     elif chosen is not None:
         _print(found.written(export_to))
     if chosen is None:
-        raise NoOfferError(no_offer(found.answer))
+        raise NoOfferError(no_offer_of(found))
 
 
-def _refuse_meaningless(question: Recommend, output: str, export_to: str | None) -> None:
+def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | None) -> None:
     """What another option makes meaningless is refused, never ignored."""
+    explains = isinstance(question, Recommend) and question.explain
     if export_to is not None:
         given = {
             "output": _is_given("output"),
-            "explain": question.explain,
+            "explain": explains,
             "explain_rejected": question.explain_rejected,
-            "pareto": question.pareto,
+            "pareto": isinstance(question, Recommend) and question.pareto,
             "max_results": _is_given("max_results"),
         }
         others = [FieldName(field) for field, is_given in given.items() if is_given]
@@ -71,7 +76,7 @@ def _refuse_meaningless(question: Recommend, output: str, export_to: str | None)
                 hint=Message("leave out {others}, or {export}", others=others,
                              export=FieldName("export")),
             )  # fmt: skip
-    if question.explain and output not in EXPLAINED_IN:
+    if explains and output not in EXPLAINED_IN:
         raise UsageError("--explain goes with -o table, json or yaml", field="explain")
     if question.explain_rejected and output not in EXPLAINED_IN:
         raise UsageError(
@@ -90,17 +95,9 @@ def _is_given(name: str) -> bool:
     return source is not click.core.ParameterSource.DEFAULT
 
 
-def _written(found: Recommended, question: Recommend, output: str) -> str:
+def _written(found: AnyRecommended, question: AnyRecommend, output: str) -> str:
     """The whole answer in one format."""
-    if output == "table":
-        from advisor.render.recommendation import recommendation_text  # JSON waits for no text
-
-        text = recommendation_text(
-            found.answer,
-            found.sources,
-            all_rejected=question.explain_rejected,
-            # Where nobody asked for a number, a screen is enough.
-            specs=question.max_results if _is_given("max_results") else None,
-        )
-        return text + (found.explained.text() if found.explained else "") + "\n"
-    return found.written(output)
+    if output != "table":
+        return found.written(output)
+    # Where nobody asked for a number of specs, a screen is enough.
+    return found.text(question.max_results if _is_given("max_results") else None) + "\n"

@@ -5,29 +5,26 @@ from __future__ import annotations
 from advisor.questions.by_task import ByTask
 from advisor.questions.language import (
     CompareGeneration,
-    MemoryFinetuning,
     MemoryGeneration,
-    PredictFinetuning,
     PredictGeneration,
-    RecommendFinetuning,
     RecommendGeneration,
 )
 from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
 
-AnyRecommend = Recommend | RecommendGeneration | RecommendFinetuning
-AnyPredict = Predict | PredictGeneration | PredictFinetuning
+AnyRecommend = Recommend | RecommendGeneration
+AnyPredict = Predict | PredictGeneration
 AnyCompare = Compare | CompareGeneration
-AnyMemory = MemoryQuestion | MemoryGeneration | MemoryFinetuning
+AnyMemory = MemoryQuestion | MemoryGeneration
 
 RECOMMEND: ByTask[AnyRecommend] = ByTask(
-    "What `advisor recommend` is asked.", (Recommend, RecommendGeneration, RecommendFinetuning)
+    "What `advisor recommend` is asked.", (Recommend, RecommendGeneration)
 )
 PREDICT: ByTask[AnyPredict] = ByTask(
-    "What `advisor predict` is asked.", (Predict, PredictGeneration, PredictFinetuning)
+    "What `advisor predict` is asked.", (Predict, PredictGeneration)
 )
 COMPARE: ByTask[AnyCompare] = ByTask(
     "What `advisor compare` is asked.", (Compare, CompareGeneration)
 )
 MEMORY: ByTask[AnyMemory] = ByTask(
-    "What `advisor memory` is asked.", (MemoryQuestion, MemoryGeneration, MemoryFinetuning)
+    "What `advisor memory` is asked.", (MemoryQuestion, MemoryGeneration)
 )

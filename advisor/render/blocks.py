@@ -33,6 +33,7 @@ from advisor.domain import (
     Request,
     RunTime,
     Span,
+    Spec,
     Task,
     Workload,
 )
@@ -56,6 +57,15 @@ REASONS = {
     "no_price": "without a price",
     "quota": "beyond the quota",
     "facts_missing": "with missing facts",
+    "weights": "too small for the weights",
+    "kv": "too small for the KV cache",
+    "gpus": "with too few GPUs",
+    "ttft": "over the TTFT limit",
+    "tpot": "over the TPOT limit",
+    "e2e": "over the limit of a whole request",
+    "users": "with room for fewer users",
+    "load": "below the request rate",
+    "ready": "not ready in time",
 }
 RISKS = ("very low", "low", "medium", "high", "very high")
 # Least lower bound over the median of each risk but the highest.
@@ -173,11 +183,15 @@ def risk(prediction: Prediction) -> int:
     One fact outside of what was measured makes it 2 at least, three of them 3; 4 where no held-out
     residuals stand behind the interval.
     """
-    if not prediction.calibrated:
-        return len(RISKS) - 1
     share = prediction.lower / prediction.median
+    return risk_of(share, len(prediction.extrapolation), calibrated=prediction.calibrated)
+
+
+def risk_of(share: float, outside: int, *, calibrated: bool) -> int:
+    """The same of a lower bound's `share` of its median, and of how many facts lie `outside`."""
+    if not calibrated:
+        return len(RISKS) - 1
     by_width = next((i for i, least in enumerate(_RISK_SHARES) if share >= least), 4)
-    outside = len(prediction.extrapolation)
     return max(by_width, 3 if outside >= 3 else 2 if outside else 0)
 
 
@@ -219,11 +233,8 @@ def first_epoch_block(hours: Span | None) -> dict[str, Any] | None:
     return finite_bounds(hours) if hours else None
 
 
-def candidate_block(candidate: Candidate) -> dict[str, Any]:
-    """A spec with its price, prediction and cost."""
-    spec, prediction = candidate.spec, candidate.prediction
-    predicted = prediction_block(candidate.workload, prediction)
-    predicted["predicted"]["throughput_each"] = bounds(prediction.times(1 / spec.count))
+def spec_block(spec: Spec) -> dict[str, Any]:
+    """An offer with its disk and price."""
     return {
         "cloud": spec.offer.instance.cloud,
         "region": spec.offer.region,
@@ -237,6 +248,16 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
             "usd_per_hour_each": spec.usd_per_hour_each,
             "total_usd_per_hour": spec.total_usd_per_hour,
         },
+    }
+
+
+def candidate_block(candidate: Candidate) -> dict[str, Any]:
+    """A spec with its price, prediction and cost."""
+    spec, prediction = candidate.spec, candidate.prediction
+    predicted = prediction_block(candidate.workload, prediction)
+    predicted["predicted"]["throughput_each"] = bounds(prediction.times(1 / spec.count))
+    return {
+        **spec_block(spec),
         **predicted,
         "latency": latency_block(candidate.latency),
         "cost": {"usd_per_million_samples": candidate.usd_per_million_samples},
@@ -284,7 +305,7 @@ def relaxation_block(relaxation: Relaxation) -> dict[str, Any]:
     """Changes that are enough together, and what they give."""
     spec = relaxation.gives.spec
     return {
-        "changes": [_change_block(change) for change in relaxation.changes],
+        "changes": [change_block(change) for change in relaxation.changes],
         "gives": {
             "instance_type": spec.offer.instance.name,
             "region": spec.offer.region,
@@ -294,7 +315,8 @@ def relaxation_block(relaxation: Relaxation) -> dict[str, Any]:
     }
 
 
-def _change_block(change: Change) -> dict[str, Any]:
+def change_block(change: Change) -> dict[str, Any]:
+    """A constraint as it was, and as it would be."""
     return {
         "constraint": change.constraint,
         "option": change.option,
@@ -327,6 +349,15 @@ def borderline_blocks(answer: Recommendation) -> list[dict[str, Any]]:
 
 
 def _borderline_block(request: Request, call: CloseCall) -> dict[str, Any]:
+    command = verify_command(request, call.candidate)
+    batch_size = call.candidate.workload.batch_size
+    return close_call_block(call, request.horizon_hours, command, batch_size=batch_size)
+
+
+def close_call_block(
+    call: CloseCall, horizon_hours: float, command: str, **runs: Any
+) -> dict[str, Any]:
+    """A close call, what `runs` there, and the `command` of the trial that settles it."""
     spec, instead = call.candidate.spec, call.instead
     per_hour = call.saves_usd_per_hour
     return {
@@ -334,7 +365,7 @@ def _borderline_block(request: Request, call: CloseCall) -> dict[str, Any]:
         "instance_type": spec.offer.instance.name,
         "count": spec.count,
         "disk": str(spec.disk.choice),
-        "batch_size": call.candidate.workload.batch_size,
+        **runs,
         "usd_per_hour": spec.total_usd_per_hour,
         "probability": call.probability,
         "instead_of": instead.spec.offer.instance.name if instead else None,
@@ -343,11 +374,11 @@ def _borderline_block(request: Request, call: CloseCall) -> dict[str, Any]:
         "saves_usd_per_month": None if per_hour is None else per_hour * HOURS_PER_MONTH,
         "trial": {
             "instance_type": spec.offer.instance.name,
-            "command": verify_command(request, call.candidate),
+            "command": command,
             "minutes": call.trial_minutes,
             "usd": call.trial_usd,
         },
-        "horizon_hours": request.horizon_hours,
+        "horizon_hours": horizon_hours,
         "expected_usd": call.worth_usd,
     }
 

@@ -29,11 +29,12 @@ SCHEMA = "advisor.recommendation/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What an answer stands on: the performance model and the catalogue."""
+    """What an answer stands on: the performance model and the catalogue. `error_percent` is None
+    where one number says nothing (docs/internals/language.md)."""
 
     model_id: str
     trained_on: str
-    error_percent: float
+    error_percent: float | None
     catalog_as_of: str
     catalog_sources: tuple[str, ...]
 

@@ -28,6 +28,8 @@ from advisor.render.text import (
     counted,
     disk_text,
     first_epoch_lines,
+    fitting_table,
+    folded_command,
     gpus_lines,
     interval_text,
     latency_lines,
@@ -168,14 +170,9 @@ def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
     }
     if not columns["region"]:
         del columns["region"]
-    for name in ("bound by", "gpu", "disk", ""):
-        right = [at for at, each in enumerate(columns) if each in ("per hour", *names)]
-        lines = table(list(columns), list(zip(*columns.values(), strict=True)), right)
-        # What ranks them stays; what has no room is left out.
-        if max(map(len, lines)) <= WIDTH or not name:
-            break
-        del columns[name]
-    return ["", *lines]
+    left = [name for name in columns if name not in ("per hour", *names)]
+    # What ranks them stays; what has no room is left out.
+    return ["", *fitting_table(columns, left, ("bound by", "gpu", "disk"))]
 
 
 def _with_cells(rows: Sequence[list[str]], cells: Sequence[str]) -> list[list[str]]:
@@ -264,7 +261,7 @@ def _borderline_lines(answer: Recommendation) -> list[str]:
     first = answer.close_calls[0]
     trial = f"about {format_usd(first.trial_usd)}, {first.trial_minutes:g} min"
     text = f"{_borderline_text(answer.request, first)}. One trial settles it ({trial}):"
-    command = _folded_command(verify_command(answer.request, first.candidate), WIDTH - INDENT)
+    command = folded_command(verify_command(answer.request, first.candidate), WIDTH - INDENT)
     return beside("borderline", [*textwrap.wrap(text, WIDTH - INDENT), *command])
 
 
@@ -285,18 +282,6 @@ def _borderline_text(request: Request, call: CloseCall) -> str:
         f"it may miss {target}/s ({miss}); {call.instead.spec.name} is much safer and "
         f"costs {money} more"
     )
-
-
-def _folded_command(command: str, width: int) -> list[str]:
-    """A command over several lines that can be pasted as they are."""
-    pieces = command.replace(" --", "\n--").split("\n")
-    lines, room = [pieces[0]], width - len(" \\")
-    for piece in pieces[1:]:
-        if len(lines[-1]) + 1 + len(piece) <= room:
-            lines[-1] += f" {piece}"
-        else:
-            lines.append(f"  {piece}")
-    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 def _every_rejection(answer: Recommendation) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 
 from advisor.domain import (
@@ -67,6 +67,21 @@ def table(
     return [line(header), *map(line, rows)]
 
 
+def fitting_table(
+    columns: Mapping[str, Sequence[str]], left: Sequence[str], spared: Sequence[str]
+) -> list[str]:
+    """Columns by their headings, those of `left` flushed left; as many of the `spared` ones are
+    left out, in their order, as it takes to fit."""
+    kept = dict(columns)
+    for name in (*spared, ""):
+        right = [at for at, each in enumerate(kept) if each not in left]
+        lines = table(list(kept), list(zip(*kept.values(), strict=True)), right)
+        if max(map(len, lines)) <= WIDTH or not name:
+            break
+        del kept[name]
+    return lines
+
+
 def beside(title: str, lines: Sequence[str]) -> list[str]:
     """A title with lines to the right of it."""
     titles = [f"  {title}", *[""] * (len(lines) - 1)]
@@ -77,6 +92,18 @@ def folded(title: str, sentences: Iterable[str]) -> list[str]:
     """A title with a folded paragraph a sentence beside it; nothing without sentences."""
     lines = [line for text in sentences for line in textwrap.wrap(text, WIDTH - INDENT)]
     return beside(title, lines) if lines else []
+
+
+def folded_command(command: str, width: int) -> list[str]:
+    """A command over several lines that can be pasted as they are."""
+    pieces = command.replace(" --", "\n--").split("\n")
+    lines, room = [pieces[0]], width - len(" \\")
+    for piece in pieces[1:]:
+        if len(lines[-1]) + 1 + len(piece) <= room:
+            lines[-1] += f" {piece}"
+        else:
+            lines.append(f"  {piece}")
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[str]:

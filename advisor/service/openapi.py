@@ -13,23 +13,37 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from advisor.answers.context import Context
-from advisor.questions import models
+from advisor.questions import commands, language, models
+from advisor.questions.by_task import ByTask, Kinds
 from advisor.questions.question import Question
-from advisor.questions.reading import schema_of
+from advisor.questions.reading import schema_by_task, schema_of
 from advisor.runs.questions import NewSweep, ScheduleRequest
 from advisor.service.answers import document_json
 
 # The names of the questions' schemas here.
 QUESTIONS: Mapping[type[Question], str] = {
-    models.Recommend: "RecommendQuestion",
-    models.Predict: "PredictQuestion",
-    models.Compare: "CompareQuestion",
-    models.MemoryQuestion: "MemoryQuestion",
+    models.Recommend: "RecommendNetwork",
+    models.Predict: "PredictNetwork",
+    models.Compare: "CompareNetwork",
+    models.MemoryQuestion: "MemoryOfNetwork",
+    language.RecommendGeneration: "RecommendGeneration",
+    language.PredictGeneration: "PredictGeneration",
+    language.CompareGeneration: "CompareGeneration",
+    language.MemoryGeneration: "MemoryOfGeneration",
+    language.RecommendFinetuning: "RecommendFinetuning",
+    language.PredictFinetuning: "PredictFinetuning",
+    language.MemoryFinetuning: "MemoryOfFinetuning",
     models.Gpus: "GpusQuestion",
     models.Offers: "CatalogQuestion",
     models.InstanceDetails: "TypeQuestion",
     NewSweep: "NewSweep",
     ScheduleRequest: "NewSchedule",
+}
+BY_TASK: Mapping[ByTask[Any], str] = {
+    commands.RECOMMEND: "RecommendQuestion",
+    commands.PREDICT: "PredictQuestion",
+    commands.COMPARE: "CompareQuestion",
+    commands.MEMORY: "MemoryQuestion",
 }
 # The name of a document's schema here -> its file in advisor/render/schemas.
 DOCUMENTS = {
@@ -37,6 +51,9 @@ DOCUMENTS = {
     "Prediction": "prediction",
     "Comparison": "comparison",
     "MemoryAnswer": "memory",
+    "ServingPrediction": "serving-prediction",
+    "ServingComparison": "serving-comparison",
+    "LanguageMemory": "language-memory",
     "Catalog": "catalog",
     "InstanceType": "instance-type",
     "Networks": "networks",
@@ -47,6 +64,12 @@ DOCUMENTS = {
     "SweepJobs": "sweep-jobs",
     "Schedule": "schedule",
     "Schedules": "schedules",
+}
+# Answers of routes whose task decides which document it is.
+ANSWERS = {
+    "AnyPrediction": ("Prediction", "ServingPrediction"),
+    "AnyComparison": ("Comparison", "ServingComparison"),
+    "AnyMemory": ("MemoryAnswer", "LanguageMemory"),
 }
 # The type that examples name.
 SHOWN_TYPE = "g4dn.xlarge"
@@ -127,9 +150,10 @@ def described(
     return {200: answer, **refusals()}
 
 
-def question_body(kind: type[Question], example: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a route that takes this question."""
-    content = {"schema": _reference(QUESTIONS[kind]), "example": dict(example)}
+def question_body(kinds: Kinds[Any], example: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a route that takes this question, or one by task."""
+    name = BY_TASK[kinds] if isinstance(kinds, ByTask) else QUESTIONS[kinds]
+    content = {"schema": _reference(name), "example": dict(example)}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
@@ -162,6 +186,9 @@ def _schemas() -> dict[str, Any]:
     """`components/schemas` of the answers, the questions and the problems."""
     schemas: dict[str, Any] = {"Problem": _PROBLEM, "Health": _HEALTH}
     schemas |= {name: schema_of(kind) for kind, name in QUESTIONS.items()}
+    schemas |= {name: schema_by_task(kinds, QUESTIONS) for kinds, name in BY_TASK.items()}
+    for name, documents in ANSWERS.items():
+        schemas[name] = {"oneOf": [_reference(document) for document in documents]}
     for name, file in DOCUMENTS.items():
         schemas |= document_schemas(name, file)
     return schemas

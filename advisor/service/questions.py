@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.answers.context import Context
+from advisor.questions.by_task import Kinds
 from advisor.questions.question import Question
 from advisor.questions.reading import from_values, parameters_of
 from advisor.service.answers import Document, context_of, document_json, json_answer, threads_of
@@ -21,12 +22,12 @@ Q = TypeVar("Q", bound=Question)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRoutes(Generic[Q]):
-    """`path` under /v1, the question that it takes, its answer's document, and that document's
-    schema in OpenAPI. `answer` is for what needs more than one call of `document` in a thread.
-    Slow questions keep no quick one waiting."""
+    """`path` under /v1, the question that it takes (or one by task), its answer's document, and
+    that document's schema in OpenAPI. `answer` is for what needs more than one call of `document`
+    in a thread. Slow questions keep no quick one waiting."""
 
     path: str
-    kind: type[Q]
+    kind: Kinds[Q]
     document: Callable[[Context, Q], Document]
     schema: str
     about: str

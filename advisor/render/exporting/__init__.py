@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from advisor.domain import Candidate
 from advisor.errors import UsageError
 from advisor.messages import Message
+from advisor.render.exporting.parts import Start, start_of
 
 _SEVERAL = ("aws", "gcp", "azure")
 # The clouds that each tool knows.
@@ -17,12 +18,26 @@ _CLOUDS: Mapping[str, tuple[str, ...]] = {
     "ray": ("aws",),
     "awscli": ("aws",),
 }
+# Runs on the machine itself, whatever its cloud.
+COMPOSE = "compose"
 FORMATS = tuple(_CLOUDS)
+EVERY_FORMAT = (*FORMATS, COMPOSE)
 
 
 def export(candidate: Candidate, format: str) -> str:
-    """The file or command, ending in a newline; `UsageError` where the tool has no such cloud."""
-    cloud, clouds = candidate.spec.offer.instance.cloud, _CLOUDS[format]
+    """The file or command for a network, ending in a newline; `UsageError` where the tool has no
+    such cloud, or starts what serves a language model."""
+    if format == COMPOSE:
+        raise UsageError(
+            "{format} starts what serves a language model", format=format, field="export",
+            hint=Message("for a network take one of {formats}", formats=FORMATS),
+        )  # fmt: skip
+    return export_start(start_of(candidate), format)
+
+
+def export_start(start: Start, format: str) -> str:
+    """The file or command that starts it; `UsageError` where the tool has no such cloud."""
+    cloud, clouds = start.spec.offer.instance.cloud, _CLOUDS[format]
     if cloud not in clouds:
         hint = None
         if cloud in _SEVERAL:
@@ -31,10 +46,10 @@ def export(candidate: Candidate, format: str) -> str:
             "--export {format} is for {clouds}; the answer is on {cloud}",
             format=format, clouds=clouds, cloud=cloud, hint=hint, field="export",
         )  # fmt: skip
-    return _writers(format)[format](candidate)
+    return _writers(format)[format](start)
 
 
-def _writers(format: str) -> Mapping[str, Callable[[Candidate], str]]:
+def _writers(format: str) -> Mapping[str, Callable[[Start], str]]:
     """Imported when asked for: an answer without --export pays for none of them."""
     if format in ("skypilot", "dstack"):
         from advisor.render.exporting.brokers import dstack_task, skypilot_task

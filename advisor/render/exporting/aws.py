@@ -6,9 +6,9 @@ import json
 import shlex
 from typing import Any
 
-from advisor.domain import Candidate
 from advisor.render.exporting.parts import (
     DATA_DEVICE,
+    Start,
     aws_image_parameter,
     aws_volume,
     header,
@@ -25,11 +25,11 @@ _TERRAFORM_NAMES = {
 }
 
 
-def terraform(candidate: Candidate) -> str:
+def terraform(start: Start) -> str:
     """Provider, newest image and one instance with its data disk."""
-    offer = candidate.spec.offer
+    offer = start.spec.offer
     return (
-        header(candidate)
+        header(start)
         + f"""
 terraform {{
   required_providers {{
@@ -45,24 +45,32 @@ provider "aws" {{
 }}
 
 data "aws_ssm_parameter" "image" {{
-  name = {json.dumps(aws_image_parameter(candidate))}
+  name = {json.dumps(aws_image_parameter(start))}
 }}
 
 resource "aws_instance" "advised" {{
-{_count(candidate)}  ami           = data.aws_ssm_parameter.image.value
+{_count(start)}  ami           = data.aws_ssm_parameter.image.value
   instance_type = {json.dumps(offer.instance.name)}
-{_volume(candidate)}{_market(candidate)}}}
+{_user_data(start)}{_volume(start)}{_market(start)}}}
 """
     )
 
 
-def _count(candidate: Candidate) -> str:
-    count = candidate.spec.count
+def _user_data(start: Start) -> str:
+    """What runs there, as cloud-init starts it: a heredoc, in which `${` would be Terraform's."""
+    if not start.run:
+        return ""
+    lines = "".join(f"{line}\n" for line in start.run).replace("${", "$${")
+    return f"\n  user_data = <<-EOT\n#!/bin/bash\n{lines}EOT\n"
+
+
+def _count(start: Start) -> str:
+    count = start.spec.count
     return f"  count         = {count}\n" if count > 1 else ""
 
 
-def _volume(candidate: Candidate) -> str:
-    volume = aws_volume(candidate)
+def _volume(start: Start) -> str:
+    volume = aws_volume(start)
     if volume is None:
         return ""
     fields = {"device_name": DATA_DEVICE}
@@ -72,8 +80,8 @@ def _volume(candidate: Candidate) -> str:
     return "\n  ebs_block_device {\n" + "".join(lines) + "  }\n"
 
 
-def _market(candidate: Candidate) -> str:
-    if not is_spot(candidate):
+def _market(start: Start) -> str:
+    if not is_spot(start):
         return ""
     return '\n  instance_market_options {\n    market_type = "spot"\n  }\n'
 
@@ -82,70 +90,70 @@ def _market(candidate: Candidate) -> str:
 _SSH_USER = "ubuntu"
 
 
-def ray_cluster(candidate: Candidate) -> str:
+def ray_cluster(start: Start) -> str:
     """YAML of the ray_cluster launcher: the head computes, and further instances are workers."""
     import yaml
 
-    offer, workers = candidate.spec.offer, candidate.spec.count - 1
+    offer, workers = start.spec.offer, start.spec.count - 1
     document = {
         "cluster_name": "advised",
         "max_workers": workers,
         "provider": {"type": "aws", "region": offer.region},
         "auth": {"ssh_user": _SSH_USER},
         "available_node_types": {
-            "head": {"resources": {}, "node_config": _node(candidate)},
-            **_workers(candidate, workers),
+            "head": {"resources": {}, "node_config": _node(start)},
+            **_workers(start, workers),
         },
         "head_node_type": "head",
     }
     text: str = yaml.safe_dump(document, sort_keys=False)
-    return header(candidate) + _remark(candidate) + text
+    return header(start) + _remark(start) + text
 
 
-def _remark(candidate: Candidate) -> str:
+def _remark(start: Start) -> str:
     """Ray asks EC2 about the image by its id, so that an SSM parameter cannot stand for it."""
-    if candidate.spec.offer.instance.cpu.architecture != "arm64":
+    if start.spec.offer.instance.cpu.architecture != "arm64":
         return ""
     return (
         "# Ray's own image is for x86 and will not start here: put an arm64 one into node_config\n"
         "# as ImageId; its id is what this prints: aws ssm get-parameter --query Parameter.Value\n"
-        f"# --output text --region {candidate.spec.offer.region} --name\n"
-        f"# {aws_image_parameter(candidate)}\n"
+        f"# --output text --region {start.spec.offer.region} --name\n"
+        f"# {aws_image_parameter(start)}\n"
     )
 
 
-def _workers(candidate: Candidate, workers: int) -> dict[str, Any]:
+def _workers(start: Start, workers: int) -> dict[str, Any]:
     if workers == 0:
         return {}
     bounds = {"min_workers": workers, "max_workers": workers}
-    return {"worker": {"resources": {}, **bounds, "node_config": _node(candidate)}}
+    return {"worker": {"resources": {}, **bounds, "node_config": _node(start)}}
 
 
-def _node(candidate: Candidate) -> dict[str, Any]:
-    node: dict[str, Any] = {"InstanceType": candidate.spec.offer.instance.name}
-    volume = aws_volume(candidate)
+def _node(start: Start) -> dict[str, Any]:
+    node: dict[str, Any] = {"InstanceType": start.spec.offer.instance.name}
+    volume = aws_volume(start)
     if volume:
         node["BlockDeviceMappings"] = [{"DeviceName": DATA_DEVICE, "Ebs": volume}]
-    if is_spot(candidate):
+    if is_spot(start):
         node["InstanceMarketOptions"] = {"MarketType": "spot"}
     return node
 
 
-def aws_command(candidate: Candidate) -> str:
+def aws_command(start: Start) -> str:
     """One aws_command, an option a line; the newest image is looked up by the service."""
-    offer = candidate.spec.offer
+    offer = start.spec.offer
     options = [
         ("--region", offer.region),
         ("--instance-type", offer.instance.name),
-        ("--image-id", f"resolve:ssm:{aws_image_parameter(candidate)}"),
+        ("--image-id", f"resolve:ssm:{aws_image_parameter(start)}"),
     ]
-    if candidate.spec.count > 1:
-        options.append(("--count", str(candidate.spec.count)))
-    volume = aws_volume(candidate)
+    if start.spec.count > 1:
+        options.append(("--count", str(start.spec.count)))
+    volume = aws_volume(start)
     if volume:
         mapping = [{"DeviceName": DATA_DEVICE, "Ebs": volume}]
         options.append(("--block-device-mappings", json.dumps(mapping)))
-    if is_spot(candidate):
+    if is_spot(start):
         options.append(("--instance-market-options", json.dumps({"MarketType": "spot"})))
     lines = [f"{name} {shlex.quote(value)}" for name, value in options]
-    return header(candidate) + " \\\n  ".join(["aws ec2 run-instances", *lines]) + "\n"
+    return header(start) + " \\\n  ".join(["aws ec2 run-instances", *lines]) + "\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from advisor.domain import Candidate, Disk, InstanceType
-from advisor.render.exporting.parts import header, is_spot
+from advisor.domain import Disk, InstanceType
+from advisor.render.exporting.parts import Start, header, is_spot
 
 CLOUDS = ("aws", "gcp", "azure")
 # SkyPilot puts the data on the boot disk, beside the system and the driver.
@@ -15,24 +15,29 @@ _SYSTEM_GIB = 50
 _AWS_TIERS = (("medium", 3500, 218), ("high", 7000, 437), ("ultra", 20000, 4000))
 
 
-def skypilot_task(candidate: Candidate) -> str:
+def skypilot_task(start: Start) -> str:
     """The `resources` of a skypilot_task; `setup` and `run` are the user's."""
     import yaml
 
-    offer, disk = candidate.spec.offer, candidate.spec.disk
+    offer, disk = start.spec.offer, start.spec.disk
     resources: dict[str, Any] = {
         "infra": f"{offer.instance.cloud}/{offer.region}",
         "instance_type": offer.instance.name,
-        "use_spot": is_spot(candidate),
+        "use_spot": is_spot(start),
     }
     remark = ""
     if disk.price is not None:
         resources["disk_size"] = math.ceil(disk.size_gib) + _SYSTEM_GIB
         if offer.instance.cloud == "aws":
             resources["disk_tier"], remark = _tier(disk)
-    nodes = {"num_nodes": candidate.spec.count} if candidate.spec.count > 1 else {}
+    nodes = {"num_nodes": start.spec.count} if start.spec.count > 1 else {}
     text: str = yaml.safe_dump({**nodes, "resources": resources}, sort_keys=False)
-    return header(candidate) + remark + text
+    return header(start) + remark + text + _run_block(start)
+
+
+def _run_block(start: Start) -> str:
+    """`run` as a block of lines, which PyYAML would fold and quote."""
+    return "".join(["run: |\n", *(f"  {line}\n" for line in start.run)]) if start.run else ""
 
 
 def _tier(disk: Disk) -> tuple[str, str]:
@@ -49,28 +54,28 @@ def _tier(disk: Disk) -> tuple[str, str]:
 _DSTACK_SYSTEM_GIB = 100
 
 
-def dstack_task(candidate: Candidate) -> str:
+def dstack_task(start: Start) -> str:
     """A task that shows the GPU (or the CPUs); its `commands` are the user's to replace."""
     import yaml
 
-    offer, disk = candidate.spec.offer, candidate.spec.disk
+    offer, disk = start.spec.offer, start.spec.disk
     size = _DSTACK_SYSTEM_GIB + (math.ceil(disk.size_gib) if disk.price is not None else 0)
     document: dict[str, Any] = {
         "type": "task",
         "name": "advised",
-        **({"nodes": candidate.spec.count} if candidate.spec.count > 1 else {}),
-        "commands": ["nvidia-smi" if offer.instance.gpu_name else "lscpu"],
+        **({"nodes": start.spec.count} if start.spec.count > 1 else {}),
+        "commands": list(start.run) or ["nvidia-smi" if offer.instance.gpu_name else "lscpu"],
         "backends": [offer.instance.cloud],
         "regions": [offer.region],
         "instance_types": [offer.instance.name],
-        "spot_policy": "spot" if is_spot(candidate) else "on-demand",
+        "spot_policy": "spot" if is_spot(start) else "on-demand",
         "resources": {**_machine(offer.instance), "disk": f"{size}GB.."},
     }
     remark = ""
     if disk.price is not None:
         remark = f"# dstack chooses the disk's type; {disk.choice} is what the rate stands on.\n"
     text: str = yaml.safe_dump(document, sort_keys=False)
-    return header(candidate) + remark + text
+    return header(start) + remark + text
 
 
 def _machine(instance: InstanceType) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from advisor.domain import Candidate, Market
+from advisor.domain import Candidate, Market, Spec
 from advisor.render.blocks import rate_unit
 from advisor.render.text import disk_text, lower_name
 from advisor.units import floor_rate, format_usd
@@ -19,54 +19,76 @@ _CPU_IMAGE = (
 )
 
 
-def header(candidate: Candidate, mark: str = "#") -> str:
+class Start(NamedTuple):
+    """A spec that is to be started: what is said of it, and the lines of a shell that run there; no
+    lines leave that to the user."""
+
+    spec: Spec
+    about: tuple[str, ...]
+    run: tuple[str, ...] = ()
+
+
+def start_of(candidate: Candidate) -> Start:
+    """A network's spec; what runs there is the user's own code."""
+    workload, prediction = candidate.workload, candidate.prediction
+    return Start(
+        candidate.spec,
+        (
+            f"{workload.network} {workload.task}, batch {workload.batch_size}, "
+            f"{workload.precision}: {lower_name(prediction.confidence)} "
+            f"{floor_rate(prediction.lower):,g} {rate_unit(workload.dataset)} "
+            f"({prediction.provenance})",
+        ),
+    )
+
+
+def header(start: Start, mark: str = "#") -> str:
     """Comment lines: what this is for, and at what price and rate."""
-    spec, workload, prediction = candidate.spec, candidate.workload, candidate.prediction
+    spec = start.spec
     lines = [
-        f"{workload.network} {workload.task}, batch {workload.batch_size}, {workload.precision}: "
-        f"{lower_name(prediction.confidence)} {floor_rate(prediction.lower):,g} "
-        f"{rate_unit(workload.dataset)} ({prediction.provenance})",
+        *start.about,
         f"{spec.name} + {disk_text(spec.disk)}, "
         f"{format_usd(spec.total_usd_per_hour)}/h ({spec.offer.price.as_of})",
     ]
     if spec.disk.price is None:
-        lines.append("The data set belongs on the instance's own disk: it is empty at first.")
+        held = "The model" if start.run else "The data set"
+        lines.append(f"{held} belongs on the instance's own disk: it is empty at first.")
     return "".join(f"{mark} {line}\n" for line in lines)
 
 
-def is_spot(candidate: Candidate) -> bool:
+def is_spot(start: Start) -> bool:
     """Whether the offer can be taken away."""
-    return candidate.spec.offer.market is Market.SPOT
+    return start.spec.offer.market is Market.SPOT
 
 
-def aws_image_parameter(candidate: Candidate) -> str:
+def aws_image_parameter(start: Start) -> str:
     """The SSM parameter of an image that runs there: with the driver where there is a GPU."""
-    instance = candidate.spec.offer.instance
+    instance = start.spec.offer.instance
     arm = instance.cpu.architecture == "arm64"
     if instance.gpu_name:
         return _GPU_IMAGE.format(machine="arm64" if arm else "x86_64")
     return _CPU_IMAGE.format(machine="arm64" if arm else "amd64")
 
 
-def aws_volume(candidate: Candidate) -> dict[str, Any] | None:
+def aws_volume(start: Start) -> dict[str, Any] | None:
     """The data disk in EC2's words (`EbsBlockDevice`); None where the instance has its own."""
-    disk = candidate.spec.disk
+    disk = start.spec.disk
     if disk.price is None:
         return None
     choice = disk.choice
     volume = {
         "VolumeType": choice.type,
         "VolumeSize": round(disk.size_gib),
-        "Iops": round(choice.iops) if choice.iops else _required_iops(candidate),
+        "Iops": round(choice.iops) if choice.iops else _required_iops(start),
         "Throughput": round(choice.mib_per_second) if choice.mib_per_second else None,
         "DeleteOnTermination": True,
     }
     return {name: value for name, value in volume.items() if value is not None}
 
 
-def _required_iops(candidate: Candidate) -> int | None:
+def _required_iops(start: Start) -> int | None:
     """io1 and io2 cannot be bought without a number."""
-    disk = candidate.spec.disk
+    disk = start.spec.disk
     if disk.choice.type not in ("io1", "io2"):
         return None
     return round(disk.rate.read_iops or 0) or None

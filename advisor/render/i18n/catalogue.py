@@ -19,6 +19,7 @@ from advisor.records import dataclass
 
 FOLDER = Path(__file__).parent
 REPORT_TEXTS = FOLDER / "texts" / "report.json"
+LANGUAGE_TEXTS = FOLDER / "texts" / "language.json"
 # As `<html lang>` has them, the default first.
 LANGUAGES = ("en", "zh-CN")
 
@@ -75,7 +76,7 @@ def texts_in(language: str, *files: Path) -> Texts:
 
 def report_texts(language: str) -> Texts:
     """What reports say in one of `LANGUAGES`."""
-    return texts_in(language, REPORT_TEXTS)
+    return texts_in(language, REPORT_TEXTS, LANGUAGE_TEXTS)
 
 
 def workbook_texts(language: str) -> Texts:

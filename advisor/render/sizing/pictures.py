@@ -31,7 +31,7 @@ MOST_BARS = 30
 _SAFE = " /:=,;()'-._~!*@+?[]{}|^`"
 
 
-def _chart(paper: Paper, alt: str) -> Chart:
+def chart_of(paper: Paper, alt: str) -> Chart:
     """Its own address: escaped, a third shorter than in base 64. It has no quotation mark and no
     `&`, `<` or `>`: an attribute takes it as it is."""
     return Chart("data:image/svg+xml," + quote(paper.svg().replace('"', "'"), safe=_SAFE), alt)
@@ -77,7 +77,7 @@ def price_picture(section: Record, t: Texts) -> Chart:
         _dots(panel, dots, kind)
     _dot_names(panel, rows)
     _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
-    return _chart(paper, _price_alt(rows, target, t))
+    return chart_of(paper, _price_alt(rows, target, t))
 
 
 def _front_steps(panel: Panel, front: Sequence[Record]) -> None:
@@ -165,7 +165,7 @@ def stages_picture(block: Record, t: Texts) -> Chart:
         text = t("stages.binds" if binds else "stages.bar", used=used, rate=rate)
         paper.text(_STAGE_LEFT + room + 6, y, text, bold=binds)
         alts.append(t("stages.alt", stage=name, used=used, rate=rate))
-    return _chart(paper, "; ".join(alts))
+    return chart_of(paper, "; ".join(alts))
 
 
 _COST_ROW, _COST_LEFT, _COST_RIGHT = 15.0, 190.0, 80.0
@@ -189,7 +189,7 @@ def totals_picture(sections: Sequence[Record], t: Texts) -> Chart | None:
         paper.text(_COST_LEFT + width + 5, y, format_usd(usd))
     more = len(sections) - len(shown)
     rest = [t("totals.more", count=more)] if more else []
-    return _chart(
+    return chart_of(
         paper, "; ".join([*(f"{name[:80]}: {format_usd(usd)}" for name, usd in shown), *rest])
     )
 
@@ -217,7 +217,7 @@ def memory_picture(block: Record, t: Texts) -> Chart:
             paper.markers(panel.places(some), shape, colour=colour, size=size)
     line = t("memory.has", name=block["gpu"], has=format_mib(block["has_mib"]))
     panel.target(has, line)
-    return _chart(paper, f"{line}. {_memory_alt(batches, t)}")
+    return chart_of(paper, f"{line}. {_memory_alt(batches, t)}")
 
 
 def _memory_alt(batches: Sequence[Record], t: Texts) -> str:
@@ -281,7 +281,7 @@ def curves_picture(section: Record, t: Texts) -> Chart:
     if near:
         paper.line([(WIDTH - 110, 8), (WIDTH - 90, 8)], dashed=True, width=1.0)
         paper.text(WIDTH - 86, 8, _target_text(near, t), colour=FAINT)
-    return _chart(paper, " ".join(alts))
+    return chart_of(paper, " ".join(alts))
 
 
 def _path(section: Record, name: str) -> list[tuple[float, Record]]:

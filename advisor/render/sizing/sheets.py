@@ -40,15 +40,16 @@ def sheets_of(document: Record) -> list[Sheet]:
         *_charts(sections),
         *_facts(sections),
         Sheet("Reproducibility", "Versions, digests, and the command.",
-              _columns("What=what; Value=value:number"),
+              columns_in("What=what; Value=value:number"),
               [{"what": name, "value": value} for name, value in
                _flat(document["reproducibility"])]),
     ]  # fmt: skip
 
 
-def _columns(
+def columns_in(
     text: str, formulas: Mapping[str, str] | None = None, sums: Sequence[str] = ()
 ) -> list[Column]:
+    """The columns that a text lists, as this module writes them."""
     made = []
     for part in text.split(";"):
         heading, _, rest = part.strip().partition("=")
@@ -68,13 +69,13 @@ def _sheet(
     rows = [
         {"workload": section["name"], **row} for section in sections for row in rows_of(section)
     ]
-    return Sheet(name, note, _columns(f"Workload=workload; {columns}", formulas), rows)
+    return Sheet(name, note, columns_in(f"Workload=workload; {columns}", formulas), rows)
 
 
 def _picks(document: Record) -> Sheet:
     """A row a workload, with its own hours a month, which follow the one cell until changed. Where
     nothing meets the target no spec is bought, and none is added up."""
-    columns = _columns(
+    columns = columns_in(
         f"""Workload=name; Status=answer.status; Instance type=spec.instance_type;
         Instances=spec.count:whole; Disk (each)=spec.disk; Region=spec.region; Market=spec.market;
         {USD_HOUR}=spec.usd_per_hour:usd; Hours/month=spec.hours:whole;

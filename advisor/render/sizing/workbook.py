@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -49,21 +50,30 @@ def report_workbook(document: Record, language: str = "en") -> bytes:
     """The workbook: totals first, then money, the data of every chart, and facts. Headings and
     notes are in the language; what stands in cells is the document's own: codes that other programs
     filter by, and names."""
+    first, *others = sheets_of(document)
+    with _book(document["title"], document["as_of"], language) as (writer, buffer):
+        writer.write_totals(first, document)
+        writer.write_all(others, document["as_of"])
+    return buffer.getvalue()
+
+
+def workbook_of(sheets: Sequence[Sheet], title: str, day: str, language: str = "en") -> bytes:
+    """A workbook of these sheets alone."""
+    with _book(title, day, language) as (writer, buffer):
+        writer.write_all(sheets, day)
+    return buffer.getvalue()
+
+
+@contextmanager
+def _book(title: str, day: str, language: str) -> Iterator[tuple[_Writer, io.BytesIO]]:
     import xlsxwriter  # the extra `report`
 
-    texts, buffer = workbook_texts(language), io.BytesIO()
+    buffer = io.BytesIO()
     book = xlsxwriter.Workbook(buffer, dict(_OPTIONS))
-    created = datetime.combine(date.fromisoformat(document["as_of"]), datetime.min.time(), UTC)
-    book.set_properties(
-        {"title": _fit(document["title"])[:200], "created": created.replace(tzinfo=None)}
-    )
-    writer = _Writer(book, texts)
-    first, *others = sheets_of(document)
-    writer.write_totals(first, document)
-    for sheet in others:
-        writer.write(sheet, texts.known(sheet.name, sheet.name), document["as_of"])
+    created = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
+    book.set_properties({"title": _fit(title)[:200], "created": created.replace(tzinfo=None)})
+    yield _Writer(book, workbook_texts(language)), buffer
     book.close()
-    return buffer.getvalue()
 
 
 class _Writer:
@@ -96,6 +106,11 @@ class _Writer:
         page.write_number(_HOURS_ROW, 1, document["totals"]["hours_per_month"], self._input)
         self._book.define_name(HOURS_NAME, f"='{page.get_name()}'!$B${_HOURS_ROW + 1}")
         self._write_sums(page, sheet, document["totals"])
+
+    def write_all(self, sheets: Sequence[Sheet], day: str) -> None:
+        """Each sheet under its own name."""
+        for sheet in sheets:
+            self.write(sheet, self._named(sheet.name), day)
 
     def write(self, sheet: Sheet, title: str, day: str) -> Any:
         """A sheet with its title above, headings that stay when it is scrolled, and a filter."""

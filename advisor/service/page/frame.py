@@ -10,7 +10,13 @@ from urllib.parse import urlencode
 from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
-from advisor.render.i18n.catalogue import LANGUAGES, REPORT_TEXTS, Texts, texts_in
+from advisor.render.i18n.catalogue import (
+    LANGUAGE_TEXTS,
+    LANGUAGES,
+    REPORT_TEXTS,
+    Texts,
+    texts_in,
+)
 from advisor.service.access import visit_of
 from advisor.service.page.rendering import render
 
@@ -20,7 +26,7 @@ NAMES = {"en": "English", "zh-CN": "中文"}
 
 def page_texts(language: str) -> Texts:
     """What the page says in one of `LANGUAGES`: the texts of reports, and its own."""
-    return texts_in(language, REPORT_TEXTS, TEXTS)
+    return texts_in(language, REPORT_TEXTS, LANGUAGE_TEXTS, TEXTS)
 
 
 def chosen_language(asked: str | None, remembered: str | None, accepted: str | None) -> str:

@@ -7,15 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from advisor.cli import compare, predict
-from advisor.cli import recommend as recommend_command
+from advisor.answers import of_tasks
 from advisor.cli.main import run
 from advisor.service.openapi import DOCUMENTS
 from tests.advisor.service.schemas import schema_of
 from tests.alike import alike
 
 QUESTION = {"task": "inference", "model": "googlenet"}
-COMMANDS = {"recommend": recommend_command, "predict": predict, "compare": compare}
 
 
 ONE_CLIENT = {
@@ -60,7 +58,7 @@ def as_typed(context, monkeypatch, capsys):
     """The same words as a command's options; returns (exit code, document, what it complained)."""
 
     def command(name, words):
-        monkeypatch.setattr(COMMANDS[name], "load_context", lambda *_, **__: context)
+        monkeypatch.setattr(of_tasks, "load_context", lambda *_, **__: context)
         typed = [part for word, value in words.items() for part in _option(word, value)]
         capsys.readouterr()
         code = run([name, *typed, "-o", "json"])

@@ -3,6 +3,8 @@
 import jsonschema
 import pytest
 
+from advisor.questions.commands import RECOMMEND
+
 METHODS = {"get", "post", "delete", "put", "patch"}
 
 
@@ -79,7 +81,19 @@ def test_each_parameter_is_described_once(described):
         assert len(told) == len(set(told)), (method, path)
 
 
-def test_a_link_documents_the_words_of_the_body(described):
-    item = described["paths"]["/v1/recommend"]
-    body = described["components"]["schemas"]["RecommendQuestion"]
-    assert [one["name"] for one in item["get"]["parameters"]] == list(body["properties"])
+def test_a_link_documents_the_words_of_the_bodies_of_all_tasks(described):
+    item, schemas = described["paths"]["/v1/recommend"], described["components"]["schemas"]
+    question = schemas["RecommendQuestion"]
+    bodies = [schemas[one["$ref"].rpartition("/")[2]] for one in question["oneOf"]]
+    words = {name for body in bodies for name in body["properties"]}
+    assert {one["name"] for one in item["get"]["parameters"]} == words
+    required = {one["name"] for one in item["get"]["parameters"] if one["required"]}
+    assert required == set.intersection(*(set(body["required"]) for body in bodies))
+
+
+def test_the_task_says_which_question_a_body_is(described):
+    schemas = described["components"]["schemas"]
+    mapping = schemas["RecommendQuestion"]["discriminator"]["mapping"]
+    for task, reference in mapping.items():
+        assert task in schemas[reference.rpartition("/")[2]]["properties"]["task"]["enum"]
+    assert set(mapping) == set(RECOMMEND.tasks)

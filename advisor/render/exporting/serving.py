@@ -1,0 +1,171 @@
+"""What starts vLLM on a recommended spec: a server for each replica, alone on its GPUs.
+
+The flags are vLLM's own (docs.vllm.ai, `vllm serve`). Replicas listen on ports of their own, from
+8000 on; what spreads requests over them is the user's.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.language import GenerationCandidate, GenerationRequest
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
+from advisor.render.exporting import COMPOSE, export_start
+from advisor.render.exporting.parts import Start, header
+from advisor.render.language.words import engine_text, placement_text
+from advisor.render.text import lower_name
+from advisor.units import floor_rate
+
+FORMATS = ("skypilot", "dstack", "terraform", COMPOSE)
+FIRST_PORT = 8000
+# The share that the predicted KV cache stands on (docs/internals/language.md).
+GPU_MEMORY_SHARE = "0.94"
+# What vLLM calls the formats; where there is nothing, the checkpoint itself says it.
+_FLAGS = {
+    LlmPrecision.BF16: ("--dtype", "bfloat16"),
+    LlmPrecision.FP16: ("--dtype", "half"),
+    LlmPrecision.FP8: ("--quantization", "fp8"),
+}
+_QUANTIZED = (LlmPrecision.INT4_AWQ, LlmPrecision.NVFP4, LlmPrecision.MXFP4)
+_IMAGE = "vllm/vllm-openai"
+_HUB, _OWN_DISK = "/root/.cache/huggingface", "/opt/dlami/nvme/huggingface"
+# The data disk is the volume that nothing was written to.
+_MOUNT = (
+    f"mkdir -p {_HUB}",
+    "for disk in $(lsblk -dpno NAME,MODEL | awk '/Elastic Block Store/ {print $1}'); do",
+    '  [ -n "$(lsblk -no FSTYPE,PARTTYPE "$disk" | tr -d "[:space:]")" ] ||',
+    f'    {{ mkfs.ext4 -q "$disk" && mount "$disk" {_HUB}; }}',
+    "done",
+)
+
+
+def export_serving(candidate: GenerationCandidate, request: GenerationRequest, format: str) -> str:
+    """The file of a format, ending in a newline; `UsageError` for one that starts no server, and
+    for another engine than vLLM."""
+    if format not in FORMATS:
+        raise UsageError(
+            "{format} starts no server of a language model", format=format, field="export",
+            hint=Message("take one of {formats}", formats=FORMATS),
+        )  # fmt: skip
+    if candidate.engine is not LlmEngine.VLLM:
+        raise UsageError(
+            "{export} starts vLLM, and the answer is about {engine}", export=FieldName("export"),
+            engine=engine_text(candidate), field="export",
+            hint=Message("ask for {engine} vllm", engine=FieldName("engine")),
+        )  # fmt: skip
+    if format == COMPOSE:
+        return _compose(candidate, request)
+    in_containers = format == "terraform"
+    lines = _docker_lines if in_containers else _shell_lines
+    return export_start(Start(candidate.spec, _about(candidate, request),
+                              tuple(lines(candidate, request))), format)  # fmt: skip
+
+
+def serve_words(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
+    """The arguments of one replica's `vllm serve`, the model first."""
+    words = [candidate.model, "--tensor-parallel-size", str(candidate.placement.tensor_parallel)]
+    words += _FLAGS.get(candidate.precision, ())
+    if candidate.kv_precision is KvPrecision.FP8:
+        words += ["--kv-cache-dtype", "fp8"]
+    words += ["--max-model-len", str(request.longest_tokens)]
+    words += ["--gpu-memory-utilization", GPU_MEMORY_SHARE]
+    return words if request.prefix_share else [*words, "--no-enable-prefix-caching"]
+
+
+def _about(candidate: GenerationCandidate, request: GenerationRequest) -> tuple[str, ...]:
+    rate, confidence = candidate.rates.output_tokens_per_second, request.confidence
+    lines = [
+        f"{candidate.model} generation, weights {candidate.precision}: {lower_name(confidence)} "
+        f"{floor_rate(rate.lower):,g} output tokens/s (modelled), {engine_text(candidate)}, "
+        f"{placement_text(candidate.placement)}",
+    ]
+    if candidate.precision in _QUANTIZED:
+        lines.append(f"Name a checkpoint whose weights are {candidate.precision} already.")
+    if candidate.placement.replicas > 1:
+        last = FIRST_PORT + candidate.placement.replicas - 1
+        lines.append(f"Replicas listen on ports {FIRST_PORT} to {last}: spread requests over them.")
+    return tuple(lines)
+
+
+def _gpus_of(candidate: GenerationCandidate) -> list[str]:
+    """The GPUs of each replica, as CUDA counts them: ['0,1', '2,3']."""
+    width, replicas = candidate.placement.tensor_parallel, candidate.placement.replicas
+    return [",".join(str(at * width + one) for one in range(width)) for at in range(replicas)]
+
+
+def _shell_lines(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
+    """Where a container or an image with Python runs already."""
+    words = shlex.join(serve_words(candidate, request))
+    served = [
+        f"CUDA_VISIBLE_DEVICES={gpus} vllm serve {words} --port {port} &"
+        for port, gpus in enumerate(_gpus_of(candidate), FIRST_PORT)
+    ]
+    return [f"pip install {shlex.quote(_requirement(candidate))}", *served, "wait"]
+
+
+def _docker_lines(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
+    """Where nothing but the driver and Docker is installed: the Deep Learning AMI, which mounts an
+    instance's own disk itself."""
+    words = shlex.join(serve_words(candidate, request))
+    is_own = candidate.spec.disk.price is None
+    folder = _OWN_DISK if is_own else _HUB
+    return [
+        *(() if is_own else _MOUNT),
+        *(
+            f"docker run -d --restart=always --gpus '\"device={gpus}\"' --ipc=host -p {port}:8000 "
+            f"-v {folder}:{_HUB} -e HF_TOKEN {_image(candidate)} --model {words}"
+            for port, gpus in enumerate(_gpus_of(candidate), FIRST_PORT)
+        ),
+    ]
+
+
+def _requirement(candidate: GenerationCandidate) -> str:
+    """'vllm==0.18.*': any patch of the version whose rates these are."""
+    minor = _minor(candidate.engine_version)
+    return f"vllm=={minor}.*" if minor else "vllm"
+
+
+def _image(candidate: GenerationCandidate) -> str:
+    """The first release of that version."""
+    minor = _minor(candidate.engine_version)
+    return f"{_IMAGE}:v{minor}.0" if minor else f"{_IMAGE}:latest"
+
+
+def _minor(version: str) -> str:
+    """'0.18' of '0.18' and '0.18.1'; '' of what names no release."""
+    parts = version.split(".")[:2]
+    return ".".join(parts) if len(parts) == 2 and all(map(str.isdigit, parts)) else ""
+
+
+def _compose(candidate: GenerationCandidate, request: GenerationRequest) -> str:
+    """A Docker Compose file (the Compose Specification's `deploy.resources`), for each instance."""
+    import yaml
+
+    words = ["--model", *serve_words(candidate, request)]
+    services = {
+        f"replica-{at}": _service(candidate, words, FIRST_PORT + at, gpus.split(","))
+        for at, gpus in enumerate(_gpus_of(candidate))
+    }
+    text: str = yaml.safe_dump(
+        {"services": services, "volumes": {"models": {}}}, sort_keys=False, width=1000
+    )
+    return header(Start(candidate.spec, _about(candidate, request), ("up",))) + text
+
+
+def _service(
+    candidate: GenerationCandidate, words: list[str], port: int, gpus: list[str]
+) -> dict[str, Any]:
+    device = {"driver": "nvidia", "device_ids": gpus, "capabilities": ["gpu"]}
+    return {
+        "image": _image(candidate),
+        "command": list(words),
+        "ipc": "host",
+        "ports": [f"{port}:8000"],
+        "environment": ["HF_TOKEN"],
+        "volumes": [f"models:{_HUB}"],
+        "deploy": {"resources": {"reservations": {"devices": [device]}}},
+        "restart": "unless-stopped",
+    }

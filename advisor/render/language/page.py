@@ -1,0 +1,267 @@
+"""A recommendation about a language model as blocks: what HTML, PDF, Markdown, the workbook and the
+service's page show of its document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from advisor.render.content import (
+    Block,
+    Chart,
+    Column,
+    Command,
+    Facts,
+    Items,
+    Leaf,
+    Look,
+    Page,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+    translated,
+)
+from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.i18n.filters import lower_rate
+from advisor.render.language.picture import front_picture
+from advisor.render.language.words import ENGINES, gib_text, seconds_text, tokens_text
+from advisor.render.text import lower_name, upper_name
+from advisor.units import format_hours, format_rate, format_usd
+
+Record = Mapping[str, Any]
+MOST_REJECTED = 25
+
+
+def language_page(document: Record, language: str, command: str = "") -> Page:
+    """The answer under its name, with the `command` that asks again."""
+    t, request = report_texts(language), document["request"]
+    title = f"{request['model']} {request['task']}"
+    blocks: list[Block] = [Section(title, "answer", language_parts(document, t))]
+    if command:
+        blocks.append(Section(t("lm.again"), "again", [Command(command)]))
+    return Page(t("lm.kicker", date=document["as_of"]), title, blocks)
+
+
+def language_parts(document: Record, t: Texts) -> list[Leaf | Part]:
+    """What the answer is told in, most important first."""
+    chosen = document["recommendation"]
+    blocks: list[Leaf | Part] = [Paragraph(_answer(document, t), "answer")]
+    if chosen is not None:
+        blocks += [Paragraph(_standing(chosen, t)), Facts(list(_facts(chosen, t)))]
+        blocks += _front(document, t) + _steps(document, t)
+    relax = [_relaxation(one) for one in document["relax"]]
+    blocks += [Part(t("lm.relax"), [Items(relax)])] if relax else []
+    blocks += _alternatives(document, t) + _rejected(document, t)
+    for key in ("assumptions", "warnings"):
+        texts = [translated(one, t) for one in document[key]]
+        heading = t("lm.assumed" if key == "assumptions" else "lm.warnings")
+        blocks += [Part(heading, [Items(texts)])] if texts else []
+    about = t("lm.data", date=document["catalog"]["as_of"], id=document["performance_model"]["id"])
+    return [*blocks, Paragraph(about, "note")]
+
+
+def _answer(document: Record, t: Texts) -> str:
+    chosen, nearest = document["recommendation"], document["nearest"]
+    confidence = document["request"]["confidence"]
+    if chosen is None:
+        return t.joined([t("lm.none"), *([_nearest(nearest, confidence, t)] if nearest else [])])
+    rate = chosen["predicted"]["throughput"]
+    values = {
+        "spec": _spec_name(chosen),
+        "disk": chosen["disk"]["order"],
+        "region": chosen["region"],
+        "market": t(f"market.{chosen['market']}"),
+        "usd": format_usd(chosen["price"]["total_usd_per_hour"]),
+        "p10": lower_name(confidence),
+        "p90": upper_name(confidence),
+        "lower": lower_rate(rate["lower"]),
+        "median": format_rate(rate["median"]),
+        "upper": format_rate(rate["upper"]),
+    }
+    if "serving" in chosen:
+        flight = f"{chosen['serving']['rates']['concurrency']:,.3g}"
+        return t("lm.answer", flight=flight, **values)
+    run = chosen["run"]
+    return t(
+        "lm.answer_tuning", hours=format_hours(run["hours"]["median"]),
+        cost=format_usd(run["usd"]["median"]), **values,
+    )  # fmt: skip
+
+
+def _nearest(nearest: Record, confidence: float, t: Texts) -> str:
+    rate = nearest["predicted"]["throughput"]
+    return t(
+        "lm.nearest", spec=_spec_name(nearest), region=nearest["region"],
+        usd=format_usd(nearest["price"]["total_usd_per_hour"]), p10=lower_name(confidence),
+        lower=lower_rate(rate["lower"]), median=format_rate(rate["median"]),
+    )  # fmt: skip
+
+
+def _spec_name(spec: Record) -> str:
+    times = f"{spec['count']} x " if spec["count"] > 1 else ""
+    return f"{times}{spec['instance_type']}"
+
+
+def _standing(chosen: Record, t: Texts) -> str:
+    level = chosen["risk"]
+    return t("lm.stands", risk=t(f"risk.{level}"), number=level)
+
+
+def _facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
+    if spec["gpu"]:
+        yield t("lm.gpu"), f"{spec['gpu']['count']} x {spec['gpu']['name']}"
+    if "serving" in spec:
+        yield from _serving_facts(spec, t)
+    else:
+        yield from _tuning_facts(spec, t)
+
+
+def _serving_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
+    serving, cost = spec["serving"], spec["cost"]
+    rates, placed = serving["rates"], serving["placement"]
+    name = ENGINES.get(serving["engine"], serving["engine"])
+    yield t("lm.engine"), t("lm.engine_value", name=name, version=serving["engine_version"])
+    yield t("lm.formats"), f"{serving['precision']}, {serving['kv_precision']}"
+    yield (
+        t("lm.placement"),
+        t("lm.placement_value", replicas=placed["replicas"], gpus=placed["tensor_parallel"],
+          link=placed["link"]),
+    )  # fmt: skip
+    yield (
+        t("lm.lengths"),
+        t("lm.lengths_value", input=tokens_text(serving["input_tokens"]),
+          output=tokens_text(serving["output_tokens"])),
+    )  # fmt: skip
+    for key, of in (("lm.requests", "requests_per_second"),
+                    ("lm.user", "output_tokens_per_second_per_user")):  # fmt: skip
+        yield t(key), f"{lower_rate(rates[of]['lower'])} .. {format_rate(rates[of]['median'])}"
+    for key, of in (("lm.ttft", "ttft_seconds"), ("lm.tpot", "tpot_seconds"),
+                    ("lm.e2e", "e2e_seconds")):  # fmt: skip
+        yield t(key), _span(rates[of], t)
+    yield from _memory_facts(serving["memory_per_gpu"], t)
+    note = t("lm.cost_note")
+    for key, of in (("lm.cost_output", "usd_per_million_output_tokens"),
+                    ("lm.cost_input", "usd_per_million_input_tokens")):  # fmt: skip
+        yield t(key), f"{format_usd(cost[of]['median'])}. {note}"
+    ready = serving["ready_seconds"]
+    yield (
+        t("lm.ready"),
+        t("lm.ready_value", total=seconds_text(ready["total"]),
+          load=seconds_text(ready["load_weights"]), start=seconds_text(ready["start_engine"])),
+    )  # fmt: skip
+    yield t("lm.bound"), t(f"bind.{spec['bottleneck']}")
+
+
+def _span(span: Record, t: Texts) -> str:
+    upper = span["upper"]
+    return t("lm.span", median=seconds_text(span["median"]),
+             upper="?" if upper is None else seconds_text(upper, up=True))  # fmt: skip
+
+
+def _memory_facts(memory: Record, t: Texts) -> Iterator[tuple[str, str]]:
+    sizes = {
+        part: gib_text(memory[f"{part}_gib"]) for part in ("weights", "kv", "overhead", "free")
+    }
+    yield t("lm.memory"), t("lm.memory_value", **sizes)
+    yield (
+        t("lm.holds"),
+        t("lm.holds_value", count=f"{memory['largest_concurrency']:,}",
+          context=f"{memory['longest_context']:,}"),
+    )  # fmt: skip
+
+
+def _tuning_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
+    tuning = spec["tuning"]
+    yield t("lm.micro_batch"), str(tuning["micro_batch"])
+    kept = t("lm.recomputed" if tuning["checkpointing"] else "lm.kept")
+    yield t("lm.checkpointing"), kept
+    sizes = (f"{gib_text(gib)} GiB {name.removesuffix('_gib')}"
+             for name, gib in tuning["memory_per_gpu"].items())  # fmt: skip
+    yield t("lm.memory"), ", ".join(sizes)
+
+
+def _front(document: Record, t: Texts) -> list[Leaf | Part]:
+    front = document.get("serving", {}).get("front", ())
+    if len(front) < 2:
+        return []
+    chart: Chart = front_picture(front, document["recommendation"], t)
+    return [Part(t("lm.front"), [chart, front_table(front, document["request"], t)])]
+
+
+def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
+    """The points of the chart."""
+    columns = [
+        Column(t("lm.runs"), lambda point: f"{point['replicas']} x TP{point['tensor_parallel']}"),
+        Column(t("lm.in_flight"), "concurrency", Look.NUMBER),
+        Column(t("lm.ttft"), lambda point: seconds_text(point["ttft_seconds"]["median"])),
+        Column(t("lm.tpot"), lambda point: seconds_text(point["tpot_seconds"]["median"])),
+        Column(t("lm.lower", p10=lower_name(request["confidence"])),
+               "output_tokens_per_second.lower", Look.LOWER),
+        Column(t("lm.median"), "output_tokens_per_second.median", Look.RATE),
+        Column(t("lm.million"), "usd_per_million_output_tokens.median", Look.USD),
+    ]  # fmt: skip
+    return Table(columns, front)
+
+
+def _steps(document: Record, t: Texts) -> list[Leaf | Part]:
+    steps = [step for step in document.get("serving", {}).get("steps", ()) if step["option"]]
+    if not steps:
+        return []
+    columns = [
+        Column(t("lm.step"), "option", Look.NAME),
+        Column(t("lm.median"), "gives.output_tokens_per_second.median", Look.RATE),
+        Column(t("lm.tpot"), lambda step: _given(step, "tpot_seconds")),
+        Column(t("lm.million"), "gives.usd_per_million_output_tokens.median", Look.USD),
+        Column(t("lm.why_not"), lambda step: translated(step["why_not"] or "", t)),
+    ]
+    return [Part(t("lm.steps"), [Table(columns, steps)])]
+
+
+def _given(step: Record, name: str) -> str | None:
+    return step["gives"] and seconds_text(step["gives"][name]["median"])
+
+
+def _alternatives(document: Record, t: Texts) -> list[Leaf | Part]:
+    specs = document["alternatives"]
+    if not specs:
+        return []
+    columns = [
+        Column(t("lm.instance"), _spec_name, Look.NAME),
+        Column(t("lm.gpu"), lambda spec: f"{spec['gpu']['count']} x {spec['gpu']['name']}"),
+        Column(t("lm.disk"), "disk.order", Look.LONG),
+        Column(t("lm.per_hour"), "price.total_usd_per_hour", Look.USD),
+        Column(t("lm.lower", p10=lower_name(document["request"]["confidence"])),
+               "predicted.throughput.lower", Look.LOWER),
+        Column(t("lm.median"), "predicted.throughput.median", Look.RATE),
+        *_cost_columns(specs[0], t),
+    ]  # fmt: skip
+    return [Part(t("lm.alternatives"), [Table(columns, specs)])]
+
+
+def _cost_columns(spec: Record, t: Texts) -> list[Column]:
+    if "serving" in spec:
+        return [Column(t("lm.million"), "cost.usd_per_million_output_tokens.median", Look.USD)]
+    return [
+        Column(t("lm.hours"), "run.hours.median", Look.NUMBER),
+        Column(t("lm.run_cost"), "run.usd.median", Look.USD),
+    ]
+
+
+def _rejected(document: Record, t: Texts) -> list[Leaf | Part]:
+    shown = document["rejected"][:MOST_REJECTED]
+    if not shown:
+        return []
+    columns = [
+        Column(t("lm.instance"), "instance_type", Look.NAME),
+        Column(t("lm.per_hour"), "usd_per_hour", Look.USD),
+        Column(t("lm.reason"), lambda one: t.known(f"reason.{one['reason']}", one["reason"])),
+        Column(t("lm.detail"), lambda one: translated(one["detail"], t)),
+    ]
+    return [Part(t("lm.rejected"), [Table(columns, shown)], detail=True)]
+
+
+def _relaxation(one: Record) -> str:
+    changes = ", ".join(f"{change['option']} {change['to']}".strip() for change in one["changes"])
+    gives = one["gives"]
+    return f"{changes}: {gives['instance_type']}, {format_usd(gives['total_usd_per_hour'])}/h"

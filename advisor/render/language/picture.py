@@ -1,0 +1,53 @@
+"""The chart of latency against throughput, as SVG, from the document alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advisor.render.content import Chart
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.sizing.charts.panel import Panel, scale_of
+from advisor.render.sizing.charts.paper import BLUE, VERMILION, WIDTH, Paper
+from advisor.render.sizing.pictures import chart_of
+from advisor.units import format_rate
+
+_HEIGHT = 230.0
+_SIZE = 6.0
+_HOLLOW = "#ffffff"
+
+Record = Mapping[str, Any]
+
+
+def front_picture(front: Sequence[Record], chosen: Record, t: Texts) -> Chart:
+    """Time per output token over output tokens a second, one mark for each point of the front; a
+    point that breaks a limit is hollow, the recommended one red."""
+    points = [_point(record) for record in front]
+    mine = _point(chosen["serving"]["rates"])
+    paper = Paper(WIDTH, _HEIGHT)
+    panel = Panel(
+        paper,
+        scale_of([rate for rate, _ in [*points, mine]], 44, WIDTH - 30),
+        scale_of([ms for _, ms in [*points, mine]], 46, _HEIGHT - 32),
+    )
+    panel.frame(t("lm.front_x"), t("lm.front_y"))
+    for answers, face in ((False, _HOLLOW), (True, BLUE)):
+        places = [one for record, one in zip(front, points, strict=True)
+                  if record["answers"] is answers]  # fmt: skip
+        if places:
+            paper.markers(panel.places(places), "s", colour=BLUE, face=face, size=_SIZE)
+    paper.markers(panel.places([mine]), "D", colour="#000000", face=VERMILION, size=_SIZE + 2)
+    (low, fast), (high, slow) = min(points), max(points)
+    alt = t(
+        "lm.front_alt", fast=f"{fast:.3g}", low=format_rate(low), slow=f"{slow:.3g}",
+        high=format_rate(high),
+    )  # fmt: skip
+    return chart_of(paper, alt)._replace(note=t("lm.front_note"))
+
+
+def _point(rates: Record) -> tuple[float, float]:
+    """Output tokens a second, and milliseconds per output token, in the median."""
+    return (
+        rates["output_tokens_per_second"]["median"],
+        1000 * rates["tpot_seconds"]["median"],
+    )

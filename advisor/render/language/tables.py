@@ -1,0 +1,139 @@
+"""The specs of a recommendation about a language model as flat records: CSV, Markdown, XLSX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.render.blocks import BOUNDS
+from advisor.render.sizing.sheets import Sheet, columns_in
+from advisor.render.tables import records_csv, records_markdown
+
+Record = Mapping[str, Any]
+_PLACE = ("rank", "cloud", "region", "market", "instance_type", "count", "gpu", "gpu_count")
+_MACHINE = ("vcpus", "memory_mib", "disk_order", "disk_read_mib_per_second", "total_usd_per_hour",
+            "price_as_of", "price_kind", "risk", "provenance")  # fmt: skip
+_RATE = tuple(f"throughput_{bound}" for bound in BOUNDS)
+_TIMES = ("ttft_seconds", "tpot_seconds", "e2e_seconds")
+_OF_SERVING = (
+    "engine", "engine_version", "precision", "kv_precision", "tensor_parallel", "replicas", "link",
+    "concurrency", *_RATE, *(f"requests_per_second_{bound}" for bound in BOUNDS),
+    *(f"{name}_{bound}" for name in _TIMES for bound in BOUNDS),
+    *(f"usd_per_million_output_tokens_{bound}" for bound in BOUNDS),
+    "usd_per_million_input_tokens_median", "weights_gib", "kv_gib", "free_gib",
+    "largest_concurrency", "longest_context", "ready_seconds", "bottleneck",
+)  # fmt: skip
+_OF_TUNING = (
+    "method", "micro_batch", "checkpointing", *_RATE,
+    *(f"run_hours_{bound}" for bound in BOUNDS), *(f"run_usd_{bound}" for bound in BOUNDS),
+)  # fmt: skip
+_SHORT_SERVING = (
+    "rank", "instance_type", "gpu", "gpu_count", "replicas", "tensor_parallel", "disk_order",
+    "throughput_lower", "throughput_median", "ttft_seconds_median", "tpot_seconds_median",
+    "total_usd_per_hour", "usd_per_million_output_tokens_median", "ready_seconds", "bottleneck",
+)  # fmt: skip
+_SHORT_TUNING = (
+    "rank", "instance_type", "gpu", "gpu_count", "micro_batch", "throughput_lower",
+    "throughput_median", "run_hours_median", "run_usd_median", "total_usd_per_hour",
+)  # fmt: skip
+
+
+def language_csv(document: Record) -> str:
+    """One row a ranked spec, every number unrounded."""
+    return records_csv(_rows(document), _columns(document))
+
+
+def language_markdown(document: Record) -> str:
+    """A table that pastes into a pull request."""
+    short = _SHORT_SERVING if _serves(document) else _SHORT_TUNING
+    return records_markdown(_rows(document), short)
+
+
+def language_sheets(document: Record) -> list[Sheet]:
+    """The ranked specs, the front of latency against throughput, and what was rejected."""
+    specs = "; ".join(f"{name}={name}:{_look(name)}" for name in _columns(document))
+    sheets = [Sheet("Specs", "Each spec, best first.", columns_in(specs), _rows(document))]
+    front = document.get("serving", {}).get("front", ())
+    if front:
+        rates = "; ".join(
+            f"{name}_{bound}={name}.{bound}:number"
+            for name in ("output_tokens_per_second", *_TIMES) for bound in BOUNDS
+        )  # fmt: skip
+        columns = f"tensor_parallel=tensor_parallel:whole; replicas=replicas:whole; {rates}"
+        sheets.append(Sheet("Front", "Latency against throughput.", columns_in(columns), front))
+    rejected = columns_in(
+        "instance_type=instance_type; reason=reason; usd_per_hour=usd_per_hour:usd; detail=detail"
+    )
+    return [*sheets, Sheet("Rejected", "Types that are not recommended, and why.", rejected,
+                           document["rejected"])]  # fmt: skip
+
+
+def _serves(document: Record) -> bool:
+    return "serving" in document
+
+
+def _columns(document: Record) -> tuple[str, ...]:
+    return (*_PLACE, *(_OF_SERVING if _serves(document) else _OF_TUNING), *_MACHINE)
+
+
+def _look(name: str) -> str:
+    if name.endswith(("count", "rank", "vcpus", "replicas", "context", "concurrency")):
+        return "whole"
+    ends = (*BOUNDS, "_gib", "_seconds", "_mib", "_per_hour", "_per_second", "risk")
+    return "number" if name.endswith(ends) else "text"
+
+
+def _rows(document: Record) -> list[dict[str, Any]]:
+    first = document["recommendation"]
+    ranked = [first, *document["alternatives"]] if first else []
+    return [{"rank": rank, **_row(spec)} for rank, spec in enumerate(ranked, start=1)]
+
+
+def _row(spec: Record) -> dict[str, Any]:
+    gpu, disk, price = spec["gpu"] or {}, spec["disk"], spec["price"]
+    same = ("cloud", "region", "market", "instance_type", "count", "vcpus", "memory_mib", "risk")
+    return {
+        **{name: spec[name] for name in same},
+        "gpu": gpu.get("name", ""),
+        "gpu_count": gpu.get("count", 0),
+        "disk_order": disk["order"],
+        "disk_read_mib_per_second": disk["read_mib_per_second"],
+        "total_usd_per_hour": price["total_usd_per_hour"],
+        "price_as_of": price["as_of"],
+        "price_kind": price["kind"],
+        "provenance": spec["predicted"]["provenance"],
+        **_spread("throughput", spec["predicted"]["throughput"]),
+        **(_serving_cells(spec) if "serving" in spec else _tuning_cells(spec)),
+    }
+
+
+def _serving_cells(spec: Record) -> dict[str, Any]:
+    serving = spec["serving"]
+    rates, memory = serving["rates"], serving["memory_per_gpu"]
+    cells = {name: serving[name] for name in ("engine", "engine_version", "precision",
+                                              "kv_precision")}  # fmt: skip
+    for name in ("requests_per_second", *_TIMES):
+        cells |= _spread(name, rates[name])
+    for name in ("usd_per_million_output_tokens", "usd_per_million_input_tokens"):
+        cells |= _spread(name, spec["cost"][name])
+    return {
+        **cells,
+        **serving["placement"],
+        **memory,
+        "concurrency": rates["concurrency"],
+        "ready_seconds": serving["ready_seconds"]["total"],
+        "bottleneck": spec["bottleneck"],
+    }
+
+
+def _tuning_cells(spec: Record) -> dict[str, Any]:
+    tuning, run = spec["tuning"], spec["run"]
+    return {
+        **{name: tuning[name] for name in ("method", "micro_batch", "checkpointing")},
+        **_spread("run_hours", run["hours"]),
+        **_spread("run_usd", run["usd"]),
+    }
+
+
+def _spread(name: str, span: Record) -> dict[str, Any]:
+    return {f"{name}_{bound}": span[bound] for bound in BOUNDS}

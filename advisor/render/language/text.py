@@ -1,0 +1,376 @@
+"""Answers about serving a language model -> one screen of plain text, at most 100 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from math import isfinite
+
+from advisor.domain import Change, CloseCallKind, InstanceType, Rejected, Relaxation
+from advisor.domain.language import (
+    FineTuningRecommendation,
+    FrontPoint,
+    GenerationCandidate,
+    GenerationRecommendation,
+    GenerationRequest,
+    GpuMemoryUse,
+    ServingPrediction,
+    ServingStep,
+)
+from advisor.render.blocks import RISKS, counts_text, risk_of
+from advisor.render.document import Sources
+from advisor.render.language.words import (
+    BINDS,
+    engine_text,
+    gib_text,
+    gpus_text,
+    placement_text,
+    rate_text,
+    seconds_text,
+    short_placement_text,
+    time_text,
+    tokens_text,
+    trial_command,
+)
+from advisor.render.text import (
+    INDENT,
+    WIDTH,
+    beside,
+    counted,
+    disk_text,
+    fitting_table,
+    folded,
+    folded_command,
+    lower_name,
+    lower_text,
+    price_text,
+    short_disk_text,
+    table,
+    upper_name,
+    wrapped,
+)
+from advisor.units import format_mib, format_rate, format_target, format_usd
+
+SHOWN_ALTERNATIVES = 3
+SHOWN_REJECTED = 2
+SHOWN_FRONT = 3
+SHOWN_STEPS = 2
+NOTHING_PERCENT = 0.5
+
+
+def generation_text(
+    answer: GenerationRecommendation,
+    sources: Sources,
+    *,
+    all_rejected: bool = False,
+    specs: int | None = None,
+) -> str:
+    """The answer for a terminal; `all_rejected` lists every rejected type, `specs` so many
+    specs."""
+    chosen, request = answer.chosen, answer.request
+    lines = ["No offer meets this."]
+    if chosen is not None:
+        lines = [
+            *standing_lines(chosen, sources.model_id),
+            *head_lines(chosen),
+            *serving_lines(chosen, request),
+            *step_lines(answer.steps, chosen),
+        ]
+    lines += borderline_lines(answer)
+    lines += relaxation_lines(answer.relaxations)
+    lines += front_lines(answer.front, request.confidence)
+    shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
+    lines += _alternatives(answer.ranked[1 : 1 + shown], request.confidence)
+    lines += rejection_lines(answer, everyone=all_rejected)
+    lines += wrapped("Assumed", answer.assumptions, 3) + wrapped("Warning", answer.warnings, 3)
+    return "\n".join(lines)
+
+
+def prediction_text(
+    prediction: ServingPrediction, request: GenerationRequest, sources: Sources
+) -> str:
+    """What one instance does, for a terminal."""
+    candidate = prediction.candidate
+    lines = [
+        *standing_lines(candidate, sources.model_id),
+        *head_lines(candidate),
+        *serving_lines(candidate, request),
+        *step_lines(prediction.steps, candidate),
+        *front_lines(prediction.front, request.confidence),
+        *wrapped("Assumed", prediction.assumptions, 3),
+        *wrapped("Warning", prediction.warnings, 3),
+    ]
+    return "\n".join(lines)
+
+
+def standing_lines(candidate: GenerationCandidate, model_id: str) -> list[str]:
+    """What the rates stand on: 'Modelled, not measured; medium risk (2 of 4); vLLM 0.19 ..'."""
+    output, offer = candidate.rates.output_tokens_per_second, candidate.spec.offer
+    share = output.lower / output.median if output.median > 0 else 0.0
+    level = risk_of(share, len(candidate.extrapolation), calibrated=candidate.calibrated)
+    parts = [
+        f"Modelled, not measured; {RISKS[level]} risk ({level} of 4)",
+        f"rates of {engine_text(candidate)} with CUDA graphs",
+        price_text(offer.market, offer.price),
+        f"predictor {model_id[:8]}.",
+    ]
+    return textwrap.wrap("; ".join(parts), WIDTH)
+
+
+def head_lines(candidate: GenerationCandidate) -> list[str]:
+    """The spec and its price."""
+    spec = candidate.spec
+    return [
+        "",
+        f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
+        f"{spec.offer.region}, {spec.offer.market}",
+    ]
+
+
+def serving_lines(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
+    """What is asked, and what the spec does."""
+    rates, confidence = candidate.rates, request.confidence
+    return [
+        *folded("for", [_asked_text(request, candidate)]),
+        f"  has         {machine_text(candidate.spec.offer.instance)}",
+        *folded("runs", [_run_text(candidate)]),
+        f"  throughput  {rate_text(rates.output_tokens_per_second, 'output tokens/s', confidence)}",
+        *folded("requests", [_requests_text(candidate, confidence)]),
+        *folded("a user", [_user_text(candidate, confidence)]),
+        *folded("latency", [_latency_text(candidate, confidence)]),
+        *folded("GPU memory", [memory_text(candidate.memory)]),
+        *folded("cost", [_cost_text(candidate, confidence)]),
+        *folded("ready", [_ready_text(candidate)]),
+        *folded("bound by", [BINDS[candidate.binds]]),
+    ]
+
+
+def _asked_text(request: GenerationRequest, candidate: GenerationCandidate) -> str:
+    lengths = f"{tokens_text(request.input_tokens)} tokens in, {tokens_text(request.output_tokens)}"
+    parts = [f"{candidate.model} generation, {lengths} out"]
+    if request.target_output_tokens_per_second is not None:
+        target = format_target(request.target_output_tokens_per_second)
+        parts.append(f"at least {target} output tokens/s")
+    if request.target_requests_per_second is not None:
+        parts.append(f"{format_target(request.target_requests_per_second)} requests/s (Poisson)")
+    if request.users is not None:
+        parts.append(f"{request.users:,} users")
+    limits = {"TTFT": request.max_ttft_ms, "TPOT": request.max_tpot_ms}
+    parts += [f"{name} <= {ms:g} ms" for name, ms in limits.items() if ms is not None]
+    if request.max_e2e_seconds is not None:
+        parts.append(f"a whole request <= {request.max_e2e_seconds:g} s")
+    if request.max_ready_seconds is not None:
+        parts.append(f"ready <= {request.max_ready_seconds:g} s")
+    return ", ".join(parts)
+
+
+def machine_text(instance: InstanceType) -> str:
+    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM'."""
+    gpu = ""
+    if instance.gpu_name:
+        memory = format_mib(instance.gpu_memory_mib) if instance.gpu_memory_mib else "? memory"
+        gpu = f"{instance.gpu_count} x {instance.gpu_name} {memory}, "
+    return (
+        f"{gpu}{counted(instance.vcpus, 'vCPU')} ({counted(instance.physical_cores, 'core')}), "
+        f"{format_mib(instance.memory_mib)} RAM"
+    )
+
+
+def _run_text(candidate: GenerationCandidate) -> str:
+    formats = f"weights {candidate.precision}, KV cache {candidate.kv_precision}"
+    where = placement_text(candidate.placement)
+    if candidate.spec.count > 1:
+        where += " of each instance"
+    return f"{engine_text(candidate)}, {formats}, {where}"
+
+
+def _requests_text(candidate: GenerationCandidate, confidence: float) -> str:
+    """Requests a second, how many are in flight, and the most that the limits allow."""
+    rates, most = candidate.rates, candidate.most
+    requests = rates.requests_per_second
+    text = (
+        f"{lower_name(confidence)} {lower_text(requests.lower)}, median "
+        f"{format_rate(requests.median)} a second with {rates.concurrency:,.3g} in flight"
+    )
+    if most.concurrency > rates.concurrency:
+        text += (
+            f"; at most {lower_name(confidence)} {lower_text(most.requests_per_second.lower)} "
+            f"with {most.concurrency:,.3g}"
+        )
+    return text
+
+
+def _user_text(candidate: GenerationCandidate, confidence: float) -> str:
+    each = candidate.rates.output_tokens_per_second_per_user
+    whole = time_text(candidate.rates.e2e_seconds, confidence)
+    return (
+        f"{lower_name(confidence)} {lower_text(each.lower)}, median {format_rate(each.median)} "
+        f"tokens/s; a whole request {whole}"
+    )
+
+
+def _latency_text(candidate: GenerationCandidate, confidence: float) -> str:
+    ttft = time_text(candidate.rates.ttft_seconds, confidence)
+    tpot = time_text(candidate.rates.tpot_seconds, confidence)
+    return f"TTFT {ttft}; TPOT (after the first token) {tpot}"
+
+
+def memory_text(memory: GpuMemoryUse) -> str:
+    """'14.9 GiB weights + 22.1 GiB KV cache + ..; longest context ..' of each GPU."""
+    return (
+        f"each: {gib_text(memory.weights_gib)} GiB weights, {gib_text(memory.kv_gib)} GiB KV "
+        f"cache, {gib_text(memory.overhead_gib)} GiB engine, {gib_text(memory.free_gib)} GiB free; "
+        f"a replica holds {memory.largest_concurrency:,} such requests, or one of "
+        f"{memory.longest_context:,} tokens"
+    )
+
+
+def _cost_text(candidate: GenerationCandidate, confidence: float) -> str:
+    output = candidate.usd_per_million_output_tokens
+    most = format_usd(output.upper) if isfinite(output.upper) else "unknown"
+    into = format_usd(candidate.usd_per_million_input_tokens.median)
+    both = format_usd(candidate.usd_per_million_tokens.median)
+    return (
+        f"{format_usd(output.median)} ({upper_name(confidence)} {most}) per million output tokens; "
+        f"by input alone {into}, by both {both}"
+    )
+
+
+def _ready_text(candidate: GenerationCandidate) -> str:
+    ready = candidate.ready
+    return (
+        f"{seconds_text(ready.seconds)} from the engine's start: "
+        f"{seconds_text(ready.load_seconds)} to read the weights from "
+        f"{short_disk_text(candidate.spec.disk)}, {seconds_text(ready.start_seconds)} its own"
+    )
+
+
+def step_lines(steps: Sequence[ServingStep], before: GenerationCandidate) -> list[str]:
+    """What one thing more would bring, the most useful first."""
+    given = [(step.option, step.gives) for step in steps if step.gives and step.option]
+    given.sort(key=lambda one: one[1].usd_per_million_output_tokens.median)
+    texts = [_step_text(option, gives, before) for option, gives in given[:SHOWN_STEPS]]
+    return folded("could try", texts)
+
+
+def _step_text(option: str, gives: GenerationCandidate, before: GenerationCandidate) -> str:
+    highest, now = (one.most.output_tokens_per_second.median for one in (gives, before))
+    percent = 100 * (highest / now - 1)
+    most = f"{percent:+.0f} %" if abs(percent) >= NOTHING_PERCENT else "as before"
+    usd = format_usd(gives.usd_per_million_output_tokens.median)
+    return (
+        f"{option}: highest rate {most}, TPOT {seconds_text(gives.rates.tpot_seconds.median)}, "
+        f"{usd} per million, ready in {seconds_text(gives.ready.seconds)}"
+    )
+
+
+def front_lines(front: Sequence[FrontPoint], confidence: float) -> list[str]:
+    """Latency against throughput: the fastest answers, the highest rate, and what lies between."""
+    if len(front) < 2:
+        return []
+    shown = [front[at] for at in _spread(len(front), SHOWN_FRONT)]
+    lower = lower_name(confidence)
+    title = f"Latency against throughput ({len(shown)} of {len(front)})"
+    header = [title, "in flight", "TTFT", "TPOT", f"{lower} tokens/s", "per 1M out"]
+    rows = [
+        [
+            f"  {short_placement_text(point.placement)}"
+            + ("" if point.answers else ", not as asked"),
+            f"{point.rates.concurrency:,.3g}",
+            seconds_text(point.rates.ttft_seconds.median),
+            seconds_text(point.rates.tpot_seconds.median),
+            lower_text(point.rates.output_tokens_per_second.lower),
+            format_usd(point.usd_per_million_output_tokens.median),
+        ]
+        for point in shown
+    ]
+    return ["", *table(header, rows, right=(1, 2, 3, 4, 5))]
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Places of `most` things out of `count`, both ends among them."""
+    if count <= most:
+        return list(range(count))
+    return [round(at * (count - 1) / (most - 1)) for at in range(most)]
+
+
+def _alternatives(ranked: Sequence[GenerationCandidate], confidence: float) -> list[str]:
+    if not ranked:
+        return []
+    columns = {
+        "Alternatives": [f"  {one.spec.name}" for one in ranked],
+        "gpu": [gpus_text(one.spec.offer.instance) for one in ranked],
+        "runs as": [short_placement_text(one.placement) for one in ranked],
+        "per hour": [format_usd(one.spec.total_usd_per_hour) for one in ranked],
+        f"{lower_name(confidence)} tokens/s": [
+            lower_text(one.rates.output_tokens_per_second.lower) for one in ranked
+        ],
+        "TPOT": [seconds_text(one.rates.tpot_seconds.median) for one in ranked],
+        "per 1M out": [format_usd(one.usd_per_million_output_tokens.median) for one in ranked],
+    }
+    return ["", *fitting_table(columns, ("Alternatives", "gpu", "runs as"), ("runs as", "gpu"))]
+
+
+def borderline_lines(answer: GenerationRecommendation) -> list[str]:
+    """The close call that matters most, and the command of its trial."""
+    if not answer.close_calls:
+        return []
+    call = answer.close_calls[0]
+    spec = call.candidate.spec
+    chance = call.probability
+    name = f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h"
+    said = f"{name} may keep this too ({100 * chance:.0f} %)"
+    if call.kind is CloseCallKind.CHOSEN_MAY_MISS:
+        said = f"it may miss this ({100 * (1 - chance):.0f} %)"
+    trial = f"about {format_usd(call.trial_usd)}, {call.trial_minutes:.0f} min"
+    text = f"{said}. One trial settles it ({trial}), then ask again with --anchor:"
+    command = folded_command(trial_command(call.candidate), WIDTH - INDENT)
+    return beside("borderline", [*textwrap.wrap(text, WIDTH - INDENT), *command])
+
+
+def relaxation_lines(relaxations: Sequence[Relaxation]) -> list[str]:
+    """What to give up where nothing answers."""
+    if not relaxations:
+        return []
+    rows = [
+        [
+            f"  {', '.join(map(_change_text, one.changes))}",
+            one.gives.spec.name,
+            format_usd(one.gives.spec.total_usd_per_hour),
+        ]
+        for one in relaxations
+    ]
+    return ["", *table(["What would answer", "gives", "per hour"], rows, right=(2,))]
+
+
+def _change_text(change: Change) -> str:
+    return f"{change.option} {change.after}" if change.after else f"no {change.option}"
+
+
+def rejection_lines(
+    answer: GenerationRecommendation | FineTuningRecommendation, *, everyone: bool
+) -> list[str]:
+    """Why cheaper types are not recommended; every type where `everyone`, or nothing answers."""
+    shown, chosen = answer.nearest_rejected(), answer.chosen
+    if not shown:
+        return []
+    title = f"Rejected {len(shown):,}: {counts_text(answer.rejected_by_reason)}"
+    if everyone:
+        return ["", title, *map(rejection_text, shown)]
+    if chosen is not None:
+        limit = chosen.spec.total_usd_per_hour
+        shown = [one for one in shown if one.usd_per_hour is not None and one.usd_per_hour < limit]
+        title = f"Cheaper, but rejected ({len(shown):,}; nearest in price first)"
+    lines = [
+        line
+        for one in shown[:SHOWN_REJECTED]
+        for line in textwrap.wrap(rejection_text(one), WIDTH, subsequent_indent="    ")
+    ]
+    return ["", *textwrap.wrap(title, WIDTH, subsequent_indent="  "), *lines] if lines else []
+
+
+def rejection_text(rejected: Rejected) -> str:
+    """'  g4dn.xlarge $0.526/h: needs .. of GPU memory'."""
+    usd = rejected.usd_per_hour
+    price = "" if usd is None else f" {format_usd(usd)}/h"
+    return f"  {rejected.instance_type}{price}: {rejected.detail}"

@@ -1,0 +1,155 @@
+"""The answer about fine-tuning a language model -> one screen of plain text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from math import isfinite
+
+from advisor.domain import Span
+from advisor.domain.language import (
+    FineTuningCandidate,
+    FineTuningRecommendation,
+    FineTuningRequest,
+    Link,
+    TuningMemoryUse,
+)
+from advisor.render.blocks import RISKS, risk_of
+from advisor.render.document import Sources
+from advisor.render.language.text import (
+    SHOWN_ALTERNATIVES,
+    machine_text,
+    rejection_lines,
+    relaxation_lines,
+)
+from advisor.render.language.words import gib_text, rate_text
+from advisor.render.text import (
+    WIDTH,
+    disk_text,
+    folded,
+    lower_name,
+    lower_text,
+    price_text,
+    table,
+    upper_name,
+    wrapped,
+)
+from advisor.units import ceil_significant, format_count, format_hours, format_target, format_usd
+
+
+def finetuning_text(
+    answer: FineTuningRecommendation,
+    sources: Sources,
+    *,
+    all_rejected: bool = False,
+    specs: int | None = None,
+) -> str:
+    """The answer for a terminal; `all_rejected` lists every rejected type, `specs` so many
+    specs."""
+    chosen, confidence = answer.chosen, answer.request.confidence
+    lines = ["No offer meets this."]
+    if chosen is not None:
+        lines = tuning_lines(chosen, answer.request, sources)
+    lines += relaxation_lines(answer.relaxations)
+    shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
+    lines += _alternatives(answer.ranked[1 : 1 + shown], confidence)
+    lines += rejection_lines(answer, everyone=all_rejected)
+    lines += wrapped("Assumed", answer.assumptions, 3) + wrapped("Warning", answer.warnings, 3)
+    return "\n".join(lines)
+
+
+def tuning_lines(
+    candidate: FineTuningCandidate, request: FineTuningRequest, sources: Sources
+) -> list[str]:
+    """What the rates stand on, the spec, and what it does."""
+    spec, confidence = candidate.spec, request.confidence
+    rate = candidate.tokens_per_second
+    level = risk_of(
+        rate.lower / rate.median, len(candidate.extrapolation), calibrated=candidate.calibrated
+    )
+    standing = (
+        f"Modelled, not measured; {RISKS[level]} risk ({level} of 4); "
+        f"{price_text(spec.offer.market, spec.offer.price)}; predictor {sources.model_id[:8]}."
+    )
+    return [
+        *textwrap.wrap(standing, WIDTH),
+        "",
+        f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
+        f"{spec.offer.region}, {spec.offer.market}",
+        *folded("for", [_asked_text(request, candidate)]),
+        f"  has         {machine_text(spec.offer.instance)}",
+        *folded("runs", [_run_text(candidate)]),
+        f"  throughput  {rate_text(rate, 'tokens/s', confidence)}",
+        *folded("GPU memory", [_memory_text(candidate.memory)]),
+        *folded("run", [_hours_text(candidate, confidence)]),
+    ]
+
+
+def _asked_text(request: FineTuningRequest, candidate: FineTuningCandidate) -> str:
+    parts = [
+        f"{candidate.model} finetuning ({candidate.method}), {format_count(request.tokens)} tokens "
+        f"in sequences of {request.sequence:,}"
+    ]
+    if request.target_tokens_per_second is not None:
+        parts.append(f"at least {format_target(request.target_tokens_per_second)} tokens/s")
+    if request.max_hours is not None:
+        parts.append(f"<= {request.max_hours:g} h")
+    if request.max_run_usd is not None:
+        parts.append(f"<= {format_usd(request.max_run_usd)}")
+    return ", ".join(parts)
+
+
+def _run_text(candidate: FineTuningCandidate) -> str:
+    gpus = f"{candidate.gpus_used} GPU{'' if candidate.gpus_used == 1 else 's'}"
+    shared = "" if candidate.link is Link.NONE else f", sharded over {candidate.link}"
+    kept = "recomputed (checkpointing)" if candidate.checkpointing else "kept"
+    plural = "" if candidate.micro_batch == 1 else "s"
+    return (
+        f"{gpus}{shared}, {candidate.micro_batch} sequence{plural} a GPU at once, "
+        f"activations {kept}"
+    )
+
+
+def _memory_text(memory: TuningMemoryUse) -> str:
+    parts = {
+        "weights": memory.weights_gib,
+        "gradients": memory.gradients_gib,
+        "optimizer": memory.optimizer_gib,
+        "activations": memory.activations_gib,
+        "overhead": memory.overhead_gib,
+        "free": memory.free_gib,
+    }
+    return "each: " + ", ".join(f"{gib_text(gib)} GiB {name}" for name, gib in parts.items())
+
+
+def _hours_text(candidate: FineTuningCandidate, confidence: float) -> str:
+    upper = upper_name(confidence)
+    hours, usd = candidate.hours, candidate.usd_per_run
+    most_hours = format_hours(hours.upper, up=True) if isfinite(hours.upper) else "unknown"
+    return (
+        f"median {format_hours(hours.median)}, {upper} {most_hours}; costs median "
+        f"{format_usd(usd.median)}, {upper} {_usd(usd)}"
+    )
+
+
+def _usd(usd: Span) -> str:
+    return format_usd(ceil_significant(usd.upper)) if isfinite(usd.upper) else "unknown"
+
+
+def _alternatives(ranked: Sequence[FineTuningCandidate], confidence: float) -> list[str]:
+    if not ranked:
+        return []
+    header = ["Alternatives", "gpu", "per hour", f"{lower_name(confidence)} tokens/s", "takes",
+              "costs"]  # fmt: skip
+    rows = [
+        [
+            f"  {one.spec.name}",
+            f"{one.spec.offer.instance.gpu_count} x {one.spec.offer.instance.gpu_name}",
+            format_usd(one.spec.total_usd_per_hour),
+            lower_text(one.tokens_per_second.lower),
+            format_hours(one.hours.median),
+            format_usd(one.usd_per_run.median),
+        ]
+        for one in ranked
+    ]
+    return ["", *table(header, rows, right=(2, 3, 4, 5))]

@@ -1,0 +1,104 @@
+"""Words and numbers of answers about language models, for a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from math import isfinite
+
+from advisor.domain import InstanceType, Span
+from advisor.domain.language import GenerationCandidate, ServingBind, ServingPlacement
+from advisor.render.sizing.charts.panel import shortened
+from advisor.render.text import lower_name, lower_text, upper_name
+from advisor.units import ceil_significant, format_rate, format_usd
+
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
+BINDS = {
+    ServingBind.WEIGHTS: "reading the weights from GPU memory",
+    ServingBind.KV: "reading the KV cache from GPU memory",
+    ServingBind.ARITHMETIC: "arithmetic of the GPU",
+    ServingBind.ALL_REDUCE: "all-reduce between the GPUs of a copy",
+    ServingBind.OVERHEAD: "launching kernels",
+    ServingBind.PREFILL: "reading prompts (prefill) between steps",
+    ServingBind.MEMORY: "GPU memory: the KV cache holds no more requests",
+    ServingBind.LOAD: "requests that come as fast as they are answered",
+}
+_SECONDS_FROM = 1.0
+_MOST_LETTERS = 16
+
+
+def engine_text(candidate: GenerationCandidate) -> str:
+    """'vLLM 0.19.0'."""
+    name = ENGINES.get(str(candidate.engine), str(candidate.engine))
+    return f"{name} {candidate.engine_version or 'of an unknown version'}"
+
+
+def placement_text(placement: ServingPlacement) -> str:
+    """'2 replicas, each on 4 GPUs (TP4, nvlink)', '1 replica on 1 GPU'."""
+    gpus, replicas = placement.tensor_parallel, placement.replicas
+    each = ", each" if replicas > 1 else ""
+    split = f" (TP{gpus}, {placement.link})" if gpus > 1 else ""
+    plural = "" if replicas == 1 else "s"
+    return f"{replicas} replica{plural}{each} on {gpus} GPU{'' if gpus == 1 else 's'}{split}"
+
+
+def short_placement_text(placement: ServingPlacement) -> str:
+    """'2 x TP4'."""
+    return f"{placement.replicas} x TP{placement.tensor_parallel}"
+
+
+def gpus_text(instance: InstanceType) -> str:
+    """'8 x H100': how many GPUs, and which, as short as tables need it."""
+    name = (instance.gpu_name or "no GPU").partition("-")[0]
+    return f"{instance.gpu_count} x {shortened(name, _MOST_LETTERS)}"
+
+
+def rate_text(span: Span, unit: str, confidence: float) -> str:
+    """'p10 505, median 612, p90 741 output tokens/s (confidence 0.9)'."""
+    return (
+        f"{lower_name(confidence)} {lower_text(span.lower)}, median {format_rate(span.median)}, "
+        f"{upper_name(confidence)} {format_rate(span.upper)} {unit} (confidence {confidence:g})"
+    )
+
+
+def seconds_text(seconds: float, *, up: bool = False) -> str:
+    """'38 ms', '1.25 s', '75 s': three digits, rounded `up` where it is a bound."""
+    if not isfinite(seconds):
+        return "unknown"
+    amount, unit = (seconds, "s") if seconds >= _SECONDS_FROM else (1000 * seconds, "ms")
+    return f"{ceil_significant(amount) if up else float(f'{amount:.3g}'):,g} {unit}"
+
+
+def time_text(span: Span, confidence: float) -> str:
+    """'median 26 ms, p90 33 ms'."""
+    upper = seconds_text(span.upper, up=True)
+    return f"median {seconds_text(span.median)}, {upper_name(confidence)} {upper}"
+
+
+def gib_text(gib: float) -> str:
+    """'14.9', '0.52': GiB to three digits."""
+    return f"{gib:,.0f}" if gib >= 100 else f"{gib:.3g}"
+
+
+def tokens_text(tokens: float) -> str:
+    """'1,155': tokens of a mean request."""
+    return f"{tokens:,.0f}"
+
+
+def trial_command(candidate: GenerationCandidate) -> str:
+    """What to type on one of the instances: the load of one replica, as its share of the whole."""
+    replicas = candidate.placement.replicas * candidate.spec.count
+    options = {
+        "--engine": str(candidate.engine),
+        "--model": candidate.model,
+        "--input-tokens": f"{candidate.input_tokens:.0f}",
+        "--output-tokens": f"{candidate.output_tokens:.0f}",
+        "--concurrency": str(max(1, round(candidate.rates.concurrency / replicas))),
+        "--gpus": str(candidate.placement.tensor_parallel),
+    }
+    given = " ".join(f"{name} {shlex.quote(value)}" for name, value in options.items())
+    return f"advisor measure {given}"
+
+
+def usd_or_dash(usd: float | None) -> str:
+    """A price, where one is known."""
+    return "-" if usd is None else format_usd(usd)

@@ -1,0 +1,201 @@
+"""Answers about language models with defaults: a test shows only what matters to it."""
+
+from datetime import date
+
+from advisor.domain import (
+    Change,
+    Disk,
+    DiskChoice,
+    DiskRate,
+    Market,
+    Offer,
+    Rejected,
+    Relaxation,
+    Span,
+    Spec,
+)
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmMethod, LlmPrecision
+from advisor.domain.language import (
+    FineTuningCandidate,
+    FineTuningRecommendation,
+    FineTuningRequest,
+    FrontPoint,
+    GenerationCandidate,
+    GenerationRecommendation,
+    GenerationRequest,
+    GpuMemoryUse,
+    Link,
+    ReadyTime,
+    ServingBind,
+    ServingPlacement,
+    ServingRates,
+    ServingStep,
+    StepKind,
+    TuningMemoryUse,
+)
+from advisor.messages import Message
+from advisor.records import replace
+from advisor.render.document import Sources
+from tests.builders import instance, price
+
+MODEL = "meta-llama/Llama-3.1-8B"
+SOURCES = Sources(
+    model_id="5e4f3a2b1c0d9e8f", trained_on="3,359 rows", error_percent=9.5,
+    catalog_as_of="2026-07-20", catalog_sources=("a price list",),
+)  # fmt: skip
+
+
+def spec(name="g6e.12xlarge", gpus=4, usd_per_hour=10.49, count=1):
+    disk = Disk(
+        rate=DiskRate(type="gp3", read_mib_per_second=250.0, read_iops=3000.0),
+        choice=DiskChoice(type="gp3", size_gib=40, mib_per_second=250),
+        size_gib=40, binding_limit="volume", price=price(0.0173, "a disk price list"),
+    )  # fmt: skip
+    machine = instance(name, vcpus=48, physical_cores=24, memory_mib=393216, gpu_name="L40S",
+                       gpu_count=gpus, gpu_memory_mib=46068)  # fmt: skip
+    offer = Offer(instance=machine, region="us-east-1", market=Market.ON_DEMAND,
+                  price=price(usd_per_hour))  # fmt: skip
+    return Spec(offer=offer, disk=disk, count=count)
+
+
+def span(median, spread=1.3):
+    return Span(lower=median / spread, median=median, upper=median * spread)
+
+
+def rates(concurrency=40.0, tpot=0.031):
+    output = concurrency / (tpot + 0.0004)
+    return ServingRates(
+        concurrency=concurrency,
+        output_tokens_per_second=span(output),
+        requests_per_second=span(output / 211),
+        ttft_seconds=span(0.21),
+        tpot_seconds=span(tpot),
+        e2e_seconds=span(0.21 + 210 * tpot),
+    )
+
+
+def generation_candidate(name="g6e.12xlarge", usd_per_hour=10.49, **changes):
+    values = {
+        "spec": spec(name, usd_per_hour=usd_per_hour),
+        "placement": ServingPlacement(tensor_parallel=2, replicas=2, link=Link.PCIE),
+        "model": MODEL,
+        "precision": LlmPrecision.BF16,
+        "kv_precision": KvPrecision.BF16,
+        "engine": LlmEngine.VLLM,
+        "engine_version": "0.19.0",
+        "input_tokens": 1154.7,
+        "output_tokens": 211.13,
+        "memory": GpuMemoryUse(
+            weights_gib=7.48, kv_gib=29.4, overhead_gib=3.6, free_gib=4.5,
+            largest_concurrency=361, longest_context=131072,
+        ),
+        "rates": rates(),
+        "most": rates(concurrency=512.0, tpot=0.084),
+        "ready": ReadyTime(load_seconds=61.3, start_seconds=38.0),
+        "binds": ServingBind.WEIGHTS,
+    }  # fmt: skip
+    return GenerationCandidate(**{**values, **changes})
+
+
+def front():
+    return tuple(
+        FrontPoint(
+            placement=ServingPlacement(tensor_parallel=width, replicas=4 // width, link=Link.PCIE),
+            rates=rates(concurrency=flight, tpot=tpot),
+            usd_per_million_output_tokens=span(1500 / flight),
+            answers=answers,
+        )
+        for width, flight, tpot, answers in (
+            (4, 4.0, 0.014, True), (4, 16.0, 0.018, True), (2, 40.0, 0.031, True),
+            (1, 200.0, 0.052, True), (1, 800.0, 0.13, False),
+        )
+    )  # fmt: skip
+
+
+def steps():
+    faster = generation_candidate(precision=LlmPrecision.FP8, rates=rates(tpot=0.022),
+                                  most=rates(concurrency=512.0, tpot=0.061))  # fmt: skip
+    return (
+        ServingStep(kind=StepKind.FP8, option="--precision fp8", gives=faster),
+        ServingStep(kind=StepKind.TENSOR_PARALLEL, option="--tensor-parallel 8", gives=None,
+                    why_not=Message("the instance has {count} GPUs", count=4)),
+    )  # fmt: skip
+
+
+def generation_recommendation(**changes):
+    chosen = generation_candidate()
+    values = {
+        "request": GenerationRequest(
+            model=MODEL, input_tokens=1154.7, output_tokens=211.13, users=40, max_tpot_ms=50.0,
+            context_tokens=4743,
+        ),
+        "ranked": (
+            chosen,
+            generation_candidate("p4d.24xlarge", 21.96,
+                                 placement=ServingPlacement(tensor_parallel=1, replicas=8)),
+        ),
+        "nearest": None,
+        "rejected": (
+            Rejected(instance_type="g4dn.xlarge", reason="gpu_memory", usd_per_hour=0.526,
+                     detail="needs 14.96 GiB for the weights alone, has 15 GiB"),
+            Rejected(instance_type="g6.xlarge", reason="too_slow", usd_per_hour=0.805,
+                     detail="holds 12 users at most"),
+        ),
+        "offers_considered": 61,
+        "assumptions": (Message("prefix caching and speculative decoding are off"),),
+        "warnings": (),
+        "today": date(2026, 11, 21),
+        "front": front(),
+        "steps": steps(),
+    }  # fmt: skip
+    return GenerationRecommendation(**{**values, **changes})
+
+
+_MORE_MONEY = Change(constraint="max_usd_per_hour", option="--max-price", before="1", after="10.6")
+
+
+def nothing_found():
+    """No spec answers, and one that would without its limit."""
+    relaxed = Relaxation(changes=(_MORE_MONEY,), gives=generation_candidate())
+    return generation_recommendation(
+        ranked=(), nearest=generation_candidate(), front=(), steps=(), relaxations=(relaxed,)
+    )
+
+
+def finetuning_candidate(name="g6e.12xlarge", usd_per_hour=10.49, **changes):
+    values = {
+        "spec": spec(name, usd_per_hour=usd_per_hour),
+        "model": MODEL,
+        "method": LlmMethod.LORA,
+        "gpus_used": 4,
+        "link": Link.PCIE,
+        "micro_batch": 4,
+        "checkpointing": True,
+        "memory": TuningMemoryUse(
+            weights_gib=3.74, gradients_gib=0.1, optimizer_gib=0.3, activations_gib=12.5,
+            overhead_gib=2.0, free_gib=26.3,
+        ),
+        "tokens_per_second": span(9800.0, 1.5),
+        "hours": span(28.3, 1.5),
+    }  # fmt: skip
+    return FineTuningCandidate(**{**values, **changes})
+
+
+def finetuning_recommendation(**changes):
+    whole = generation_recommendation()
+    values = {
+        "request": FineTuningRequest(model=MODEL, tokens=1e9, sequence=2048, max_hours=72.0),
+        "ranked": (finetuning_candidate(), finetuning_candidate("p4d.24xlarge", 21.96)),
+        "nearest": None,
+        "rejected": whole.rejected,
+        "offers_considered": 61,
+        "assumptions": (Message("activations are recomputed"),),
+        "warnings": (),
+        "today": whole.today,
+    }
+    return FineTuningRecommendation(**{**values, **changes})
+
+
+def with_engine(answer, engine):
+    """The same answer about another engine."""
+    return replace(answer, ranked=tuple(replace(one, engine=engine) for one in answer.ranked))
