@@ -25,16 +25,20 @@ _INDEX_SCALE_BYTES = 4
 _CONTEXT_GIB, _GRAPHS_GIB, _COLLECTIVES_GIB = 0.5, 0.4, 0.3
 # Prompt tokens that are computed at once: vLLM's default for GPUs from 70 GiB on, and for others.
 _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS, _LARGE_GPU_GIB = 8192, 2048, 70.0
-# Parts of a card's nominal size that weights, engine and KV fill together. Lower: engines as they
-# start without options (vLLM 0.9, SGLang 0.88 of large cards, of what the driver leaves); median:
-# as the published serving measurements that the rates are fitted on were run, whose largest batches
-# it explains; upper: all but the driver's.
-_FILLED = {
-    LlmEngine.VLLM: (0.89, 0.94, 0.97),
-    LlmEngine.SGLANG: (0.87, 0.94, 0.97),
-    LlmEngine.TRTLLM: (0.89, 0.94, 0.97),
-    LlmEngine.LLAMA_CPP: (0.92, 0.96, 0.98),
+# Parts of a card's nominal size that stay empty beside weights, engine and KV. Lower bound of the
+# room: as engines start without options (vLLM fills 0.9, SGLang 0.88 of what the driver leaves);
+# median: as the published serving measurements that the rates are fitted on were run, whose largest
+# batches it explains; upper: the driver's alone. None leaves more GiB than `_MOST_EMPTY_GIB`: on
+# cards of 180 GiB published measurements filled more than the default share.
+_EMPTY = {
+    LlmEngine.VLLM: (0.11, 0.06, 0.03),
+    LlmEngine.SGLANG: (0.13, 0.06, 0.03),
+    LlmEngine.TRTLLM: (0.03, 0.02, 0.02),
+    LlmEngine.LLAMA_CPP: (0.08, 0.04, 0.02),
 }
+_MOST_EMPTY_GIB = (14.0, 12.0, 6.0)
+# TensorRT-LLM takes a part of what is left free for KV: 0.9, or 0.95 in its makers' measurements.
+_TAKEN = {LlmEngine.TRTLLM: (0.85, 0.9, 0.95)}
 # The engine's own part may be so much smaller or larger than computed here.
 _OVERHEAD_DOUBT = (1.5, 1.0, 0.7)
 # GDDR6 with error correction gives a sixteenth of the sheet's size to it: nvidia-smi shows 15,360
@@ -201,7 +205,7 @@ class ServingMemory(NamedTuple):
 
 class _Row(NamedTuple):
     """What does not depend on the GPU: GiB of weights, of what is fixed and of a prompt token's
-    activations, the KV columns of `ServingMemory`, and parts of a card that may be filled."""
+    activations, and the KV columns of `ServingMemory`."""
 
     weights: float
     fixed: float
@@ -210,9 +214,6 @@ class _Row(NamedTuple):
     window: float
     window_tokens: float
     max_context: float
-    lower: float
-    median: float
-    upper: float
 
 
 def serving_memory(
@@ -225,20 +226,19 @@ def serving_memory(
 ) -> ServingMemory:
     """Memory of replicas, one a row; each argument is one value or a sequence of n of them.
 
-    `gpu_memory_gib` is of one card as `card_gib` has it. KV gets what may be filled of the card
-    less weights and engine. `ValueError` where the sequences differ in length.
+    `gpu_memory_gib` is of one card as `card_gib` has it. KV gets the card less what stays
+    empty, weights and engine. `ValueError` where the sequences differ in length.
     """
     memory = np.atleast_1d(np.asarray(gpu_memory_gib, float))
     given = (models, precisions, kv_precisions, tensor_parallel, engines)
     columns = [_several(each) for each in given]
     count = max(len(memory), *(len(column) for column in columns))
-    rows = [_row(*one) for one in zip(*(_repeated(each, count) for each in columns), strict=True)]
-    facts = _Row(*np.array(rows, float).reshape(count, len(_Row._fields)).T)
+    replicas = list(zip(*(_repeated(each, count) for each in columns), strict=True))
+    rows = np.array([_row(*one) for one in replicas], float)
+    facts = _Row(*rows.reshape(count, len(_Row._fields)).T)
     tokens = np.where(memory >= _LARGE_GPU_GIB, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
     overhead = facts.fixed + tokens * facts.token
-    shares = zip((facts.lower, facts.median, facts.upper), _OVERHEAD_DOUBT, strict=True)
-    room = [memory * share - facts.weights - overhead * doubt for share, doubt in shares]
-    kv = Bounds(*(np.maximum(one, 0.0) for one in room))
+    kv = _room(memory, np.asarray(facts.weights), overhead, [_server(one[-1]) for one in replicas])
     free = np.maximum(memory - facts.weights - overhead - kv.median, 0.0)
     return ServingMemory(
         np.asarray(facts.weights), np.asarray(overhead), kv, free, np.asarray(facts.full),
@@ -246,21 +246,36 @@ def serving_memory(
     )  # fmt: skip
 
 
+def _room(
+    memory: Floats, weights: Floats, overhead: Floats, engines: Sequence[LlmEngine]
+) -> Bounds:
+    """GiB for KV on each GPU."""
+    empty = np.array([_EMPTY[one] for one in engines]).T
+    taken = np.array([_TAKEN.get(one, (1.0, 1.0, 1.0)) for one in engines]).T
+    room = []
+    for end, (most, doubt) in enumerate(zip(_MOST_EMPTY_GIB, _OVERHEAD_DOUBT, strict=True)):
+        left = memory - np.minimum(memory * empty[end], most) - weights - overhead * doubt
+        room.append(np.maximum(left * taken[end], 0.0))
+    return Bounds(*room)
+
+
 @lru_cache(maxsize=4096)
 def _row(
     model: LanguageModel, precision: str, kv_precision: str, tensor_parallel: int, engine: str
 ) -> _Row:
-    server = LlmEngine(engine) if engine in set(LlmEngine) else LlmEngine.VLLM
     each = _layer_bytes(model, KvPrecision(kv_precision), tensor_parallel)
-    lower, median, upper = _FILLED[server]
+    weights = weight_gib_per_gpu(model, LlmPrecision(precision), tensor_parallel, _server(engine))
     return _Row(
-        weights=weight_gib_per_gpu(model, LlmPrecision(precision), tensor_parallel, server),
-        fixed=_fixed_gib(tensor_parallel), token=_token_gib(model, tensor_parallel),
-        full=model.full_layers * each, window=model.window_layers * each,
-        window_tokens=float(model.window or np.inf),
+        weights=weights, fixed=_fixed_gib(tensor_parallel),
+        token=_token_gib(model, tensor_parallel), full=model.full_layers * each,
+        window=model.window_layers * each, window_tokens=float(model.window or np.inf),
         max_context=float(model.max_context or np.inf),
-        lower=lower, median=median, upper=upper,
     )  # fmt: skip
+
+
+def _server(engine: str) -> LlmEngine:
+    """The engine; others, of measured rows, count as vLLM."""
+    return LlmEngine(engine) if engine in set(LlmEngine) else LlmEngine.VLLM
 
 
 def _several(values: Any) -> tuple[Any, ...]:
