@@ -20,13 +20,13 @@ import numpy as np
 from infra.language_sources.rows import read_table
 from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from models.language.bounds import Floats
-from models.language.finetuning.fit import LeftOut, Measured, gpu_of, left_out, model_of
+from models.language.finetuning.fit import LeftOut, Measured, balanced, gpu_of, left_out, model_of
 from models.language.finetuning.measured_rows import measured_rows, run_of
 from models.language.finetuning.memory import finetuning_memory
+from models.language.finetuning.predictor import GPU, MODEL, widths_of
 from models.language.finetuning.tuning import Run
 from models.language.gpus import bundled_gpu_facts
 from models.language.ready import Loader, ready_seconds
-from models.performance.intervals import multipliers
 
 LOADS_PATH = TRAINING_PATH.with_name("model_loads.csv")
 CONFIDENCE = 0.9
@@ -41,11 +41,13 @@ PARTS: Mapping[str, Callable[[Run], bool]] = {
 }
 
 
-def rate_scores(rows: Sequence[Measured], group_of: Callable[[Run], str]) -> dict[str, Any]:
-    """Errors and bounds held, by part of the rows, each predicted without its group."""
+def rate_scores(rows: Sequence[Measured], kind: str) -> dict[str, Any]:
+    """Errors and bounds held, by part of the rows, each predicted without its group: its model or
+    its GPU, as `kind` says."""
+    group_of = {MODEL: model_of, GPU: gpu_of}[kind]
     result = left_out(rows, group_of)
     groups = np.array([group_of(row.run) for row in rows])
-    held, half = _bounds(result, groups)
+    held, half = _bounds(result, groups, kind)
     scores: dict[str, Any] = {}
     for name, inside in PARTS.items():
         chosen = np.array([inside(row.run) for row in rows])
@@ -58,12 +60,14 @@ def rate_scores(rows: Sequence[Measured], group_of: Callable[[Run], str]) -> dic
     return {"parts": scores, "groups": by_group}
 
 
-def _bounds(result: LeftOut, groups: Any) -> tuple[Floats, Floats]:
+def _bounds(result: LeftOut, groups: Any, kind: str) -> tuple[Floats, Floats]:
     """Whether lower and upper bounds held (2, n), and half widths of the log rate (n,)."""
     held, half = np.empty((2, len(groups))), np.empty(len(groups))
     for group in np.unique(groups).tolist():
         inside = groups == group
-        widths = multipliers(sorted(result.standardised[~inside].tolist()), CONFIDENCE)
+        others = result.standardised[~inside]
+        alike = sorted(others.tolist()) if kind == MODEL else balanced(others, groups[~inside])
+        widths = widths_of(kind, alike, CONFIDENCE)
         residual = result.standardised[inside]
         held[0, inside] = residual <= widths.lower
         held[1, inside] = residual >= -widths.upper
@@ -127,8 +131,8 @@ def main() -> None:
     rows = read_table(TrainingRow, options.rows)
     measured = measured_rows(rows, bundled_gpu_facts())
     result: dict[str, Any] = {
-        "model_left_out": rate_scores(measured, model_of),
-        "gpu_left_out": rate_scores(measured, gpu_of),
+        "model_left_out": rate_scores(measured, MODEL),
+        "gpu_left_out": rate_scores(measured, GPU),
         "memory": memory_scores(rows),
         "ready": ready_scores(),
     }

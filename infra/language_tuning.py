@@ -9,13 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import numpy as np
-
 from infra.language_sources.rows import read_table
 from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
-from models.language.finetuning.fit import Measured, fitted, gpu_of, left_out, model_of
+from models.language.finetuning.fit import Measured, balanced, fitted, gpu_of, left_out, model_of
 from models.language.finetuning.measured_rows import measured_rows
-from models.language.finetuning.predictor import FineTuningPredictor
+from models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
 from models.language.finetuning.stored import PATH, write_predictor
 from models.language.gpus import bundled_gpu_facts
 
@@ -30,13 +28,14 @@ def training_measured() -> list[Measured]:
 
 def calibrated(rows: Sequence[Measured]) -> FineTuningPredictor:
     """The predictor of rows; its bounds come from models and GPUs that were left out."""
-    standardised = np.concatenate(
-        [left_out(rows, group).standardised for group in (model_of, gpu_of)]
-    )
+    cards = [gpu_of(row.run) for row in rows]
+    standardised = {
+        MODEL: tuple(sorted(left_out(rows, model_of).standardised.tolist())),
+        GPU: balanced(left_out(rows, gpu_of).standardised, cards),
+    }
     sources = ", ".join(sorted({row.run.source for row in rows}))
     trained_on = _TRAINED_ON.format(count=len(rows), sources=sources)
-    bounds = tuple(sorted(standardised.tolist()))
-    return FineTuningPredictor(fitted(rows), bounds, trained_on=trained_on)
+    return FineTuningPredictor(fitted(rows), standardised, trained_on=trained_on)
 
 
 def main() -> None:

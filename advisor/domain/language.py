@@ -454,6 +454,17 @@ class FineTuningCandidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TuningPrediction:
+    """One named instance that tunes; `price` None where none is known: its spec then has a price of
+    0 and no costs are told."""
+
+    candidate: FineTuningCandidate
+    price: Price | None
+    assumptions: tuple[Text, ...] = ()
+    warnings: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TunedMemory:
     """What tuning takes of each of `gpus` GPUs of one kind; `use` None: it does not fit, for the
     reason `why_not`."""

@@ -123,7 +123,7 @@ def bridge_rows(directory: Path) -> Iterator[TrainingRow]:
         gpus, batch, sequence, tensor, pipeline, context, experts = (_whole(n) for n in numbers)
         yield _row(
             _NVIDIA_NAMES[name],
-            source="megatron-bridge", licence=_APACHE, framework="fsdp" if sharded else "megatron",
+            source="megatron-bridge", licence=_APACHE, framework="megatron",
             released=f"20{record[0][:5].replace('.', '-')}",
             method="lora" if record[1].startswith("LoRA") else "full",
             gpu=gpu_named(system), gpus=gpus, precision=precision, sequence=sequence,

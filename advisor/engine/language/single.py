@@ -6,7 +6,7 @@ from datetime import date
 
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import FREE, InstanceType, Market, Offer, Price, Rejected
-from advisor.domain.language import GenerationRequest, ServingPrediction
+from advisor.domain.language import FineTuningRequest, GenerationRequest, ServingPrediction
 from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
 from advisor.engine.language.decision import ranked_rows
 from advisor.engine.language.front import latency_front
@@ -34,7 +34,7 @@ def predict_serving(
     # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
     request = replace(request, allow_extrapolation=True, max_count=1)
     instance = catalog.instance(name)
-    offer, price = _offer(request, catalog, instance, today)
+    offer, price = offer_of(request, catalog, instance, today)
     note = judged_offer(request, catalog, offer, needs_gpu=True)
     if isinstance(note, Rejected) and note.reason == "not_offered":
         note = str(note.detail)
@@ -60,8 +60,11 @@ def predict_serving(
     )
 
 
-def _offer(
-    request: GenerationRequest, catalog: Catalog, instance: InstanceType, today: date
+def offer_of(
+    request: GenerationRequest | FineTuningRequest,
+    catalog: Catalog,
+    instance: InstanceType,
+    today: date,
 ) -> tuple[Offer, Price | None]:
     """The instance in the region that is asked for, or in its cheapest; with a price of 0 where
     none is known, and then None."""

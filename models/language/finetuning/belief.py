@@ -17,7 +17,7 @@ from models.language.language_model import LanguageModel
 
 # Standard deviations of log seconds between runs, by what they have in common.
 EFFECTS: Mapping[str, float] = {
-    "gpu": 0.05, "chip": 0.08, "framework": 0.15, "release": 0.12, "model": 0.06, "format": 0.05,
+    "gpu": 0.05, "chip": 0.08, "framework": 0.3, "release": 0.06, "model": 0.06, "format": 0.05,
     "mixture": 0.15, "source": 0.03, "place": 0.03, "cell": 0.06,
 }  # fmt: skip
 # Of who measured with what, which no question names.
@@ -78,6 +78,10 @@ class Belief:
         mean, slopes = columns.linearised(self.mean)
         variance = variances(slopes, self.covariance)
         return Estimates(mean, variance + columns.unknown + _OF_ANY_SOURCE)
+
+    def has_gpu(self, run: Run) -> bool:
+        """Whether rows of the run's GPU taught its effect."""
+        return f"gpu/{run.tuning.gpu.name}" in self.names
 
     def conditioned(self, runs: Sequence[Run], log_measured: Floats, sigma: Floats) -> Belief:
         """The belief once the runs are measured: log seconds with standard errors, each (n,)."""

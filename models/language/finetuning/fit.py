@@ -15,6 +15,7 @@ from models.language.finetuning.belief import NOISE, OF_SOURCES, Belief, Columns
 from models.language.finetuning.tuning import Run
 
 # Student-t weights: wrong rows of public sources do not bend the rest.
+_OF_EACH = 20
 _DEGREES, _ROUNDS, _CLOSE = 4.0, 20, 1e-2
 
 
@@ -85,6 +86,15 @@ def left_out(rows: Sequence[Measured], group_of: Callable[[Run], str]) -> LeftOu
         predicted[inside] = estimates.mean
         deviation[inside] = np.sqrt(estimates.variance + NOISE**2)
     return LeftOut(predicted, deviation, np.array([row.log_seconds for row in rows]))
+
+
+def balanced(standardised: Floats, groups: Sequence[str]) -> tuple[float, ...]:
+    """Sorted residuals in which every group counts alike, whatever its rows: `_OF_EACH` evenly
+    spaced quantiles of each."""
+    levels = (np.arange(_OF_EACH) + 0.5) / _OF_EACH
+    labels = np.array(groups)
+    quantiles = [np.quantile(standardised[labels == one], levels) for one in np.unique(labels)]
+    return tuple(np.sort(np.concatenate(quantiles)).tolist())
 
 
 def model_of(run: Run) -> str:

@@ -7,7 +7,7 @@ with fused attention and AdamW in 32 bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +19,15 @@ from models.language.finetuning.belief import NOISE, Belief
 from models.language.finetuning.memory import TuningMemory, finetuning_memory
 from models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
 from models.language.memory import card_gib
-from models.performance.intervals import multipliers
+from models.performance.intervals import HalfWidths, gaussian_multiplier, multipliers
 
 # Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
 _MICRO_BATCHES = tuple(1 << exponent for exponent in range(7))
 _MOST_TOKENS = 65536
+
+
+# What bounds were found on: rows of models that were left out, or of GPUs.
+MODEL, GPU = "model", "gpu"
 
 
 class Settled(NamedTuple):
@@ -52,10 +56,12 @@ class TuningRates:
 @dataclass(frozen=True, slots=True)
 class FineTuningPredictor:
     """A belief, and how far rows that it had not seen lay off: sorted residuals of log seconds in
-    predicted deviations. `id` is the file's digest, `trained_on` names the rows in one line."""
+    predicted deviations, of models that were left out (`MODEL`, for GPUs that rows are of) and of
+    GPUs that were (`GPU`, for all others). `id` is the file's digest, `trained_on` names the rows
+    in one line."""
 
     belief: Belief
-    standardised: tuple[float, ...]
+    standardised: Mapping[str, tuple[float, ...]]
     id: str = ""
     trained_on: str = ""
 
@@ -63,17 +69,21 @@ class FineTuningPredictor:
         self, tunings: Sequence[FineTuning], confidence: float = 0.9
     ) -> TuningRates:
         """Rates of settled tunings, one-sided bounds at `confidence`."""
-        estimates = self.belief.estimates([Run(tuning) for tuning in tunings])
-        widths = multipliers(self.standardised, confidence)
+        runs = [Run(tuning) for tuning in tunings]
+        estimates = self.belief.estimates(runs)
+        known = {
+            kind: widths_of(kind, each, confidence) for kind, each in self.standardised.items()
+        }
+        widths = [known[MODEL if self.belief.has_gpu(run) else GPU] for run in runs]
         deviation = np.sqrt(estimates.variance + NOISE**2)
         gpus = np.array([tuning.gpus for tuning in tunings], dtype=float)
         median: Floats = gpus * np.exp(-estimates.mean)
         bounds = Bounds(
-            median * np.exp(-widths.lower * deviation),
+            median * np.exp(-deviation * np.array([each.lower for each in widths])),
             median,
-            median * np.exp(widths.upper * deviation),
+            median * np.exp(deviation * np.array([each.upper for each in widths])),
         )
-        return TuningRates(bounds, widths.calibrated)
+        return TuningRates(bounds, all(each.calibrated for each in widths))
 
     def settled(self, tunings: Sequence[FineTuning]) -> list[Settled | None]:
         """Each tuning with the fastest micro-batch, checkpointing and sharding whose upper bound of
@@ -102,6 +112,15 @@ class FineTuningPredictor:
         noise = np.hypot(np.array(sigma, dtype=float), NOISE)
         runs = [Run(tuning) for tuning in tunings]
         return replace(self, belief=self.belief.conditioned(runs, measured, noise))
+
+
+def widths_of(kind: str, standardised: Sequence[float], confidence: float) -> HalfWidths:
+    """Multipliers of predicted deviations. A GPU is one draw, however many rows it has, and few
+    were left out: for one that no row is of the lower bound is a Gaussian's at least."""
+    widths = multipliers(standardised, confidence)
+    if kind == MODEL:
+        return widths
+    return widths._replace(lower=max(widths.lower, gaussian_multiplier(confidence)))
 
 
 def _fitting(tuning: FineTuning) -> Iterator[Settled]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.errors import DataError
 from models.language.finetuning.belief import Belief
-from models.language.finetuning.predictor import FineTuningPredictor
+from models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
 
 SCHEMA = "advisor.finetuning/1"
 PATH = Path(__file__).parents[3] / "advisor" / "data" / "language" / "finetuning.json"
@@ -37,7 +37,8 @@ def read_predictor(path: Path) -> FineTuningPredictor:
         covariance += np.tril(covariance, -1).T
         belief = Belief(tuple(raw["names"]), mean, covariance)
         digest = hashlib.sha256(content).hexdigest()
-        return FineTuningPredictor(belief, tuple(raw["standardised"]), digest, raw["trained_on"])
+        standardised = {kind: tuple(raw["standardised"][kind]) for kind in (MODEL, GPU)}
+        return FineTuningPredictor(belief, standardised, digest, raw["trained_on"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             "the tuning rates cannot be read: {path}", path=str(path),
@@ -55,7 +56,7 @@ def write_predictor(predictor: FineTuningPredictor, path: Path = PATH) -> None:
         "names": list(belief.names),
         "mean": _rounded(belief.mean.tolist()),
         "covariance": _rounded(lower.tolist()),
-        "standardised": _rounded(predictor.standardised),
+        "standardised": {kind: _rounded(each) for kind, each in predictor.standardised.items()},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(raw, separators=(",", ":")) + "\n", encoding="utf-8")

@@ -155,7 +155,7 @@ def _tokens(run: Run) -> float:
 
 def _link_bytes_per_second(run: Run) -> float:
     gpu = run.tuning.gpu
-    rate = gpu.nvlink_gb_s if run.tuning.link == "nvlink" else gpu.pcie_gb_s
+    rate = (gpu.nvlink_gb_s if run.tuning.link == "nvlink" else 0.0) or gpu.pcie_gb_s
     return rate * 1e9
 
 
@@ -167,7 +167,7 @@ def accumulation(micro_batch: int, gpus: int) -> int:
 def _optimiser_bytes(run: Run, counts: Counts) -> float:
     """Bytes of an optimiser step for each token and GPU; adapters have next to none."""
     tuning = run.tuning
-    if tuning.method != LlmMethod.FULL or run.framework == "megatron":
+    if tuning.method != LlmMethod.FULL or _is_unsharded_megatron(run):
         return 0.0
     parts = 1 if _sharding(run) == Sharding.NONE else tuning.gpus
     of_gpu = _OPTIMISER_BYTES * counts.all_weights / parts
@@ -177,7 +177,7 @@ def _optimiser_bytes(run: Run, counts: Counts) -> float:
 def _gathered_bytes(run: Run, counts: Counts) -> float:
     """Bytes of weights and gradients that pass each GPU's link for one micro-batch."""
     tuning = run.tuning
-    if tuning.gpus == 1 or run.framework == "megatron":
+    if tuning.gpus == 1 or _is_unsharded_megatron(run):
         return 0.0
     weight = _FOUR_BITS if tuning.method == LlmMethod.QLORA else _SEVERAL_BYTES
     gathered = {Sharding.NONE: 0, Sharding.GRADIENTS: 1, Sharding.ALL: 2}[_sharding(run)] * weight
@@ -186,6 +186,11 @@ def _gathered_bytes(run: Run, counts: Counts) -> float:
         whole = 2 * _SEVERAL_BYTES / _steps(run)
         gathered += whole if _sharding(run) == Sharding.NONE else _SEVERAL_BYTES
     return counts.all_weights * (tuning.gpus - 1) / tuning.gpus * gathered
+
+
+def _is_unsharded_megatron(run: Run) -> bool:
+    """Megatron's own data parallelism hides its optimiser and sums behind other work."""
+    return run.framework == "megatron" and run.tuning.sharding == Sharding.NONE
 
 
 def _sharding(run: Run) -> Sharding:

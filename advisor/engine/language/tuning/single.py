@@ -1,0 +1,102 @@
+"""Tuning on one named instance, and the memory that it takes of GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from advisor.catalog import Catalog
+from advisor.domain import Gpu, Rejected
+from advisor.domain.language import (
+    FineTuningRequest,
+    TunedMemory,
+    TuningMemoryAnswer,
+    TuningPrediction,
+)
+from advisor.engine.language.single import offer_of
+from advisor.engine.language.tuning.decision import (
+    Preparations,
+    tuning_assumptions,
+    tuning_warnings,
+)
+from advisor.engine.language.tuning.table import TuningTable, memory_use
+from advisor.engine.language.tuning.ways import Finder, misfit_message, unsupported_message
+from advisor.engine.language.ways import Cards
+from advisor.engine.offers import judged_offer
+from advisor.errors import UsageError
+from advisor.records import replace
+from models.language.finetuning import FineTuning, unsupported
+
+if TYPE_CHECKING:
+    from models.language.finetuning import FineTuningPredictor
+    from models.language.gpus import GpuFacts
+    from models.language.language_model import LanguageModel
+
+# Cards of one host that memory is told for, until one number fits.
+_COUNTS = (1, 2, 4, 8)
+
+
+def predict_tuning(
+    request: FineTuningRequest, preparations: Preparations, name: str, *, today: date
+) -> TuningPrediction:
+    """What the instance type `name` does. `UsageError` says why it cannot tune the model."""
+    # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
+    request = replace(request, allow_extrapolation=True)
+    catalog, model = preparations.catalog, preparations.model
+    offer, price = offer_of(request, catalog, catalog.instance(name), today)
+    note = judged_offer(request, catalog, offer, needs_gpu=True)
+    if isinstance(note, Rejected) and note.reason == "not_offered":
+        note = str(note.detail)
+    if not isinstance(note, Rejected):
+        finder = Finder(request, *preparations)
+        finder.learn([offer])
+    told = note if isinstance(note, Rejected) else finder.way(offer, note)
+    if isinstance(told, Rejected):
+        raise UsageError(
+            "{name} cannot tune {model}: {why}", name=name, model=model.name, why=told.detail,
+            field="instance",
+        )  # fmt: skip
+    chosen = TuningTable.of(request, [told]).candidate(0)
+    return TuningPrediction(
+        candidate=chosen,
+        price=price,
+        assumptions=tuning_assumptions(request, chosen),
+        warnings=tuning_warnings(chosen, told, today),
+    )
+
+
+def tuning_memory_of(
+    request: FineTuningRequest, catalog: Catalog, model: LanguageModel,
+    predictor: FineTuningPredictor, cards: Sequence[Gpu],
+) -> TuningMemoryAnswer:  # fmt: skip
+    """The memory of a run on each card, over as few of them as hold it."""
+    known = Cards(catalog)
+    return TuningMemoryAnswer(
+        model=model.name,
+        method=request.method,
+        sequence=request.sequence,
+        gpus=tuple(_on_card(request, model, predictor, known.of(card)) for card in cards),
+    )
+
+
+def _on_card(
+    request: FineTuningRequest, model: LanguageModel, predictor: FineTuningPredictor, card: GpuFacts
+) -> TunedMemory:
+    one = FineTuning(model, request.method, request.sequence, request.micro_batch, card)
+    link = "nvlink" if card.nvlink_gb_s else "pcie"
+    tunings = [one, *(one._replace(gpus=count, link=link) for count in _COUNTS[1:])]
+    why = unsupported_message(one) if unsupported(one) else None
+    for settled in [] if why else predictor.settled(tunings):
+        if settled is not None:
+            tuning = settled.tuning
+            return TunedMemory(
+                gpu=card.name, gpu_memory_gib=card.memory_gib, gpus=tuning.gpus,
+                micro_batch=int(tuning.micro_batch or 1),
+                checkpointing=tuning.checkpointing != "none", use=memory_use(settled),
+            )  # fmt: skip
+    return TunedMemory(
+        gpu=card.name, gpu_memory_gib=card.memory_gib, gpus=tunings[-1].gpus,
+        micro_batch=request.micro_batch or 1, checkpointing=True, use=None,
+        why_not=why or misfit_message(tunings[-1]),
+    )  # fmt: skip

@@ -1,0 +1,187 @@
+"""Ways to tune a model on what is offered: how many GPUs of an instance, and what fits their memory
+and is fastest; or the reason why nothing does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from advisor.catalog import Catalog, used_gpus
+from advisor.catalog.gpu_links import GpuLink, gpu_link
+from advisor.domain import Disk, Offer, Rejected
+from advisor.domain.generation import LlmMethod, LlmPrecision
+from advisor.domain.language import FineTuningRequest
+from advisor.engine.language.ready import disks_by_price
+from advisor.engine.language.ways import Cards, offers_judged
+from advisor.engine.offers import rejected_offer
+from advisor.messages import Message
+from models.language.finetuning import FineTuning, Settled, least_memory, unsupported
+from models.language.memory import weight_gib
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats
+    from models.language.finetuning import FineTuningPredictor
+    from models.language.gpus import GpuFacts
+    from models.language.language_model import LanguageModel
+
+# GPUs of one instance that share a run; as many as there are, too.
+_COUNTS = (1, 2, 4, 8, 16)
+_LOWER, _MEDIAN, _UPPER = range(3)
+# RAM that a run takes, assumed and not measured: the system, a process for each GPU with CUDA's
+# libraries, and a file of weights of the usual 5 GB.
+_BASE_GIB, _PROCESS_GIB = 8.0, 3.0
+# Key of what does not depend on offers: a card, how many of it, and what joins them.
+Key = tuple["GpuFacts", int, str]
+
+
+class TuningWay(NamedTuple):
+    """The fastest way to tune on one instance of an offer; `rates` are tokens a second of all its
+    GPUs that are used: lower bound, median, upper bound."""
+
+    offer: Offer
+    disk: Disk
+    settled: Settled
+    rates: Sequence[float]
+    calibrated: bool
+    note: str
+    link: GpuLink
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Its instance type: cloud and name."""
+        return self.offer.instance.cloud, self.offer.instance.name
+
+
+class Found(NamedTuple):
+    """Ways, a reason for each type that has none, and how many offers there are."""
+
+    ways: list[TuningWay]
+    rejected: list[Rejected]
+    considered: int
+
+
+def tuning_ways(
+    request: FineTuningRequest, catalog: Catalog, model: LanguageModel,
+    predictor: FineTuningPredictor,
+) -> Found:  # fmt: skip
+    """The way to tune on each offer."""
+    finder = Finder(request, catalog, model, predictor)
+    judged = list(offers_judged(request, catalog))
+    finder.learn([offer for offer, note in judged if not isinstance(note, Rejected)])
+    ways: list[TuningWay] = []
+    rejected: dict[tuple[str, str], Rejected] = {}
+    for offer, note in judged:
+        told = note if isinstance(note, Rejected) else finder.way(offer, note)
+        if isinstance(told, Rejected):
+            rejected.setdefault((offer.instance.cloud, offer.instance.name), told)
+        else:
+            ways.append(told)
+    for way in ways:
+        rejected.pop(way.kind, None)
+    return Found(ways, list(rejected.values()), len(judged))
+
+
+class Finder:
+    """Finds ways for one request; what offers share is predicted once, all of it together."""
+
+    def __init__(
+        self, request: FineTuningRequest, catalog: Catalog, model: LanguageModel,
+        predictor: FineTuningPredictor,
+    ) -> None:  # fmt: skip
+        self._request, self._catalog, self._model = request, catalog, model
+        self._predictor, self._cards = predictor, Cards(catalog)
+        self._settled: dict[Key, Settled | None] = {}
+        self._rates: dict[Key, Floats] = {}
+        self._calibrated = True
+
+    def learn(self, offers: Sequence[Offer]) -> None:
+        """Predict everything that these offers need."""
+        keys = list(dict.fromkeys(key for offer in offers for key in self._keys(offer)))
+        tunings = [self._tuning(*key) for key in keys]
+        self._settled.update(zip(keys, self._predictor.settled(tunings), strict=True))
+        fitting: Mapping[Key, Settled] = {key: one for key, one in self._settled.items() if one}
+        if fitting:
+            rates = self._predictor.tokens_per_second(
+                [one.tuning for one in fitting.values()], self._request.confidence
+            )
+            self._calibrated = rates.calibrated
+            columns = np.array(rates.tokens_per_second).T
+            self._rates.update(zip(fitting, columns, strict=True))
+
+    def way(self, offer: Offer, note: str) -> TuningWay | Rejected:
+        """The fastest way to tune on an offer that was learnt, or why there is none."""
+        keys = self._keys(offer)
+        if not keys:
+            return rejected_offer(offer, "unsupported", self._unsupported(offer))
+        fitting = [key for key in keys if self._settled[key] is not None]
+        if not fitting:
+            return rejected_offer(offer, "gpu_memory", self._misfit(keys[-1]))
+        needed = 1024 * (_BASE_GIB + _PROCESS_GIB * keys[-1][1])
+        if needed > offer.instance.memory_mib:
+            return rejected_offer(offer, "memory", Message(
+                "needs {needed:mib} of RAM, has {available:mib}",
+                needed=needed, available=offer.instance.memory_mib,
+            ))  # fmt: skip
+        disks = disks_by_price(self._request, self._catalog, offer, self._stored_gib())
+        if isinstance(disks, Rejected):
+            return disks
+        # Nobody has to use more GPUs than help; of equal rates the fewest.
+        best = max(fitting, key=lambda key: float(self._rates[key][_MEDIAN]))
+        settled = self._settled[best]
+        assert settled is not None
+        rates = tuple(self._rates[best].tolist())
+        link = gpu_link(offer.instance)
+        return TuningWay(offer, disks[0], settled, rates, self._calibrated, note, link)
+
+    def _keys(self, offer: Offer) -> list[Key]:
+        """Numbers of GPUs to try, ascending; none where the card cannot tune."""
+        gpu = self._catalog.gpu_of(offer.instance)
+        assert gpu is not None  # `judged_offer` turns down what has no data sheet
+        card = self._cards.of(gpu)
+        if unsupported(self._tuning(card, 1, "none")):
+            return []
+        gpus, link = used_gpus(offer.instance, self._request.max_gpus), gpu_link(offer.instance)
+        counts = sorted({count for count in _COUNTS if count < gpus} | {gpus})
+        return [(card, count, link.among(count)) for count in counts]
+
+    def _tuning(self, card: GpuFacts, gpus: int, link: str) -> FineTuning:
+        request = self._request
+        return FineTuning(
+            self._model, request.method, request.sequence, request.micro_batch, card, gpus, link
+        )
+
+    def _stored_gib(self) -> float:
+        """The published weights, and in full tuning what comes of them."""
+        weights = weight_gib(self._model, LlmPrecision.BF16)
+        return 2 * weights if self._request.method == LlmMethod.FULL else weights
+
+    def _unsupported(self, offer: Offer) -> Message:
+        gpu = self._catalog.gpu_of(offer.instance)
+        assert gpu is not None
+        return unsupported_message(self._tuning(self._cards.of(gpu), 1, "none"))
+
+    def _misfit(self, key: Key) -> Message:
+        return misfit_message(self._tuning(*key))
+
+
+def unsupported_message(tuning: FineTuning) -> Message:
+    """Why a card cannot tune, whatever its memory."""
+    code = unsupported(tuning)
+    if code == "no_bf16":
+        return Message("{gpu} has no bf16, which full tuning computes in", gpu=tuning.gpu.name)
+    if code == "capability":
+        return Message("{gpu} is older than what libraries tune on", gpu=tuning.gpu.name)
+    return Message("only NVIDIA's GPUs were measured tuning language models")
+
+
+def misfit_message(tuning: FineTuning) -> Message:
+    """What the smallest way takes of each GPU."""
+    memory = least_memory(tuning)
+    return Message(
+        "tuning takes up to {needed:.1f} GiB of each of {gpus} GPUs, which have {available:.1f} "
+        "GiB",
+        needed=memory.upper_gib, gpus=tuning.gpus, available=tuning.gpu.memory_gib,
+    )  # fmt: skip
