@@ -134,23 +134,15 @@ def can_split(model: LanguageModel, tensor_parallel: int) -> bool:
     return bool(model.latent) or not (kv_heads % tensor_parallel and tensor_parallel % kv_heads)
 
 
-def overhead_gib(
-    model: LanguageModel, tensor_parallel: int, gpu_memory_gib: float | Floats
-) -> Floats:
-    """GiB on each GPU for context, graphs, collectives and the activations of a chunk of prompts:
-    both halves of a gated network's width, and four vectors of the model's."""
-    memory = np.asarray(gpu_memory_gib, float)
-    tokens = np.where(memory >= _LARGE_GPU_GIB, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
-    return _fixed_gib(tensor_parallel) + tokens * _token_gib(model, tensor_parallel)
-
-
 def _fixed_gib(tensor_parallel: int) -> float:
+    """GiB on each GPU for context, graphs and collectives."""
     together = _COLLECTIVES_GIB if tensor_parallel > 1 else 0.0
     return _CONTEXT_GIB + _GRAPHS_GIB + together
 
 
 def _token_gib(model: LanguageModel, tensor_parallel: int) -> float:
-    """GiB of a prompt token's activations on each GPU, in 16 bits."""
+    """GiB of a prompt token's activations on each GPU, in 16 bits: both halves of a gated network's
+    width, and four vectors of the model's."""
     of_experts = (model.experts_per_token + model.shared_experts) * model.expert_ffn
     vector = 2 * max(model.ffn, of_experts) / tensor_parallel + 4 * model.hidden
     return vector * 2 / _GIB
