@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -134,3 +136,16 @@ def test_a_file_that_is_no_anchor_is_refused_by_its_field(tmp_path: Path) -> Non
     with pytest.raises(UsageError) as refused:
         serving_recommended(context(), recommend(anchor=(other,)))
     assert refused.value.field == "anchor"
+
+
+def test_questions_about_networks_do_not_load_what_knows_language_models() -> None:
+    """Whoever asks about a network does not wait for tables of language models."""
+    code = (
+        "import sys; from advisor.answers.context import load_context; "
+        "from advisor.answers.recommending import recommended; "
+        "from advisor.questions.models import Recommend; "
+        "from advisor.domain import Task; "
+        "recommended(load_context(), Recommend(task=Task.INFERENCE, model='googlenet')); "
+        "sys.exit(any('.language' in name for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
