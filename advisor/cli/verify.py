@@ -16,9 +16,11 @@ from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
 from advisor.messages import Message
+from advisor.questions.fields import wrong
 from advisor.questions.models import Sources, Verify
 from advisor.questions.requests import today
 from advisor.render.verification import verification_document, verification_text
+from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.questions import AWS, VerificationRun, dollars
 from models.zoo.networks import NETWORKS, can_be_run
 
@@ -28,7 +30,7 @@ _TELL_EVERY_SECONDS = 10.0
 
 
 @click.command(cls=SectionedCommand)
-@question_options(Verify)
+@question_options(VERIFY)
 @question_options(Sources, "sources")
 @question_options(VerificationRun, "how")
 @click.option(
@@ -36,7 +38,11 @@ _TELL_EVERY_SECONDS = 10.0
 )
 @output_option
 def verify(
-    question: Verify, sources: Sources, how: VerificationRun, output: str, out: Path | None
+    question: Verify | VerifyGeneration,
+    sources: Sources,
+    how: VerificationRun,
+    output: str,
+    out: Path | None,
 ) -> None:
     """Measure one trial and say whether the instance reaches the target.
 
@@ -50,6 +56,8 @@ def verify(
                    --on aws --budget 1USD --bucket my-results
     advisor verify --task inference --model googlenet --target-throughput 500 \\
                    --instance g4dn.xlarge --disk gp3:158GiB --batch-size 16
+    advisor verify --task generation --model meta-llama/Llama-3.1-8B --users 16 \\
+                   --max-tpot-ms 40 --instance g6.xlarge --endpoint http://localhost:8000
 
     Exit codes: 0 pass, 3 missed, 1 undecided, 2 wrong usage.
     """
@@ -57,6 +65,9 @@ def verify(
         raise UsageError(
             "--out takes a file in a folder that exists, not '{out}'", out=out, field="out"
         )
+    if isinstance(question, VerifyGeneration):
+        _generation(question, sources, how, output, out)
+        return
     context = load_context(sources)
     if how.data is not None:
         question = question.replace(dataset=str(how.data))
@@ -71,6 +82,50 @@ def verify(
     text = json.dumps(verification_document(done), indent=2, allow_nan=False)
     click.echo(text if output == "json" else verification_text(done))
     _leave(done)
+
+
+def _generation(
+    question: VerifyGeneration, sources: Sources, how: VerificationRun, output: str,
+    out: Path | None,
+) -> None:  # fmt: skip
+    """The verdict on an endpoint, and with `out` its anchor."""
+    from advisor.answers.language import load_language_context
+    from advisor.files import require_writable, write_whole
+    from advisor.render.serving_verification import (
+        serving_verification_document,
+        serving_verification_text,
+    )
+    from advisor.runs.endpoint.verifying import verify_serving
+
+    _refuse_of_networks(how)
+    if out is not None:
+        require_writable(out)
+    done = verify_serving(
+        load_language_context(sources), question, instance=how.instance, minutes=how.minutes,
+        today=today(), on_progress=lambda line: click.echo(line, err=True),
+    )  # fmt: skip
+    if out is not None:
+        write_whole(out, json.dumps(done.anchor, indent=1) + "\n")
+        click.echo(f"written to {out}", err=True)
+    text = json.dumps(serving_verification_document(done), indent=2, allow_nan=False)
+    click.echo(text if output == "json" else serving_verification_text(done))
+    if done.verdict is Verdict.MISSED:
+        raise NoOfferError("the target is missed")
+    if done.verdict is Verdict.UNDECIDED:
+        raise MeasuringError("undecided", hint="give it more --minutes")
+
+
+def _refuse_of_networks(how: VerificationRun) -> None:
+    """What belongs to trials of networks; a rented instance starts no engine by itself."""
+    if how.on == AWS:
+        raise UsageError(
+            "an endpoint is verified, and none is started on AWS", field="on",
+            hint="rent the instance with what `advisor recommend --export skypilot` writes, and "
+            "name its --endpoint",
+        )  # fmt: skip
+    for name in ("accelerator", "data", "samples"):
+        if getattr(how, name) is not None:
+            raise wrong(name, "{field} is for trials of networks", hint="leave it out")
 
 
 def _refuse_unmeasurable(request: Request) -> None:

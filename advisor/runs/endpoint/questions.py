@@ -7,7 +7,10 @@ from pathlib import Path
 
 from advisor.domain.generation import KvPrecision, LlmEngine
 from advisor.messages import FieldName, Message
+from advisor.questions.by_task import ByTask
 from advisor.questions.fields import Choice, File, Number, Text, wrong
+from advisor.questions.language import RecommendGeneration
+from advisor.questions.models import Verify
 from advisor.questions.question import Question, ask
 from advisor.runs.fields import Amount, Items
 from sweeps.endpoint.engines.commands import StartedEngine
@@ -117,3 +120,52 @@ class ServedModel(Question):
     def given(self) -> list[str]:
         """Fields that differ from their defaults."""
         return [name for name, one in self.fields.items() if getattr(self, name) != one.default]
+
+
+_verified = partial(ask, section="The endpoint that is verified")
+
+
+class VerifyGeneration(RecommendGeneration):
+    """What `advisor verify --task generation` is asked: a recommendation's question, and the
+    server on one instance that has to keep its target and limits."""
+
+    endpoint: str | None = _verified(
+        "URL of the server on the instance, as http://localhost:8000.",
+        Text("URL"),
+        default=None,
+        required=True,
+    )
+    served_model: str | None = _verified(
+        "The model's name on the server.",
+        Text("NAME"),
+        "--model, or the server's only one",
+        default=None,
+    )
+    api_key_file: Path | None = _verified(
+        "File that holds the server's key.",
+        File(),
+        "ADVISOR_ENDPOINT_API_KEY in the environment",
+        default=None,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.endpoint is None:
+            raise wrong(
+                "endpoint", "a language model is verified at the {field} that serves it",
+                hint="start the engine on the instance, as `advisor recommend --export` writes it",
+            )  # fmt: skip
+        targets = (self.target_throughput, self.target_requests_per_s, self.users)
+        if all(target is None for target in targets):
+            raise wrong(
+                "target_throughput", "there is no target to verify",
+                hint=Message(
+                    "name {field}, {requests} or {users}", field=FieldName("target_throughput"),
+                    requests=FieldName("target_requests_per_s"), users=FieldName("users"),
+                ),
+            )  # fmt: skip
+
+
+VERIFY: ByTask[Verify | VerifyGeneration] = ByTask(
+    "What `advisor verify` is asked.", (Verify, VerifyGeneration)
+)

@@ -1,0 +1,179 @@
+"""A question about serving, verified by one load on an endpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from advisor.answers.language import LanguageContext, serving_recommended
+from advisor.catalog.gpu_names import sheet_of
+from advisor.domain.language import (
+    GenerationCandidate,
+    GenerationRecommendation,
+    GenerationRequest,
+)
+from advisor.domain.serving_verification import ServingVerification
+from advisor.domain.verification import Verdict
+from advisor.engine.language.prepared import ServingPreparations
+from advisor.engine.language.single import predict_serving
+from advisor.errors import AdvisorError, NoOfferError, UsageError
+from advisor.messages import FieldName, Message
+from advisor.questions.language_requests import generation_request, language_model_of
+from advisor.questions.requests import instance_named
+from advisor.records import replace
+from advisor.runs.endpoint.questions import VerifyGeneration
+from advisor.runs.endpoint.verdict import criteria_of, load_of
+from advisor.runs.questions import AUTO
+from advisor.units import format_usd
+from sweeps.endpoint.address import Address, address_of, api_key
+from sweeps.endpoint.document import anchor_document, deployment_document
+from sweeps.endpoint.records import Lengths
+from sweeps.endpoint.session import Session, Wanted, measured
+
+_SEED = 1
+
+Progress = Callable[[str], None]
+
+
+def verify_serving(
+    context: LanguageContext, question: VerifyGeneration, *, instance: str, minutes: float,
+    today: date, on_progress: Progress,
+) -> ServingVerification:  # fmt: skip
+    """Load the endpoint as the question wants it, and say what follows.
+
+    `instance` is the type that the endpoint runs on, or `auto` for the recommended one. Raises
+    `NoOfferError` where nothing is recommended, `MeasuringError` where nothing was measured.
+    """
+    before = serving_recommended(context, question, today=today, relax=False)
+    request = generation_request(question, language_model_of(question), context.catalog)
+    candidate = _candidate(context, question, request, before, instance, today)
+    address, load = address_of(str(question.endpoint)), load_of(request, candidate)
+    key = api_key(question.api_key_file, os.environ)
+    wanted = Wanted(
+        model=candidate.model, served_model=question.served_model or "",
+        lengths=_lengths(request), loads=[load], seconds=60 * minutes, seed=_SEED,
+    )  # fmt: skip
+    session = measured(address, key, wanted, on_progress)
+    session.require_measured(candidate.model)
+    if session.ended is not None:
+        raise session.ended
+    anchor = _anchor(session, address, candidate, request)
+    figures = anchor["loads"][0]
+    settles, caveats = _stands_for(context, candidate, anchor)
+    done = ServingVerification(
+        request=request, predicted=candidate, load=str(load),
+        criteria=criteria_of(request, candidate, figures), anchor=anchor, settles=settles,
+        caveats=(*caveats, *anchor["warnings"]), answer_now="",
+    )  # fmt: skip
+    after = _informed(context, question, anchor, today)
+    return replace(done, answer_now=_answer_now(done, before, after))
+
+
+def _candidate(
+    context: LanguageContext, question: VerifyGeneration, request: GenerationRequest,
+    before: GenerationRecommendation, instance: str, today: date,
+) -> GenerationCandidate:  # fmt: skip
+    """What the endpoint stands for, with its load."""
+    if instance != AUTO:
+        name = instance_named(instance, question, context.catalog)
+        model = language_model_of(question)
+        preparations = ServingPreparations(context.catalog, model, context.predictor)
+        return predict_serving(request, preparations, name, today=today).candidate
+    if before.chosen is None:
+        raise NoOfferError(
+            "nothing is recommended that could be verified",
+            hint=Message("name the type that the endpoint runs on by {instance}",
+                         instance=FieldName("instance")),
+        )  # fmt: skip
+    return before.chosen
+
+
+def _lengths(request: GenerationRequest) -> Lengths:
+    return Lengths(max(1, round(request.input_tokens)), max(1, round(request.output_tokens)))
+
+
+def _anchor(
+    session: Session, address: Address, candidate: GenerationCandidate, request: GenerationRequest
+) -> dict[str, Any]:
+    """The endpoint is taken for one instance of the spec; its GPU is the spec's, unless this
+    machine's driver knows better."""
+    placement = candidate.placement
+    deployment = deployment_document(
+        gpu=None, count=placement.gpus_used, tensor_parallel=placement.tensor_parallel,
+        link=None if placement.tensor_parallel == 1 else str(placement.link),
+        precision=str(candidate.precision), kv_precision=str(candidate.kv_precision),
+        is_here=address.is_loopback,
+    )  # fmt: skip
+    deployment["gpu"] = deployment["gpu"] or candidate.spec.offer.instance.gpu_name
+    lengths = _lengths(request)
+    return anchor_document(
+        session=session, address=address, model=candidate.model, seed=_SEED,
+        lengths=(lengths.input_tokens, lengths.output_tokens), deployment=deployment,
+        engine={"name": session.opening.engine or str(candidate.engine)} if session.opening else {},
+    )  # fmt: skip
+
+
+def _stands_for(
+    context: LanguageContext, candidate: GenerationCandidate, anchor: Mapping[str, Any]
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether the trial was on the spec's GPU, and what else it stands for."""
+    wanted = candidate.spec.offer.instance.gpu_name
+    found = anchor["deployment"]["gpu_facts"]
+    caveats = []
+    settles = False
+    if not found:
+        caveats.append(f"nobody but you says that the endpoint runs on {wanted}")
+    else:
+        try:
+            here = sheet_of(found[0]["name"], sheets=context.catalog.gpus).name
+        except UsageError:
+            here = str(found[0]["name"])
+        settles = here == wanted
+        if not settles:
+            caveats.append(f"it was measured on {here}, and {wanted} is what the spec has")
+    if (engine := anchor["engine"]["name"]) != candidate.engine:
+        caveats.append(f"it was measured on {engine}, and {candidate.engine} was predicted")
+        settles = False
+    if candidate.spec.count > 1:
+        caveats.append(f"one instance was measured, the spec has {candidate.spec.count}")
+    return settles, tuple(caveats)
+
+
+def _informed(
+    context: LanguageContext, question: VerifyGeneration, anchor: Mapping[str, Any], today: date
+) -> GenerationRecommendation | None:
+    """What is recommended once the trial is known; None where it says nothing to the predictor."""
+    with TemporaryDirectory(prefix="advisor-verify-") as folder:
+        path = Path(folder) / "anchor.json"
+        path.write_text(json.dumps(anchor))
+        informed = question.replace(anchor=(*question.anchor, path))
+        try:
+            return serving_recommended(context, informed, today=today, relax=False)
+        except AdvisorError:
+            return None
+
+
+def _answer_now(
+    done: ServingVerification, before: GenerationRecommendation,
+    after: GenerationRecommendation | None,
+) -> str:  # fmt: skip
+    """What to take, by price, once this spec passed or missed."""
+    spec = done.predicted.spec
+    usd = spec.total_usd_per_hour
+    ranked = list((after or before).ranked)
+    if done.verdict is Verdict.PASS and (not ranked or usd <= ranked[0].spec.total_usd_per_hour):
+        return f"take {spec.name} at {format_usd(usd)}/h"
+    if done.verdict is Verdict.MISSED:
+        name = spec.offer.instance.name
+        ranked = [one for one in ranked if one.spec.offer.instance.name != name]
+    if not ranked:
+        return "no offer meets the target; `advisor recommend` tells what to relax"
+    now = ranked[0].spec
+    same = before.chosen is not None and before.chosen.spec == now
+    kept = "still recommended" if same else "recommended instead"
+    return f"{now.name} at {format_usd(now.total_usd_per_hour)}/h is {kept}"

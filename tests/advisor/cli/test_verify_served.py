@@ -1,0 +1,96 @@
+"""`advisor verify --task generation`: one load of an endpoint settles a spec, or says why not."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import advisor.render as schemas
+from tests.sweeps.endpoint.anchor_schema import SCHEMA
+from tests.sweeps.endpoint.openai_server import WELL, fake_endpoint
+
+ASKED = (
+    "verify", "--task", "generation", "--model", "meta-llama/Llama-3.1-8B", "--input-tokens", "60",
+    "--output-tokens", "10", "--allow-extrapolation", "--minutes", "0.03",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def verified(ask, endpoint, *more):
+    return ask(*ASKED, "--endpoint", endpoint.url, *more)
+
+
+def test_a_server_that_keeps_its_limit_passes(ask, tmp_path):
+    """At the users asked for, with an anchor for later questions, and what to take now."""
+    with fake_endpoint(tpot_seconds=0.01) as endpoint:
+        code, shown, told = verified(
+            ask, endpoint, "--users", "3", "--max-tpot-ms", "200", "--instance", "g6.xlarge",
+            "--out", "anchor.json",
+        )  # fmt: skip
+        assert endpoint.most_in_flight == 3
+    assert code == 0, told
+    assert shown.startswith("Keeps target and limits")
+    assert "take g6.xlarge" in shown
+    assert "nobody but you says that the endpoint runs on L4" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    anchor = json.loads((tmp_path / "anchor.json").read_text())
+    jsonschema.validate(anchor, SCHEMA)
+    assert (anchor["deployment"]["gpu"], anchor["engine"]["name"]) == ("L4", "vllm")
+
+
+def test_a_server_that_breaks_its_limit_misses_with_exit_code_3(ask):
+    """The criterion that failed is named beside those that did not."""
+    with fake_endpoint(tpot_seconds=0.02) as endpoint:
+        code, shown, _ = verified(
+            ask, endpoint, "--users", "2", "--max-tpot-ms", "5", "--max-ttft-ms", "5000",
+            "--instance", "g6.xlarge", "-o", "json",
+        )  # fmt: skip
+    document = json.loads(shown)
+    schema = Path(schemas.__file__).parent / "schemas" / "serving-verification.schema.json"
+    jsonschema.validate(document, json.loads(schema.read_text()))
+    assert code == 3
+    assert document["verdict"] == "missed"
+    verdicts = {one["name"]: one["verdict"] for one in document["criteria"]}
+    assert verdicts == {"ttft_seconds": "pass", "tpot_seconds": "missed", "failed_share": "pass"}
+
+
+def test_a_server_that_fails_is_an_error_and_no_verdict(ask):
+    """A fault is no missed target: exit code 1, and the fault."""
+    with fake_endpoint(behaviours=[*[WELL] * 6, "500"]) as endpoint:
+        code, shown, told = verified(ask, endpoint, "--users", "2", "--instance", "g6.xlarge")
+    assert code == 1
+    assert shown == ""
+    assert "said 500" in told
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), "there is no target to verify"),
+        (("--users", "2", "--on", "aws", "--budget", "1USD"), "none is started on AWS"),
+        (("--users", "2", "--data", "/tmp"), "is for trials of networks"),
+        (("--users", "2", "--instance", "m7i.large"), "cannot serve"),
+    ],
+)
+def test_what_cannot_be_verified_is_refused(ask, more, said):
+    """Before the endpoint is asked anything."""
+    with fake_endpoint() as endpoint:
+        code, _, told = verified(ask, endpoint, *more)
+        assert endpoint.bodies == []
+    assert code == 2
+    assert said in told
+
+
+def test_a_network_is_verified_as_before_and_has_no_endpoint(ask):
+    """Options of the other task are refused by name."""
+    code, _, told = ask(
+        "verify", "--task", "inference", "--model", "googlenet", "--target-throughput", "5",
+        "--endpoint", "http://localhost:1",
+    )  # fmt: skip
+    assert code == 2
+    assert "--endpoint goes with --task generation only" in told
