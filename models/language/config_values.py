@@ -54,7 +54,7 @@ class ConfigValues:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise self.error(Message("{key} must be a whole number", key=key))
-            if value != int(value) or not least <= value <= _MOST:
+            if not least <= value <= _MOST or value != int(value):
                 raise self.error(
                     Message(
                         "{key} must be a whole number from {least} to {most}, not {value:g}",

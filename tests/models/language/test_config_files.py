@@ -254,6 +254,8 @@ def test_impossible_sizes_are_refused_with_the_key(read):
         ({"hidden_size": 10**30}, "no config.json"),
         ({"hidden_size": 10**12}, "hidden_size"),
         ({"hidden_size": 1e300}, "hidden_size"),
+        ({"hidden_size": float("nan")}, "hidden_size"),
+        ({"hidden_size": float("inf")}, "hidden_size"),
         ({"hidden_size": 4096.5}, "hidden_size"),
         ({"hidden_size": "4096"}, "hidden_size"),
         ({"hidden_size": [4096]}, "hidden_size"),
