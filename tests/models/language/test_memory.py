@@ -297,6 +297,17 @@ def test_bounds_are_ordered_and_more_memory_never_holds_less(
         assert held.median[1] >= held.median[0]
 
 
+@given(names, formats, gpus, st.floats(8, 300), st.sampled_from(tuple(LlmEngine)))
+def test_the_cache_is_limited_by_the_card_for_every_engine(name, precision, count, gib, engine):
+    """Weights and the KV of all sequences lie within the card, even by the upper bound: rates of
+    calculators that do not check are several times too high."""
+    memory = serving_memory(find(name), precision, "bf16", gib, count, engine)
+    held = memory.most_sequences(1000)
+    for bound in held:
+        taken = bound * memory.sequence_gib(1000)
+        assert bound[0] == 0 or memory.weights_gib[0] + taken[0] <= gib
+
+
 @given(names, formats, kv_formats, gpus, st.floats(8, 2000), st.integers(1, 100_000))
 def test_the_longest_context_is_held_once_and_longer_ones_are_not(
     name, precision, kv_precision, count, gib, tokens
