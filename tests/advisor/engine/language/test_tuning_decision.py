@@ -1,0 +1,155 @@
+"""Which instance tunes a language model, as the catalogue and the predictor that ship decide."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.answers.finetuning import (
+    tuning_memory_answered,
+    tuning_predicted,
+    tuning_recommended,
+)
+from advisor.answers.language import LanguageContext, load_language_context
+from advisor.domain.generation import LanguageTask, LlmMethod
+from advisor.domain.language import FineTuningRecommendation, FineTuningRequest
+from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
+from advisor.errors import UsageError
+from advisor.questions.language import (
+    MemoryFinetuning,
+    PredictFinetuning,
+    RecommendFinetuning,
+)
+from advisor.questions.values import GpuFilter
+from models.language.configs import bundled_language_models
+from models.language.finetuning import bundled_finetuning_predictor
+
+TODAY = date(2026, 11, 23)
+EIGHT_B = "meta-llama/Llama-3.1-8B"
+COMMON: dict[str, Any] = {"task": LanguageTask.FINETUNING, "model": EIGHT_B}
+
+
+@cache
+def context() -> LanguageContext:
+    """What ships, read once."""
+    return load_language_context()
+
+
+def answer(**fields: Any) -> FineTuningRecommendation:
+    """LoRA of an 8B model on a hundred million tokens on AWS, with some fields changed."""
+    usual = {"model": EIGHT_B, "tokens": 1e8, "sequence": 2048}
+    asked = FineTuningRequest(**{**usual, **fields})
+    model = bundled_language_models().find(asked.model)
+    prepared = Preparations(context().catalog, model, bundled_finetuning_predictor())
+    return recommend_tuning(asked, prepared, today=TODAY)
+
+
+def test_without_a_target_the_cheapest_run_is_first() -> None:
+    """Hours times the price by the hour decide, at the median."""
+    found = answer()
+    costs = [one.usd_per_run.median for one in found.ranked]
+    assert costs == sorted(costs)
+    assert len(found.ranked) == 10
+    for one in found.ranked:
+        assert one.hours.median == pytest.approx(1e8 / one.tokens_per_second.median / 3600)
+        assert one.hours.lower < one.hours.median < one.hours.upper
+
+
+@given(st.floats(100, 200_000))
+def test_a_target_is_kept_by_the_lower_bound_for_the_least_money_an_hour(target: float) -> None:
+    """What is recommended reaches the target surely enough, and prices ascend."""
+    found = answer(target_tokens_per_second=target)
+    assert all(one.tokens_per_second.lower >= target for one in found.ranked)
+    prices = [one.spec.total_usd_per_hour for one in found.ranked]
+    assert prices == sorted(prices)
+
+
+@given(st.floats(0.05, 50), st.floats(1, 500))
+def test_limits_of_hours_and_dollars_are_kept_by_the_upper_bound(hours: float, usd: float) -> None:
+    """A run that may take longer, or cost more, is turned down by name."""
+    found = answer(max_hours=hours, max_run_usd=usd)
+    for one in found.ranked:
+        assert one.hours.upper <= hours
+        assert one.usd_per_run.upper <= usd
+    reasons = {one.reason for one in found.rejected}
+    assert found.ranked or reasons & {"too_long", "over_max_cost"}
+
+
+@pytest.mark.parametrize("method", list(LlmMethod))
+def test_what_is_recommended_has_memory_left(method: LlmMethod) -> None:
+    """The parts are there one by one, and the card is larger than they are together."""
+    for one in answer(method=method, model="meta-llama/Llama-3.1-70B").ranked:
+        memory, gpu = one.memory, one.spec.offer.instance.gpu_memory_mib
+        parts = (memory.weights_gib, memory.gradients_gib, memory.optimizer_gib,
+                 memory.activations_gib, memory.overhead_gib)  # fmt: skip
+        assert memory.free_gib > 0
+        assert gpu is not None
+        assert sum(parts) < gpu / 1024
+
+
+def test_a_card_too_small_is_turned_down_with_what_it_lacks() -> None:
+    """Full tuning of eight billion weights takes 128 GB before any activation."""
+    found = answer(method=LlmMethod.FULL)
+    reasons = {one.instance_type: one for one in found.rejected}
+    small = reasons["g6.xlarge"]
+    assert small.reason == "gpu_memory"
+    assert "GiB" in str(small.detail)
+    assert reasons["g4dn.xlarge"].reason == "unsupported"  # T4 has no bf16
+    assert not {one.spec.offer.instance.name for one in found.ranked} & set(reasons)
+
+
+def test_no_more_gpus_are_used_than_are_allowed() -> None:
+    """An instance with four cards, of which one may be used, is paid for whole."""
+    found = answer(gpus=("L4", "A10G"), method=LlmMethod.QLORA, max_gpus=1, max_results=50)
+    assert found.ranked
+    assert all(one.gpus_used == 1 for one in found.ranked)
+    chosen = found.chosen
+    assert chosen is not None
+    assert chosen.spec.offer.instance.gpu_count == 1
+
+
+def test_nothing_that_answers_says_what_to_relax() -> None:
+    """An hour and three dollars do not buy a hundred billion tokens."""
+    asked = RecommendFinetuning(**COMMON, tokens=1e11, sequence=2048, max_hours=1.0)
+    found = tuning_recommended(context(), asked, today=TODAY)
+    assert found.chosen is None
+    assert found.nearest is not None
+    changes = [one.changes[0].constraint for one in found.relaxations]
+    assert "max_hours" in changes
+
+
+def test_a_named_instance_is_predicted_and_one_that_cannot_says_why() -> None:
+    """Eight H100 tune all weights of 8B; one L4 does not hold them."""
+    common = {**COMMON, "tokens": 1e9, "sequence": 4096, "method": LlmMethod.FULL}
+    found = tuning_predicted(context(), PredictFinetuning(**common, instance="p5.48xlarge"))
+    assert found.candidate.gpus_used == 8
+    assert found.price is not None
+    with pytest.raises(UsageError) as refused:
+        tuning_predicted(context(), PredictFinetuning(**common, instance="g6.xlarge"))
+    assert "GiB" in str(refused.value)
+
+
+def test_memory_is_told_before_anything_is_rented() -> None:
+    """Over as few cards as hold the run, or what it lacks."""
+    cards = GpuFilter(names=("L4", "H100", "T4"))
+    asked = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)
+    found = {one.gpu: one for one in tuning_memory_answered(context(), asked).gpus}
+    assert found["L4"].use is not None
+    assert found["L4"].gpus == 1
+    assert found["H100-SXM5-80GB"].use is not None
+    full = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.FULL, gpu=cards)
+    told = {one.gpu: one for one in tuning_memory_answered(context(), full).gpus}
+    assert told["T4"].use is None
+    assert "bf16" in str(told["T4"].why_not)
+    assert told["H100-SXM5-80GB"].gpus > 1
+
+
+def test_one_question_is_answered_over_all_clouds() -> None:
+    """Regions, prices and links of all of them, in one answer."""
+    found = answer(cloud="any", region=None, max_results=200)
+    assert {one.spec.offer.instance.cloud for one in found.ranked} > {"aws"}
