@@ -151,10 +151,10 @@ def _token_gib(model: LanguageModel, tensor_parallel: int) -> float:
 class ServingMemory(NamedTuple):
     """Memory on each GPU of n replicas; columns are (n,), in GiB unless named otherwise.
 
-    `kv_gib` is the room for KV, 0 where weights and engine fill the GPU; `free_gib` is what the
-    engine leaves. Of KV, `full_bytes` are kept of each token for good, `window_bytes` of each of
-    the last `window_tokens`. `max_context` is the longest sequence that the model takes (inf where
-    its configuration has none).
+    `kv_gib` is the room for KV, 0 where weights and engine fill the GPU; `free_gib` is what is left
+    beside its median. Of KV, `full_bytes` are kept of each token for good, `window_bytes` of each
+    of the last `window_tokens`. `max_context` is the longest sequence that the model takes (inf
+    where its configuration has none).
     """
 
     weights_gib: Floats
