@@ -15,6 +15,7 @@ from infra.language_sources.naming import (
 from infra.language_sources.rows import ServingRow
 
 _BSD, _APACHE = "BSD-3-Clause", "Apache-2.0"
+_LEAST_WARM_SEQUENCES = 64
 # TurboMind computes a first token of its longest prompts at batch 64 in half of this: beyond it
 # sequences wait for the cache of others.
 _TURBOMIND_QUEUED_SECONDS = 20.0
@@ -24,9 +25,8 @@ def argonne(record: Mapping[str, str]) -> ServingRow:
     """LLM-Inference-Bench: input and output of one length; its own rates count both."""
     batch, tokens = float(record["batch"]), float(record["in_out_len"])
     gpu, engine = gpu_named(record["gpu"]), engine_named(record["engine"])
-    if engine == "llama.cpp" and batch > 1:
-        raise LeftOutError("llama.cpp's figure of a batch is of one sequence")
-    return ServingRow(
+    gpus = int(record["n_gpu"])
+    row = ServingRow(
         source="argonne",
         licence=_BSD,
         model=model_named(record["model"]),
@@ -37,9 +37,24 @@ def argonne(record: Mapping[str, str]) -> ServingRow:
         kind="static",
         input_tokens=tokens,
         output_tokens=tokens,
-        tensor_parallel=int(record["n_gpu"]),
+        tensor_parallel=gpus,
         concurrency=batch,
         output_tokens_per_second=batch * tokens / float(record["latency_s"]),
+    )
+    return _one_after_another(row, batch) if engine == "llama.cpp" else row
+
+
+def _one_after_another(row: ServingRow, batch: float) -> ServingRow:
+    """llama.cpp ran a batch's sequences one after another: the printed latency is the mean of one,
+    with a second of warming up in the first; of 64 that is least. Its GPUs share out the layers.
+    """
+    if batch < _LEAST_WARM_SEQUENCES:
+        raise LeftOutError("llama.cpp: warming up is a large part of it")
+    return row._replace(
+        tensor_parallel=1,
+        pipeline_parallel=row.tensor_parallel,
+        concurrency=1.0,
+        output_tokens_per_second=row.output_tokens_per_second / batch,
     )
 
 
@@ -52,10 +67,13 @@ def argonne_formats(record: Mapping[str, str]) -> ServingRow:
         raise LeftOutError("again in the main table")
     plain = _argonne_names(record, "Input Output Length", "latency", "Num of Hardware")
     row = argonne(plain)
+    emulated = cache == "fp8" and row.gpu.startswith("A100")
     return row._replace(
         source="argonne-formats",
         precision=precision_named(weights),
         kv_precision="fp8" if cache == "fp8" else "bf16",
+        fit=0 if emulated else 1,
+        flags="cache-emulated" if emulated else "",
     )
 
 

@@ -125,10 +125,22 @@ def test_a_batchs_rate_counts_output_tokens_alone():
     assert row.gpu == "A100-SXM4-40GB"
 
 
-def test_llama_cpp_is_taken_of_one_sequence_alone():
-    with pytest.raises(LeftOutError, match="one sequence"):
+def test_llama_cpp_runs_a_batch_one_after_another_and_shares_out_layers():
+    with pytest.raises(LeftOutError, match="warming up"):
         batches.argonne(argonne(engine="llama.cpp"))
-    assert batches.argonne(argonne(engine="llama.cpp", batch="1")).engine == "llama.cpp"
+    row = batches.argonne(argonne(engine="llama.cpp", batch="64", n_gpu="4"))
+    assert (row.concurrency, row.output_tokens_per_second) == (1, 128 / 2)
+    assert (row.tensor_parallel, row.pipeline_parallel) == (1, 4)
+
+
+def test_a_cache_of_eight_bits_on_a_card_without_such_units_is_not_fitted():
+    record = {
+        "Hardware": "Nvidia A100 GPU", "Framework": "vLLM", "Num of Hardware": "1",
+        "Model": "meta-llama/Meta-Llama-3-8B", "Input Output Length": "1024", "Batch Size": "64",
+        "kv_cache_dtype": "Weight = fp16, KV Cache = fp8", "latency": "168",
+    }  # fmt: skip
+    assert batches.argonne_formats(record).fit == 0
+    assert batches.argonne_formats(record | {"Hardware": "Nvidia H100 GPU"}).fit == 1
 
 
 def test_cards_without_a_data_sheet_are_left_out():

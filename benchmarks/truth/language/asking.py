@@ -95,9 +95,9 @@ _CALLS: Mapping[str, str] = {
 
 
 def _held(rows: Sequence[ServingRow]) -> NDArray[np.float64]:
-    """Sequences (n,) that memory holds at once, each with all its tokens."""
+    """Sequences (n,) that memory holds at once; a batch that ends together has all their tokens."""
     tokens = np.array([row.input_tokens + row.output_tokens for row in rows])
-    return sequences_held([_deployment(row) for row in rows], tokens)
+    return sequences_held([_deployment(row) for row in rows], tokens, np.zeros(len(rows)))
 
 
 def _rates(

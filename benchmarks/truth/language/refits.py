@@ -9,10 +9,12 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import models.language
 from benchmarks.truth.language import decisions
 from benchmarks.truth.language.asking import answers_of, conditioned, groups_of, refitted
 from benchmarks.truth.language.scores import Bounds, RowAnswer
@@ -25,6 +27,9 @@ _PROCESSES = 2
 _ALONE = 20  # rows from which a group is left out by itself; smaller ones go together
 _LEAST_REST = 5  # rows that a cell must have beside its trials
 _SEED = 21
+
+_FORM = Path(models.language.__file__).parent
+_BUNDLE = _FORM.parents[1] / "advisor" / "data" / "language"
 
 # A row's answer, or in words why there is none; by the row's place.
 Answers = Mapping[int, RowAnswer | str]
@@ -74,8 +79,8 @@ def answers_without(
     confidence: float,
     folder: Path | None = None,
 ) -> Iterator[FoldAnswers]:
-    """Every fold's answers. Those that lie in the folder, computed before of the same rows, are
-    not computed again; others are kept there."""
+    """Every fold's answers. Those that lie in the folder, computed before of the same rows by the
+    same code, are not computed again; others are kept there."""
     tasks = [Task(fold, rows, taught, confidence) for fold in folds_of(rows, kind)]
     missing = []
     for task in tasks:
@@ -136,7 +141,7 @@ def _cells(rows: Sequence[ServingRow], places: Sequence[int]) -> list[list[int]]
     cells: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for place in places:
         row = rows[place]
-        if row.kind == "closed" and row.tpot_seconds > 0:
+        if row.fit and row.kind == "closed" and row.tpot_seconds > 0:
             cells[row.model, row.gpu, row.engine].append(place)
     return list(cells.values())
 
@@ -144,8 +149,15 @@ def _cells(rows: Sequence[ServingRow], places: Sequence[int]) -> list[list[int]]
 def _path_of(task: Task, folder: Path | None) -> Path | None:
     if folder is None:
         return None
-    text = repr((task.fold, task.rows, task.taught, task.confidence))
+    text = repr((task.fold, task.rows, task.taught, task.confidence, _code_digest()))
     return folder / f"{task.fold.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+
+@cache
+def _code_digest() -> str:
+    """Of all that makes an answer: another form is another fit."""
+    paths = [*_FORM.rglob("*.py"), *_BUNDLE.iterdir(), *Path(__file__).parent.glob("*.py")]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(paths))).hexdigest()
 
 
 def _read(path: Path) -> FoldAnswers:
