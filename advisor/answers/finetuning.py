@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.answers.cards import cards_meant
 from advisor.answers.language import LanguageContext
-from advisor.domain.language import (
+from advisor.domain.tuning import (
     FineTuningRecommendation,
     FineTuningRequest,
     TuningMemoryAnswer,

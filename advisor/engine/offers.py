@@ -12,7 +12,8 @@ from advisor.errors import NoOfferError, UsageError
 from advisor.messages import Message
 
 if TYPE_CHECKING:
-    from advisor.domain.language import FineTuningRequest, GenerationRequest
+    from advisor.domain.language import GenerationRequest
+    from advisor.domain.tuning import FineTuningRequest
 
     AnyRequest = Request | GenerationRequest | FineTuningRequest
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from advisor.catalog import Catalog
 from advisor.domain.generation import LlmPrecision
-from advisor.domain.language import FineTuningRequest, GenerationRequest
+from advisor.domain.language import GenerationRequest
+from advisor.domain.tuning import FineTuningRequest
 from advisor.questions.language import (
     CompareGeneration,
     HardwareQuestion,

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.domain.language import (
-    GenerationCandidate,
-    GenerationRecommendation,
-    GenerationRequest,
-)
+from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
 from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
 from advisor.engine.language.close_calls import close_calls
 from advisor.engine.language.front import front_of

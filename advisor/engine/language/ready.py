@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import Disk, Offer, Rejected
-from advisor.domain.language import FineTuningRequest, GenerationRequest, ReadyTime
+from advisor.domain.language import GenerationRequest, ReadyTime
+from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.least_disk import attached, least_order
 from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.messages import Message

@@ -6,7 +6,8 @@ from datetime import date
 
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import FREE, InstanceType, Market, Offer, Price, Rejected
-from advisor.domain.language import FineTuningRequest, GenerationRequest, ServingPrediction
+from advisor.domain.language import GenerationRequest, ServingPrediction
+from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
 from advisor.engine.language.decision import ranked_rows
 from advisor.engine.language.front import latency_front

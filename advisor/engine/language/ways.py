@@ -12,13 +12,13 @@ from advisor.catalog.gpu_links import GpuLink, gpu_link
 from advisor.domain import Disk, Gpu, Offer, Rejected
 from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.domain.language import (
-    FineTuningRequest,
     GenerationRequest,
     GpuMemoryUse,
     Link,
     ReadyTime,
     ServingPlacement,
 )
+from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.ready import mib_to_read, ready_disk
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.messages import Message

@@ -13,9 +13,6 @@ from typing import Any
 
 from advisor.domain import DiskChoice, Range, Relaxation, Span
 from advisor.domain.language import (
-    FineTuningCandidate,
-    FineTuningRecommendation,
-    FineTuningRequest,
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
@@ -25,6 +22,7 @@ from advisor.domain.language import (
     ServingRates,
     ServingStep,
 )
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, FineTuningRequest
 from advisor.domain.words import Provenance
 from advisor.render.blocks import (
     NEAREST_REJECTED,

@@ -12,9 +12,8 @@ from advisor.domain.language import (
     ServingMemoryAnswer,
     ServingPrediction,
     SplitMemory,
-    TunedMemory,
-    TuningMemoryAnswer,
 )
+from advisor.domain.tuning import TunedMemory, TuningMemoryAnswer
 from advisor.render.blocks import BOUNDS, bounds
 from advisor.render.document import Sources
 from advisor.render.language.document import (

@@ -8,7 +8,6 @@ from math import isfinite
 
 from advisor.domain import Change, CloseCallKind, InstanceType, Rejected, Relaxation
 from advisor.domain.language import (
-    FineTuningRecommendation,
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
@@ -17,6 +16,7 @@ from advisor.domain.language import (
     ServingPrediction,
     ServingStep,
 )
+from advisor.domain.tuning import FineTuningRecommendation
 from advisor.render.blocks import RISKS, counts_text, risk_of
 from advisor.render.document import Sources
 from advisor.render.language.words import (

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from math import isfinite
 
 from advisor.domain import Span
-from advisor.domain.language import (
+from advisor.domain.language import Link
+from advisor.domain.tuning import (
     FineTuningCandidate,
     FineTuningRecommendation,
     FineTuningRequest,
-    Link,
     TuningMemoryUse,
 )
 from advisor.render.blocks import RISKS, risk_of

@@ -12,11 +12,7 @@ from typing import Any
 
 from advisor.answers.language import LanguageContext, serving_recommended
 from advisor.catalog.gpu_names import sheet_of
-from advisor.domain.language import (
-    GenerationCandidate,
-    GenerationRecommendation,
-    GenerationRequest,
-)
+from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
 from advisor.domain.serving_verification import ServingVerification
 from advisor.domain.verification import Verdict
 from advisor.engine.language.prepared import ServingPreparations

@@ -16,9 +16,6 @@ from advisor.domain import (
 )
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmMethod, LlmPrecision
 from advisor.domain.language import (
-    FineTuningCandidate,
-    FineTuningRecommendation,
-    FineTuningRequest,
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
@@ -31,6 +28,11 @@ from advisor.domain.language import (
     ServingRates,
     ServingStep,
     StepKind,
+)
+from advisor.domain.tuning import (
+    FineTuningCandidate,
+    FineTuningRecommendation,
+    FineTuningRequest,
     TuningMemoryUse,
 )
 from advisor.messages import Message

@@ -16,11 +16,7 @@ from advisor.catalog import Catalog
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import Rejected
 from advisor.domain.generation import LlmMethod
-from advisor.domain.language import (
-    FineTuningCandidate,
-    FineTuningRecommendation,
-    FineTuningRequest,
-)
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, FineTuningRequest
 from advisor.engine.assumptions import price_warnings
 from advisor.engine.language.shortfalls import by_price
 from advisor.engine.language.tuning.table import TuningTable

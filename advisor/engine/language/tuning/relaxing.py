@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from advisor.domain import Relaxation
-from advisor.domain.language import FineTuningRecommendation, FineTuningRequest
+from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
 from advisor.engine.constraints import Amount, Answers, Choice, Constraint, of_place
 from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
 from advisor.engine.language.tuning.table import TuningTable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog
 from advisor.domain import Gpu, Rejected
-from advisor.domain.language import (
+from advisor.domain.tuning import (
     FineTuningRequest,
     TunedMemory,
     TuningMemoryAnswer,

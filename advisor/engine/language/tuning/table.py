@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.domain import Offer, Spec
-from advisor.domain.language import (
-    FineTuningCandidate,
-    FineTuningRequest,
-    Link,
-    TuningMemoryUse,
-)
+from advisor.domain.language import Link
 from advisor.domain.runs import Span
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest, TuningMemoryUse
 from advisor.engine.language.tuning.ways import TuningWay
 from advisor.engine.limits import Limit
 from advisor.records import dataclass, replace

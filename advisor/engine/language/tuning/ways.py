@@ -13,7 +13,7 @@ from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpu_links import GpuLink, gpu_link
 from advisor.domain import Disk, Offer, Rejected
 from advisor.domain.generation import LlmMethod, LlmPrecision
-from advisor.domain.language import FineTuningRequest
+from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.ready import disks_by_price
 from advisor.engine.language.ways import Cards, offers_judged
 from advisor.engine.offers import rejected_offer

@@ -17,7 +17,7 @@ from advisor.answers.finetuning import (
 )
 from advisor.answers.language import LanguageContext, load_language_context
 from advisor.domain.generation import LanguageTask, LlmMethod
-from advisor.domain.language import FineTuningRecommendation, FineTuningRequest
+from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
 from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
 from advisor.errors import UsageError
 from advisor.questions.language import (
