@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -173,11 +174,13 @@ if TYPE_CHECKING:
     AnyCompared = Compared | ServingCompared
 
 
-def recommended_by(sources: AskedSources, question: AnyRecommend) -> AnyRecommended:
-    """The recommendation that a question asks for, with the data that is named."""
+def recommended_by(
+    sources: AskedSources, question: AnyRecommend, *, today: date | None = None
+) -> AnyRecommended:
+    """The recommendation that a question asks for, with the data that is named, as of `today`."""
     if isinstance(question, Recommend):
-        return recommended(load_context(sources), question)
-    return serving_recommended_in(_catalog(sources), question)
+        return recommended(load_context(sources), question, today=today)
+    return serving_recommended_in(_catalog(sources), question, today=today)
 
 
 def predicted_by(sources: AskedSources, question: AnyPredict) -> AnyPredicted:
@@ -194,11 +197,13 @@ def compared_by(sources: AskedSources, question: AnyCompare) -> AnyCompared:
     return serving_compared_in(_catalog(sources), question)
 
 
-def recommended_in(context: Context, question: AnyRecommend) -> AnyRecommended:
+def recommended_in(
+    context: Context, question: AnyRecommend, *, today: date | None = None
+) -> AnyRecommended:
     """The recommendation in a context that is loaded already."""
     if isinstance(question, Recommend):
-        return recommended(context, question)
-    return serving_recommended_in(context.catalog, question)
+        return recommended(context, question, today=today)
+    return serving_recommended_in(context.catalog, question, today=today)
 
 
 def predicted_in(context: Context, question: AnyPredict) -> AnyPredicted:
@@ -241,12 +246,14 @@ def _catalog(sources: AskedSources) -> Catalog:
     return load_catalog(cny_per_usd=sources.cny_per_usd)
 
 
-def serving_recommended_in(catalog: Catalog, question: RecommendGeneration) -> ServingRecommended:
+def serving_recommended_in(
+    catalog: Catalog, question: RecommendGeneration, *, today: date | None = None
+) -> ServingRecommended:
     """The cheapest spec that serves as the question wants it."""
     from advisor.answers.language import serving_recommended
 
     context = _language_context(catalog)
-    answer = serving_recommended(context, question)
+    answer = serving_recommended(context, question, today=today)
     return ServingRecommended(answer, _sources_of(context), question.explain_rejected)
 
 

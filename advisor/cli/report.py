@@ -18,7 +18,8 @@ from advisor.cli.questions import (
 from advisor.cli.report_diff import diff
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError
-from advisor.questions.models import Recommend, Sources
+from advisor.questions.commands import RECOMMEND
+from advisor.questions.models import Sources
 from advisor.render.sizing.formats import LANGUAGES, REPORT_FORMATS
 
 
@@ -114,7 +115,7 @@ def report(
     make_report(Ask(given, sources, plan_file, saved, title, as_of), output)
 
 
-report.params += options_of_kind(Recommend, without=NOT_IN_REPORTS, required=False)
+report.params += options_of_kind(RECOMMEND, without=NOT_IN_REPORTS, required=False)
 report.params += options_of_kind(Sources)
 report.add_command(diff)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from advisor.answers.context import load_context
+from advisor.answers.of_tasks import recommended_by
 from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.parallel import usable_processes
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
@@ -26,10 +27,12 @@ from advisor.cli.sending import format_of_targets, send_out, targets_of
 from advisor.errors import UsageError
 from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message
+from advisor.questions.commands import RECOMMEND
 from advisor.questions.fields import wrong
 from advisor.questions.models import Recommend, Sources
 from advisor.questions.reading import from_fields, from_texts, options_of
 from advisor.questions.requests import today
+from advisor.render.document import is_language
 from advisor.render.sizing.facts import SCHEMA
 from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format
 
@@ -105,9 +108,28 @@ def make_report(ask: Ask, output: Output) -> None:
     with _progress() as shown:
         document = _document(ask, shown)
         shown.tell(f"rendering {output.kind.extension}")
-        content = output.kind.content(document, output.language)
+        content = _content(document, ask, output)
     output.write(content)
     output.send(document, content)
+
+
+def _content(document: Mapping[str, Any], ask: Ask, output: Output) -> bytes:
+    """A report's bytes; an answer about a language model is one by itself."""
+    if document["schema"] == SCHEMA:
+        return output.kind.content(document, output.language)
+    from advisor.render.language.formats import Told, language_report
+
+    if output.targets:
+        raise UsageError(
+            "--send sends reports about networks", field="send",
+            hint="write a file with --out, and send that",
+        )  # fmt: skip
+    command = ""
+    if not ask.saved:
+        question = from_fields(RECOMMEND, ask.given)
+        command = command_line("recommend", [*options_of(question), *options_of(ask.sources)])
+    told = Told(output.language, command, ask.title or "")
+    return language_report(document, output.kind.extension, told)
 
 
 def plan_report(file: str) -> dict[str, Any]:
@@ -140,7 +162,9 @@ def _asks(ask: Ask) -> bool:
 
 
 def _of_question(ask: Ask, shown: _Shown) -> dict[str, Any]:
-    question = from_fields(Recommend, ask.given)
+    question = from_fields(RECOMMEND, ask.given)
+    if not isinstance(question, Recommend):
+        return recommended_by(ask.sources, question, today=ask.as_of).message_document()
     name = f"{question.model} {question.task}"
     command = command_line("recommend", [*options_of(question), *options_of(ask.sources)])
     return _reported(ask, [_living(Question(name, question, command), ask)], (), name, shown)
@@ -214,6 +238,11 @@ def _reported(
 def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
     sources = [_read(file) for file in ask.saved]
     documents = [read_saved(file) for file in sources]
+    of_language = [file for file in documents if is_language(file)]
+    if of_language:
+        if len(documents) > 1:
+            raise UsageError("a saved answer about a language model stands alone", field="from")
+        return of_language[0]
     reports = [file for file in documents if file["schema"] == SCHEMA]
     if not reports:
         names = [f"{file['request']['model']} {file['request']['task']}" for file in documents]
@@ -245,7 +274,7 @@ def _options_of(ask: Ask, day: date) -> list[str]:
     options += [word for file in ask.saved for word in ("--from", file)]
     options += [] if ask.title is None else ["--title", ask.title]
     if _asks(ask):
-        options += options_of(from_fields(Recommend, ask.given))
+        options += options_of(from_fields(RECOMMEND, ask.given))
     elif ask.given.get("live"):
         options += ["--live"]
     return [*options, *options_of(ask.sources), "--date", day.isoformat()]

@@ -7,6 +7,7 @@ from typing import Any
 
 from advisor.domain import Recommendation
 from advisor.domain.decision import Request
+from advisor.domain.generation import LanguageTask
 from advisor.domain.machines import ANY, Range
 from advisor.domain.money import DiskChoice
 from advisor.domain.words import Market, MemoryFormat, Precision, Stack, Task, Tf32
@@ -90,6 +91,11 @@ def recommendation_document(
         "warnings": list(answer.warnings),
         "explanation": explanation,
     }
+
+
+def is_language(document: Mapping[str, Any]) -> bool:
+    """Whether a recommendation's document is about a language model."""
+    return document["schema"] == SCHEMA and document["request"]["task"] in set(LanguageTask)
 
 
 def plain_document(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,15 +12,17 @@ from datetime import date
 from typing import NamedTuple
 
 from advisor.answers.context import Context
-from advisor.answers.recommending import recommended
+from advisor.answers.of_tasks import recommended_in
 from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.reports import Report, report
 from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import unknown_name
+from advisor.questions.commands import AnyRecommend
 from advisor.questions.models import Recommend
 from advisor.questions.reading import options_of
 from advisor.questions.requests import today
 from advisor.records import dataclass
+from advisor.render.language.formats import Told, language_report
 from advisor.render.sizing.formats import REPORT_FORMATS, ReportFormat
 
 _YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"
@@ -31,7 +33,7 @@ class Asked(NamedTuple):
     """A question in its context. A report has a language and a day (today, where none is said)."""
 
     context: Context
-    question: Recommend
+    question: AnyRecommend
     language: str = "en"
     as_of: date | None = None
 
@@ -49,7 +51,7 @@ class Format:
 
 def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
     def write(asked: Asked) -> str:
-        return recommended(asked.context, asked.question).written(name)
+        return recommended_in(asked.context, asked.question).written(name)
 
     return Format(extension, media_type, about, write)
 
@@ -59,6 +61,8 @@ def _report(kind: ReportFormat) -> Format:
         kind.require_packages()
         question = asked.question
         options = shlex.join(options_of(question))
+        if not isinstance(question, Recommend):
+            return _of_language(asked, kind, f"advisor recommend {options}")
         name = f"{question.model} {question.task}"
         workload = Question(name, question, f"advisor recommend {options}")
         day = asked.as_of or today()
@@ -66,6 +70,13 @@ def _report(kind: ReportFormat) -> Format:
         return kind.content(report(asked.context, [workload], details), asked.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)
+
+
+def _of_language(asked: Asked, kind: ReportFormat, command: str) -> bytes:
+    """An answer about a language model is a report by itself."""
+    found = recommended_in(asked.context, asked.question, today=asked.as_of)
+    told = Told(asked.language, command)
+    return language_report(found.message_document(), kind.extension, told)
 
 
 _ANSWERS: Mapping[str, Format] = {
@@ -80,6 +91,7 @@ _ANSWERS: Mapping[str, Format] = {
         ("dstack", "yml", _YAML, "what starts it with dstack"),
         ("ray", "yaml", _YAML, "what starts it as a Ray cluster"),
         ("awscli", "sh", _PLAIN, "what starts it with the AWS CLI"),
+        ("compose", "yaml", _YAML, "what serves a language model with Docker Compose"),
     )
 }
 _REPORTS = {

@@ -7,7 +7,6 @@ whole answer. Times are seconds, rates are of all instances together, numbers ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -295,8 +294,3 @@ def _relaxation(relaxation: Relaxation, rate: str) -> dict[str, Any]:
             "lower": span.lower,
         },
     }
-
-
-def is_language(document: Mapping[str, Any]) -> bool:
-    """Whether a recommendation's document is about a language model."""
-    return document["request"].get("task") in ("generation", "finetuning")

@@ -5,53 +5,61 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.render.document import plain
 
 Document = Mapping[str, Any]
 
 
-def _json(document: Document, _language: str, _command: str) -> str:
+class Told(NamedTuple):
+    """How a report is written: its language, the command that asks again, and its title."""
+
+    language: str = "en"
+    command: str = ""
+    title: str = ""
+
+
+def _json(document: Document, _told: Told) -> str:
     return json.dumps(plain(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _markdown(document: Document, language: str, command: str) -> str:
+def _markdown(document: Document, told: Told) -> str:
     from advisor.render.language.page import language_page
     from advisor.render.markdown import page_markdown
 
-    return page_markdown(language_page(document, language, command))
+    return page_markdown(language_page(document, *told))
 
 
-def _html(document: Document, language: str, command: str) -> str:
+def _html(document: Document, told: Told) -> str:
     from advisor.render.html import page_html
     from advisor.render.language.page import language_page
 
-    return page_html(language_page(document, language, command), language)
+    return page_html(language_page(document, *told), told.language)
 
 
-def _pdf(document: Document, language: str, command: str) -> bytes:
+def _pdf(document: Document, told: Told) -> bytes:
     from advisor.render.pdf import pdf_of
 
-    return pdf_of(_html(document, language, command))
+    return pdf_of(_html(document, told))
 
 
-def _csv(document: Document, _language: str, _command: str) -> str:
+def _csv(document: Document, _told: Told) -> str:
     from advisor.render.language.tables import language_csv
 
     return language_csv(plain(document))
 
 
-def _xlsx(document: Document, language: str, _command: str) -> bytes:
+def _xlsx(document: Document, told: Told) -> bytes:
     from advisor.render.language.tables import language_sheets
     from advisor.render.sizing.workbook import workbook_of
 
     request = document["request"]
-    title = f"{request['model']} {request['task']}"
-    return workbook_of(language_sheets(plain(document)), title, document["as_of"], language)
+    title = told.title or f"{request['model']} {request['task']}"
+    return workbook_of(language_sheets(plain(document)), title, document["as_of"], told.language)
 
 
-RENDERERS: Mapping[str, Callable[[Document, str, str], str | bytes]] = {
+RENDERERS: Mapping[str, Callable[[Document, Told], str | bytes]] = {
     "html": _html,
     "pdf": _pdf,
     "md": _markdown,
@@ -61,7 +69,7 @@ RENDERERS: Mapping[str, Callable[[Document, str, str], str | bytes]] = {
 }
 
 
-def language_report(document: Document, name: str, language: str, command: str = "") -> bytes:
-    """The bytes of a format; `command` asks the question again."""
-    made = RENDERERS[name](document, language, command)
+def language_report(document: Document, name: str, told: Told) -> bytes:
+    """The bytes of a format."""
+    made = RENDERERS[name](document, told)
     return made.encode() if isinstance(made, str) else made

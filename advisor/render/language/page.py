@@ -33,11 +33,12 @@ Record = Mapping[str, Any]
 MOST_REJECTED = 25
 
 
-def language_page(document: Record, language: str, command: str = "") -> Page:
-    """The answer under its name, with the `command` that asks again."""
+def language_page(document: Record, language: str, command: str = "", title: str = "") -> Page:
+    """The answer under its name or another title, with the `command` that asks again."""
     t, request = report_texts(language), document["request"]
-    title = f"{request['model']} {request['task']}"
-    blocks: list[Block] = [Section(title, "answer", language_parts(document, t))]
+    name = f"{request['model']} {request['task']}"
+    title = title or name
+    blocks: list[Block] = [Section(name, "answer", language_parts(document, t))]
     if command:
         blocks.append(Section(t("lm.again"), "again", [Command(command)]))
     return Page(t("lm.kicker", date=document["as_of"]), title, blocks)

@@ -14,6 +14,7 @@ from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
+from advisor.questions.by_task import Kinds
 from advisor.questions.question import Question
 from advisor.questions.reading import from_pairs
 from advisor.questions.requests import DEFAULT_REGION
@@ -27,7 +28,7 @@ from models.zoo.networks import NETWORKS
 Q = TypeVar("Q", bound=Question)
 
 
-def question_of(kind: type[Q], given: Mapping[str, str]) -> Q:
+def question_of(kind: Kinds[Q], given: Mapping[str, str]) -> Q:
     """The question; `UsageError` for the first field that cannot be read. Of a field that takes
     several values an address may have them divided by commas."""
     fields = kind.fields

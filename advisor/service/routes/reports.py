@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from advisor.answers.reporting.formats import FORMATS, Asked, Format, file_name, format_named
 from advisor.errors import UsageError
-from advisor.questions.models import Recommend
+from advisor.questions import commands
 from advisor.questions.reading import parameters_of
 from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.access import Scope, needs
@@ -82,12 +82,12 @@ async def formats() -> Response:
 @router.post(
     "/{format}",
     responses=_FILE,
-    openapi_extra={"parameters": _LOOKS, **question_body(Recommend, RECOMMEND.example)},
+    openapi_extra={"parameters": _LOOKS, **question_body(commands.RECOMMEND, RECOMMEND.example)},
 )
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
     kind = _format(format)
-    question = await question_in_body(request, Recommend)
+    question = await question_in_body(request, commands.RECOMMEND)
     looks = _looks(kind, request.scope["query_string"])
     asked = Asked(context_of(request), question, looks.language, looks.as_of)
     return await _file(request, format, kind, asked)
@@ -95,13 +95,13 @@ async def posted(format: str, request: Request) -> Response:
 
 @router.get(
     "/{format}", responses=_FILE,
-    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *parameters_of(Recommend)]},
+    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *parameters_of(commands.RECOMMEND)]},
 )  # fmt: skip
 async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
     kind = _format(format)
     looks = _looks(kind, request.scope["query_string"])
-    question = question_in_query(Recommend, looks.query)
+    question = question_in_query(commands.RECOMMEND, looks.query)
     asked = Asked(context_of(request), question, looks.language, looks.as_of)
     return await _file(request, format, kind, asked)
 
@@ -135,7 +135,7 @@ def _day(text: str | None) -> date | None:
 async def _file(request: Request, name: str, kind: Format, asked: Asked) -> Response:
     content = await threads_of(request).run(kind.write, asked, slow=True)
     question = asked.question
-    stem = f"{_plain(question.model)}-{_plain(question.task)}"
+    stem = f"{_plain(str(question.model))}-{_plain(question.task)}"
     return Response(
         content, media_type=kind.media_type,
         headers={"Content-Disposition": f'attachment; filename="{file_name(stem, name)}"'},
