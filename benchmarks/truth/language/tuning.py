@@ -12,10 +12,10 @@ from benchmarks.truth.language.scores import Bounds, Scored, figures, grouped
 from infra.language_sources.training_rows import TrainingRow
 from models.language.finetuning.fit import Measured, gpu_of, left_out, model_of
 from models.language.finetuning.measured_rows import measured_rows
+from models.language.finetuning.predictor import GPU, MODEL
 from models.language.finetuning.stored import bundled_finetuning_predictor
 from models.language.finetuning.tuning import Run
 from models.language.gpus import bundled_gpu_facts
-from models.performance.intervals import multipliers
 
 SCHEMA = "advisor.truth.tuning/1"
 _LEFT_OUT: Mapping[str, Callable[[Run], str]] = {
@@ -33,7 +33,7 @@ def tuning_truth(rows: Sequence[TrainingRow], confidence: float = 0.9) -> dict[s
     for name, group_of in _LEFT_OUT.items():
         found = _scored(known, group_of, confidence)
         tables.append({"left_out": name, "by": "all", "group": "all", **figures(found)})
-        for by in ("gpu", "model", "method"):
+        for by in ("gpu", "model", "method", "kind", "hosts"):
             tables += [
                 {"left_out": name, "by": by, "group": group, **figures(same)}
                 for group, same in grouped(found, lambda row, by=by: row.groups[by]).items()
@@ -51,7 +51,8 @@ def _scored(
     rows: Sequence[Measured], group_of: Callable[[Run], str], confidence: float
 ) -> list[Scored]:
     found = left_out(rows, group_of)
-    widths = multipliers(bundled_finetuning_predictor().standardised, confidence)
+    kind = GPU if group_of is gpu_of else MODEL
+    widths = bundled_finetuning_predictor().widths(kind, confidence)
     rates = np.exp(-found.predicted)
     lower = rates * np.exp(-widths.lower * found.deviation)
     upper = rates * np.exp(widths.upper * found.deviation)
@@ -61,6 +62,8 @@ def _scored(
                 "gpu": row.run.tuning.gpu.name,
                 "model": row.run.tuning.model.name,
                 "method": str(row.run.tuning.method),
+                "kind": "experts" if row.run.tuning.model.experts else "dense",
+                "hosts": "one host" if row.run.tuning.gpus <= row.run.switched else "several",
             },
             "output_rate",
             row.tokens_per_second_per_gpu,

@@ -18,7 +18,7 @@ from models.language.language_model import LanguageModel
 # Standard deviations of log seconds between runs, by what they have in common.
 EFFECTS: Mapping[str, float] = {
     "gpu": 0.05, "chip": 0.08, "framework": 0.3, "release": 0.06, "model": 0.06, "format": 0.05,
-    "mixture": 0.15, "source": 0.03, "place": 0.03, "cell": 0.06,
+    "experts": 0.2, "mixture": 0.15, "source": 0.03, "place": 0.03, "cell": 0.06,
 }  # fmt: skip
 # Of who measured with what, which no question names.
 OF_SOURCES = ("source", "place")
@@ -44,6 +44,8 @@ def groups_of(run: Run) -> tuple[str, ...]:
     if run.released:
         groups.append(f"release/{run.framework} {run.released[:4]}")
         groups += [f"mixture/{run.released}"] if model.experts else []
+    if model.experts:
+        groups.append(f"experts/{size}")
     if run.source:
         groups += [f"source/{run.source}", f"place/{gpu.name}/{run.source}"]
     return tuple(groups)

@@ -71,13 +71,11 @@ class FineTuningPredictor:
         """Rates of settled tunings, one-sided bounds at `confidence`."""
         runs = [Run(tuning) for tuning in tunings]
         estimates = self.belief.estimates(runs)
-        known = {
-            kind: widths_of(kind, each, confidence) for kind, each in self.standardised.items()
-        }
+        known = {kind: self.widths(kind, confidence) for kind in self.standardised}
         widths = [known[MODEL if self.belief.has_gpu(run) else GPU] for run in runs]
         deviation = np.sqrt(estimates.variance + NOISE**2)
-        gpus = np.array([tuning.gpus for tuning in tunings], dtype=float)
-        median: Floats = gpus * np.exp(-estimates.mean)
+        used = np.array([tuning.gpus for tuning in tunings], dtype=float)
+        median: Floats = used * np.exp(-estimates.mean)
         bounds = Bounds(
             median * np.exp(-deviation * np.array([each.lower for each in widths])),
             median,
@@ -101,6 +99,18 @@ class FineTuningPredictor:
             result.append(best[1])
         return result
 
+    def widths(self, kind: str, confidence: float) -> HalfWidths:
+        """Multipliers of predicted deviations. A GPU is one draw, however many rows it has: for
+        one that no row is of the lower bound is at least Student's for so many draws
+        (`t = z + (z^3 + z) / 4f`, the first term of Fisher's expansion)."""
+        widths = multipliers(self.standardised[kind], confidence)
+        if kind == MODEL:
+            return widths
+        gpus = sum(name.startswith("gpu/") for name in self.belief.names)
+        z, freedom = gaussian_multiplier(confidence), max(1, gpus - 1)
+        least = (z + (z**3 + z) / (4 * freedom)) * math.sqrt(1 + 1 / max(1, gpus))
+        return widths._replace(lower=max(widths.lower, least))
+
     def conditioned(
         self, tunings: Sequence[FineTuning], tokens_per_second: Sequence[float],
         sigma: Sequence[float],
@@ -112,15 +122,6 @@ class FineTuningPredictor:
         noise = np.hypot(np.array(sigma, dtype=float), NOISE)
         runs = [Run(tuning) for tuning in tunings]
         return replace(self, belief=self.belief.conditioned(runs, measured, noise))
-
-
-def widths_of(kind: str, standardised: Sequence[float], confidence: float) -> HalfWidths:
-    """Multipliers of predicted deviations. A GPU is one draw, however many rows it has, and few
-    were left out: for one that no row is of the lower bound is a Gaussian's at least."""
-    widths = multipliers(standardised, confidence)
-    if kind == MODEL:
-        return widths
-    return widths._replace(lower=max(widths.lower, gaussian_multiplier(confidence)))
 
 
 def _fitting(tuning: FineTuning) -> Iterator[Settled]:

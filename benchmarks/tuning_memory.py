@@ -1,0 +1,74 @@
+"""How well the GPU memory of tuning, and seconds until an engine serves, agree with measured ones.
+
+`python -m benchmarks.tuning_memory [--rows FILE.csv.gz]` prints JSON; errors are in percent.
+Rates of tuning are scored by `python -m benchmarks.truth --language --tuning`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from infra.language_sources.rows import read_table
+from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from models.language.finetuning.measured_rows import run_of
+from models.language.finetuning.memory import finetuning_memory
+from models.language.gpus import bundled_gpu_facts
+from models.language.ready import Loader, ready_seconds
+
+LOADS_PATH = TRAINING_PATH.with_name("model_loads.csv")
+
+
+def memory_scores(rows: Sequence[TrainingRow]) -> dict[str, Any]:
+    """Computed peaks against measured ones. Runs over several GPUs by context are left out: a
+    question cannot ask for them."""
+    gpus = bundled_gpu_facts()
+    told = [row for row in rows if row.context_parallel == 1 and row.peak_memory_gib > 0]
+    computed = [finetuning_memory(run_of(row, gpus).tuning) for row in told]
+    ratios = [one.total_gib / row.peak_memory_gib for one, row in zip(computed, told, strict=True)]
+    above = [row.peak_memory_gib > one.upper_gib for one, row in zip(computed, told, strict=True)]
+    return {
+        "rows": len(told),
+        "mean": round(100 * float(np.mean(np.abs(np.array(ratios) - 1))), 1),
+        "worst": round(100 * (max(ratios, key=lambda ratio: abs(ratio - 1)) - 1), 1),
+        "above_upper_bound": sum(above),
+    }
+
+
+def ready_scores(path: Path = LOADS_PATH) -> dict[str, Any]:
+    """Seconds of loads and of starts against measured ones, Run:ai's streamer and mapped files."""
+    errors: dict[str, list[float]] = {"load": [], "ready": []}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["loader"] == "tensorizer" or row["readers"] in ("1", "4"):
+                continue
+            loader = Loader.MAPPED if row["loader"] == "mmap" else Loader.STREAMED
+            gib = float(row["weights_gb"]) * 1e9 / 2**30
+            seconds = ready_seconds(gib, float(row["disk_mib_per_second"]), loader=loader)
+            told = seconds.load if row["what"] == "load" else seconds.total
+            errors[row["what"]].append(abs(float(told.median[0]) / float(row["seconds"]) - 1))
+    return {
+        what: {"rows": len(each), "mean": round(100 * float(np.mean(each)), 1),
+               "worst": round(100 * max(each), 1)}
+        for what, each in errors.items()
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Print the scores."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=Path, default=TRAINING_PATH)
+    rows = read_table(TrainingRow, parser.parse_args().rows)
+    result = {"memory": memory_scores(rows), "ready": ready_scores()}
+    sys.stdout.write(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
