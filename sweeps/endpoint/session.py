@@ -24,6 +24,8 @@ from sweeps.endpoint.records import DrivenLoad, Lengths, Load, RequestRecord
 
 # Of a core. Above it tokens wait for the generator, and not for the server.
 _BUSY_SHARE = 0.7
+# Of the time of a token: as late as that its moment may be noted.
+_LATE_SHARE = 1.0
 _CACHED_SHARE = 0.05
 _SHORT_SHARE = 0.9
 _SEVERAL_TOKENS = 1.05
@@ -175,6 +177,12 @@ def _warnings_of_load(load: Load, figures: Figures) -> list[Message]:
         found.append(Message(
             "{load}: this generator itself was busy for {share:.0%} of the time, so the server may "
             "be faster than measured", load=name, share=generator["busy_share"],
+        ))  # fmt: skip
+    late, tpot = generator["late_p99_seconds"] or 0.0, figures["tpot_seconds"]
+    if tpot and late > _LATE_SHARE * tpot["mean"]:
+        found.append(Message(
+            "{load}: other processes held this generator up, by {late:.0f} ms at the 99th "
+            "percentile: single times are less exact than means", load=name, late=1000 * late,
         ))  # fmt: skip
     if generator["is_capped"]:
         found.append(
