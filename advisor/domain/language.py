@@ -202,11 +202,12 @@ class ServingRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyTime:
-    """Seconds from the start of the engine to its first answer: reading the weights, and what the
-    engine does beside that."""
+    """Median seconds from the start of the engine to its first answer: reading the weights, and
+    what the engine does beside that. `upper_seconds` is the upper bound of both together."""
 
     load_seconds: float
     start_seconds: float
+    upper_seconds: float
 
     @property
     def seconds(self) -> float:

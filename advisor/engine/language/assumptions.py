@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain.language import GenerationCandidate, GenerationRequest
 from advisor.engine.assumptions import price_warnings
-from advisor.engine.language.ready import READER_MIB_PER_SECOND, START_SECONDS, USUAL_READY_SECONDS
+from advisor.engine.language.ready import USUAL_READY_SECONDS
 from advisor.engine.language.ways import (
     MOST_SEQUENCES,
     Way,
@@ -64,11 +64,9 @@ def _assumed(
     if not request.targets:
         yield Message("ranked by cost per million output tokens at the median rate")
     yield Message(
-        "weights read with four readers or more, {rate:,.0f} MiB/s a GPU at most, and "
-        "{start:g} s for the engine's start (vLLM 0.5.5 on an A10G); a first start of newer ones "
-        "compiles longer",
-        rate=READER_MIB_PER_SECOND, start=START_SECONDS,
-    )  # fmt: skip
+        "weights read by several streams (vLLM's --load-format runai_streamer); one stream takes "
+        "up to three times as long"
+    )
     if request.disk is None and request.max_ready_seconds is None:
         yield Message(
             "a disk for the weights plus 20 %, the cheapest with which it serves within "

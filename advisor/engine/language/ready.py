@@ -1,14 +1,9 @@
-"""Seconds until an instance serves, and the disk that keeps them.
-
-Weights are read over the disk's sustained rate: one GPU's process reaches what the disk does once
-it has four readers or more (run-ai/runai-model-streamer, docs/src/benchmarks.md: 15 GB in 14.4 s
-from a gp3 of 1,000 MiB/s, and in 7.5 s from an io2 of 4,000 MiB/s, where the process binds).
-"""
+"""Seconds until an instance serves, and the disk that keeps them (`models.language.ready`)."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
@@ -19,15 +14,8 @@ from advisor.engine.least_disk import attached, least_order
 from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.messages import Message
 from advisor.units import ceil_significant
+from models.language.ready import ready_seconds
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-# vLLM 0.5.5, start to ready less storage to GPU, on an A10G: 20.7 and 20.8 s (the same page). Newer
-# versions compile at the first start, which takes longer and is kept for later ones.
-START_SECONDS = 21.0
-# MiB/s that the process of one GPU reads at most: 15 GB in 7.5 s (the same page).
-READER_MIB_PER_SECOND = 1900.0
 # Without a limit the cheapest disk that has the model serving within so long; else the fastest.
 USUAL_READY_SECONDS = 600.0
 # Part of RAM that keeps what one replica has read for the next one.
@@ -35,17 +23,21 @@ _CACHED_SHARE = 0.8
 WEIGHTS = Message("the weights")
 
 
-def mib_to_read(weights_gib: float, memory_mib: float, replicas: int) -> float:
+def gib_to_read(weights_gib: float, memory_mib: float, replicas: int) -> float:
     """The weights once where RAM keeps them for the other replicas, else once each."""
-    mib = weights_gib * 1024
-    return mib if mib <= _CACHED_SHARE * memory_mib else replicas * mib
+    kept = weights_gib * 1024 <= _CACHED_SHARE * memory_mib
+    return weights_gib if kept else replicas * weights_gib
 
 
-def ready_time(disk: Disk, mib: float, gpus: int) -> ReadyTime:
-    """Reading so much from a disk for `gpus` GPUs, and the engine's start."""
-    most = READER_MIB_PER_SECOND * gpus
-    rate = min(disk.rate.read_mib_per_second or most, most)
-    return ReadyTime(load_seconds=mib / rate, start_seconds=START_SECONDS)
+def ready_time(mib_per_second: float | None, gib: float, gpus: int) -> ReadyTime:
+    """Reading so much from a disk of a rate (None: not limited) for `gpus` GPUs, and the engine's
+    start."""
+    ready = ready_seconds(gib, mib_per_second or math.inf, gpus)
+    return ReadyTime(
+        load_seconds=float(ready.load.median[0]),
+        start_seconds=float(ready.start.median[0]),
+        upper_seconds=float(ready.total.upper[0]),
+    )
 
 
 def disks_by_price(
@@ -68,30 +60,33 @@ def disks_by_price(
 
 def ready_disk(
     request: GenerationRequest, catalog: Catalog, offer: Offer, weights_gib: float,
-    *, mib: float, gpus: int,
+    *, gib: float, gpus: int,
 ) -> tuple[Disk, ReadyTime] | Rejected:  # fmt: skip
-    """The cheapest disk for weights of which `mib` are read by `gpus` GPUs, that has the model
-    serving in time, with no more rate than that takes."""
+    """The cheapest disk for weights of which `gib` are read by `gpus` GPUs, that surely has the
+    model serving in time, with no more rate than that takes."""
     found = disks_by_price(request, catalog, offer, weights_gib)
     if isinstance(found, Rejected):
         return found
 
-    def seconds(disk: Disk) -> float:
-        return ready_time(disk, mib, gpus).seconds
+    def ready(disk: Disk) -> ReadyTime:
+        return ready_time(disk.rate.read_mib_per_second, gib, gpus)
 
     limit = request.max_ready_seconds or USUAL_READY_SECONDS
-    if request.disk is None and START_SECONDS < limit < seconds(found[0]):
-        found += _lesser(catalog, offer, found, weights_gib, mib / (limit - START_SECONDS))
-    in_time = [disk for disk in found if seconds(disk) <= limit]
+    start = ready_time(None, 0.0, gpus).upper_seconds
+    if request.disk is None and start < limit < ready(found[0]).upper_seconds:
+        # The disk binds: half the rate takes twice as long.
+        at_one = ready_time(1.0, gib, gpus).upper_seconds - start
+        found += _lesser(catalog, offer, found, weights_gib, at_one / (limit - start))
+    in_time = [disk for disk in found if ready(disk).upper_seconds <= limit]
     if in_time:
         best = min(in_time, key=lambda disk: disk.usd_per_hour)
     else:
-        best = min(found, key=lambda disk: (seconds(disk), disk.usd_per_hour))
+        best = min(found, key=lambda disk: (ready(disk).upper_seconds, disk.usd_per_hour))
     if in_time or request.max_ready_seconds is None:
-        return best, ready_time(best, mib, gpus)
+        return best, ready(best)
     return rejected_offer(offer, "ready", Message(
-        "it serves after {seconds:,g} s with its fastest disk, above {limit:g} s",
-        code="ready", seconds=ceil_significant(seconds(best)), limit=limit,
+        "it serves after up to {seconds:,g} s with its fastest disk, above {limit:g} s",
+        code="ready", seconds=ceil_significant(ready(best).upper_seconds), limit=limit,
     ))  # fmt: skip
 
 

@@ -70,7 +70,7 @@ class _Amount(Amount):
             "max_ttft_ms": 1000 * rates.ttft[Level.SURE],
             "max_tpot_ms": 1000 * rates.tpot[Level.SURE],
             "max_e2e_seconds": rates.e2e(request.output_tokens)[Level.SURE],
-            "max_ready_seconds": np.array([way.ready.seconds for way in table.ways]),
+            "max_ready_seconds": np.array([way.ready.upper_seconds for way in table.ways]),
         }
         return np.asarray(values[self.name])
 

@@ -78,7 +78,8 @@ def _changes(
             f"--tensor-parallel {wider}",
             {**kept, "tensor_parallel": wider},
         )
-    sooner = chosen.ready.start_seconds + chosen.ready.load_seconds / 2
+    ready = chosen.ready
+    sooner = ready.upper_seconds - ready.load_seconds / 2
     yield (
         StepKind.DISK,
         f"--max-ready-s {sooner:.3g}",

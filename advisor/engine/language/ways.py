@@ -19,7 +19,7 @@ from advisor.domain.language import (
     ServingPlacement,
 )
 from advisor.domain.tuning import FineTuningRequest
-from advisor.engine.language.ready import mib_to_read, ready_disk
+from advisor.engine.language.ready import gib_to_read, ready_disk
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.messages import Message
 from models.language.deployments import Deployment
@@ -163,12 +163,12 @@ class Finder:
         found: list[Way] = []
         for split, memory in fitting.items():
             replicas = gpus // split
-            mib = mib_to_read(weights, offer.instance.memory_mib, replicas)
-            if mib not in disks:
-                disks[mib] = ready_disk(
-                    self._request, self._catalog, offer, weights, mib=mib, gpus=gpus
+            gib = gib_to_read(weights, offer.instance.memory_mib, replicas)
+            if gib not in disks:
+                disks[gib] = ready_disk(
+                    self._request, self._catalog, offer, weights, gib=gib, gpus=gpus
                 )
-            disk = disks[mib]
+            disk = disks[gib]
             if isinstance(disk, Rejected):
                 continue
             kind = link.among(split)
@@ -236,7 +236,8 @@ class Finder:
             weights_gib=float(memory.weights_gib[0]),
             kv_gib=float(memory.kv_gib.lower[0]),
             overhead_gib=float(memory.overhead_gib[0]),
-            free_gib=float(memory.free_gib[0]),
+            # What the engine may also fill counts as free beside the bound that is sure.
+            free_gib=float(memory.free_gib[0] + memory.kv_gib.median[0] - memory.kv_gib.lower[0]),
             largest_concurrency=int(most.lower[0]),
             longest_context=longest,
         )

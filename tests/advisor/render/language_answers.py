@@ -93,7 +93,7 @@ def generation_candidate(name="g6e.12xlarge", usd_per_hour=10.49, **changes):
         ),
         "rates": rates(),
         "most": rates(concurrency=512.0, tpot=0.084),
-        "ready": ReadyTime(load_seconds=61.3, start_seconds=38.0),
+        "ready": ReadyTime(load_seconds=61.3, start_seconds=38.0, upper_seconds=180.5),
         "binds": ServingBind.WEIGHTS,
     }  # fmt: skip
     return GenerationCandidate(**{**values, **changes})
