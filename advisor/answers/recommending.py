@@ -11,6 +11,7 @@ from advisor.domain import Recommendation
 from advisor.engine import Preparations, no_offer, recommend, require_fresh_price
 from advisor.engine.other_settings import settings_of_candidate
 from advisor.errors import NoOfferError
+from advisor.messages import Message
 from advisor.questions import requests
 from advisor.questions.models import Recommend
 from advisor.records import replace
@@ -36,6 +37,10 @@ class Recommended(NamedTuple):
     def sources(self) -> Sources:
         """The identities of catalogue and predictor."""
         return self.context.sources()
+
+    def no_offer(self) -> Message:
+        """What is told where nothing answers."""
+        return no_offer(self.answer)
 
     def document(self) -> dict[str, Any]:
         """`advisor.recommendation/1`, numbers unrounded."""
@@ -65,7 +70,7 @@ class Recommended(NamedTuple):
             from advisor.render.exporting import export
 
             if self.answer.chosen is None:
-                raise NoOfferError(no_offer(self.answer))
+                raise NoOfferError(self.no_offer())
             return export(self.answer.chosen, name)
         from advisor.render import document, tables  # most answers are none of these
 

@@ -6,7 +6,8 @@ import json
 
 import click
 
-from advisor.answers.of_tasks import ServingPredicted, predicted_by
+from advisor.answers.of_tasks import predicted_by
+from advisor.answers.predicting import Predicted, PredictedOnGpu
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.commands import PREDICT, AnyPredict
 from advisor.questions.models import Sources
@@ -30,7 +31,7 @@ def predict(question: AnyPredict, sources: Sources, output: str) -> None:
     advisor predict --task generation --model Qwen/Qwen3-32B --instance p5.4xlarge --users 20
     """
     answer = predicted_by(sources, question)
-    if not isinstance(answer, ServingPredicted):
+    if isinstance(answer, Predicted | PredictedOnGpu):
         for note in answer.context.notes:
             click.echo(f"note: {note}", err=True)
     if output == "json":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from advisor.answers.of_tasks import no_offer_of, recommended_by
+from advisor.answers.of_tasks import recommended_by
 from advisor.answers.recommending import FORMATS
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.errors import NoOfferError, UsageError
@@ -54,7 +54,7 @@ def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: 
     elif chosen is not None:
         _print(found.written(export_to))
     if chosen is None:
-        raise NoOfferError(no_offer_of(found))
+        raise NoOfferError(found.no_offer())
 
 
 def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | None) -> None:

@@ -5,26 +5,29 @@ from __future__ import annotations
 from advisor.questions.by_task import ByTask
 from advisor.questions.language import (
     CompareGeneration,
+    MemoryFinetuning,
     MemoryGeneration,
+    PredictFinetuning,
     PredictGeneration,
+    RecommendFinetuning,
     RecommendGeneration,
 )
 from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
 
-AnyRecommend = Recommend | RecommendGeneration
-AnyPredict = Predict | PredictGeneration
+AnyRecommend = Recommend | RecommendGeneration | RecommendFinetuning
+AnyPredict = Predict | PredictGeneration | PredictFinetuning
 AnyCompare = Compare | CompareGeneration
-AnyMemory = MemoryQuestion | MemoryGeneration
+AnyMemory = MemoryQuestion | MemoryGeneration | MemoryFinetuning
 
 RECOMMEND: ByTask[AnyRecommend] = ByTask(
-    "What `advisor recommend` is asked.", (Recommend, RecommendGeneration)
+    "What `advisor recommend` is asked.", (Recommend, RecommendGeneration, RecommendFinetuning)
 )
 PREDICT: ByTask[AnyPredict] = ByTask(
-    "What `advisor predict` is asked.", (Predict, PredictGeneration)
+    "What `advisor predict` is asked.", (Predict, PredictGeneration, PredictFinetuning)
 )
 COMPARE: ByTask[AnyCompare] = ByTask(
     "What `advisor compare` is asked.", (Compare, CompareGeneration)
 )
 MEMORY: ByTask[AnyMemory] = ByTask(
-    "What `advisor memory` is asked.", (MemoryQuestion, MemoryGeneration)
+    "What `advisor memory` is asked.", (MemoryQuestion, MemoryGeneration, MemoryFinetuning)
 )

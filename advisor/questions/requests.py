@@ -103,6 +103,12 @@ def network_of(
         facts = networks.find(question.model)
     except UsageError as error:
         error.field = "model"
+        if _is_language_model(question.model):
+            error.hint = Message(
+                "{network} is a language model: ask for {task} generation (or finetuning)",
+                network=question.model, task=FieldName("task"),
+            )  # fmt: skip
+            raise
         error.hint = Message(
             "{hint}; for a network of your own give {anchor} FILE that was measured, or {model} "
             "file.py:build",
@@ -149,6 +155,17 @@ def instance_named(text: str, question: Placed, catalog: Catalog) -> str:
             hint=Message("give {cloud} {home}", cloud=FieldName("cloud"), home=home),
         )  # fmt: skip
     return name
+
+
+def _is_language_model(name: str) -> bool:
+    """Whether a language model has that name; its facts are read where no network has it."""
+    from models.language.configs import bundled_language_models
+
+    try:
+        bundled_language_models().find(name)
+    except UsageError:
+        return False
+    return True
 
 
 def parse_input(text: str, facts: NetworkFacts) -> str:

@@ -53,6 +53,7 @@ DOCUMENTS = {
     "MemoryAnswer": "memory",
     "ServingPrediction": "serving-prediction",
     "ServingComparison": "serving-comparison",
+    "TuningPrediction": "tuning-prediction",
     "LanguageMemory": "language-memory",
     "Catalog": "catalog",
     "InstanceType": "instance-type",
@@ -67,7 +68,7 @@ DOCUMENTS = {
 }
 # Answers of routes whose task decides which document it is.
 ANSWERS = {
-    "AnyPrediction": ("Prediction", "ServingPrediction"),
+    "AnyPrediction": ("Prediction", "ServingPrediction", "TuningPrediction"),
     "AnyComparison": ("Comparison", "ServingComparison"),
     "AnyMemory": ("MemoryAnswer", "LanguageMemory"),
 }

@@ -13,10 +13,16 @@ from advisor.domain.language import (
     ServingPrediction,
     SplitMemory,
 )
-from advisor.domain.tuning import TunedMemory, TuningMemoryAnswer
+from advisor.domain.tuning import (
+    FineTuningRequest,
+    TunedMemory,
+    TuningMemoryAnswer,
+    TuningPrediction,
+)
 from advisor.render.blocks import BOUNDS, bounds
 from advisor.render.document import Sources
 from advisor.render.language.document import (
+    finetuning_block,
     front_block,
     generation_block,
     memory_block,
@@ -36,6 +42,7 @@ from advisor.render.text import WIDTH, fitting_table, lower_name, lower_text, ta
 from advisor.units import format_rate
 
 PREDICTION_SCHEMA = "advisor.serving-prediction/1"
+TUNING_SCHEMA = "advisor.tuning-prediction/1"
 COMPARISON_SCHEMA = "advisor.serving-comparison/1"
 MEMORY_SCHEMA = "advisor.language-memory/1"
 COLUMNS = (
@@ -65,6 +72,24 @@ def prediction_document(
 def _block(prediction: ServingPrediction, confidence: float) -> dict[str, Any]:
     block = generation_block(prediction.candidate, confidence)
     return block if prediction.price else block | {"price": None, "cost": None}
+
+
+def tuning_document(
+    prediction: TuningPrediction, request: FineTuningRequest, sources: Sources
+) -> dict[str, Any]:
+    """What one instance that tunes does; price and cost are null where no price is known."""
+    block = finetuning_block(prediction.candidate, request.confidence)
+    if prediction.price is None:
+        block |= {"price": None, "run": block["run"] | {"usd": None}}
+    return {
+        "schema": TUNING_SCHEMA,
+        "request": request_block(request, "finetuning"),
+        "performance_model": sources.performance_model(),
+        "catalog": sources.catalog(),
+        **block,
+        "assumptions": list(prediction.assumptions),
+        "warnings": list(prediction.warnings),
+    }
 
 
 def comparison_document(

@@ -13,6 +13,7 @@ from advisor.domain.tuning import (
     FineTuningRecommendation,
     FineTuningRequest,
     TuningMemoryUse,
+    TuningPrediction,
 )
 from advisor.render.blocks import RISKS, risk_of
 from advisor.render.document import Sources
@@ -56,6 +57,13 @@ def finetuning_text(
     lines += rejection_lines(answer, everyone=all_rejected)
     lines += wrapped("Assumed", answer.assumptions, 3) + wrapped("Warning", answer.warnings, 3)
     return "\n".join(lines)
+
+
+def tuning_text(prediction: TuningPrediction, request: FineTuningRequest, sources: Sources) -> str:
+    """What one instance does, for a terminal."""
+    lines = tuning_lines(prediction.candidate, request, sources)
+    lines += wrapped("Assumed", prediction.assumptions, 3)
+    return "\n".join(lines + wrapped("Warning", prediction.warnings, 3))
 
 
 def tuning_lines(

@@ -1,0 +1,140 @@
+"""A command takes one of several questions: its task says which, however it is asked."""
+
+import json
+from urllib.parse import urlencode
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.cli.questions import question_from
+from advisor.cli.recommend import recommend
+from advisor.errors import UsageError
+from advisor.questions.commands import COMPARE, MEMORY, PREDICT, RECOMMEND
+from advisor.questions.language import RecommendFinetuning, RecommendGeneration
+from advisor.questions.models import MemoryQuestion, Recommend
+from advisor.questions.reading import (
+    from_json,
+    from_link,
+    from_texts,
+    from_values,
+    options_of,
+    schema_of,
+)
+
+MODEL = {"model": "meta-llama/Llama-3.1-8B"}
+SHARED = {
+    "cloud": st.sampled_from(["aws", "gcp", "any"]),
+    "market": st.sampled_from(["on-demand", "spot"]),
+    "gpu": st.sampled_from(["T4,L4", "24GiB..", "A100,40GiB..,cc8.0.."]),
+    "disk": st.sampled_from(["gp3:500GiB", "gp3,io2", "local"]),
+    "max_price": st.floats(0.001, 1e6),
+    "max_results": st.integers(1, 1000),
+    "max_gpus": st.integers(1, 64),
+    "confidence": st.floats(0.5, 0.999),
+    "explain_rejected": st.booleans(),
+    "target_throughput": st.floats(0.001, 1e9),
+}
+GENERATION = st.fixed_dictionaries(
+    {"task": st.just("generation"), "model": st.just(MODEL["model"])},
+    optional=SHARED | {
+        "precision": st.sampled_from(["bf16", "fp8", "int4-awq", "nvfp4", "mxfp4"]),
+        "kv_precision": st.sampled_from(["bf16", "fp8"]),
+        "engine": st.sampled_from(["vllm", "sglang", "trtllm", "llama.cpp"]),
+        "tensor_parallel": st.integers(1, 64),
+        "traffic": st.sampled_from(["chat", "code", "summary"]),
+        "prefix_share": st.floats(0.0, 0.99),
+        "max_ttft_ms": st.floats(0.1, 1e5),
+        "max_tpot_ms": st.floats(0.1, 1e5),
+        "max_e2e_s": st.floats(0.1, 1e5),
+        "max_context": st.integers(1, 10**7),
+        "max_ready_s": st.floats(0.1, 1e5),
+        "max_count": st.integers(1, 1000),
+    },
+)  # fmt: skip
+FINETUNING = st.fixed_dictionaries(
+    {"task": st.just("finetuning"), "model": st.just(MODEL["model"]), "tokens": st.floats(1, 1e15)},
+    optional=SHARED | {
+        "method": st.sampled_from(["full", "lora", "qlora"]),
+        "sequence": st.integers(1, 10**6),
+        "micro_batch": st.integers(1, 1000),
+        "max_hours": st.floats(0.001, 1e5),
+        "max_cost": st.floats(0.001, 1e6),
+    },
+)  # fmt: skip
+KINDS = {"generation": RecommendGeneration, "finetuning": RecommendFinetuning}
+
+
+@given(st.one_of(GENERATION, FINETUNING))
+def test_a_question_survives_the_way_over_a_command_line_json_and_a_link(values):
+    question = from_values(RECOMMEND, values)
+    assert type(question) is KINDS[values["task"]]
+    context = recommend.make_context("recommend", options_of(question))
+    assert question_from(RECOMMEND, dict(context.params)) == question
+    assert from_json(RECOMMEND, json.dumps(values).encode()) == question
+    link = {name: str(value).lower() if value in (True, False) else value
+            for name, value in values.items()}  # fmt: skip
+    assert from_link(RECOMMEND, urlencode(link).encode()) == question
+    assert from_texts(RECOMMEND, {name: [str(text)] for name, text in link.items()}) == question
+    jsonschema.validate(values, schema_of(type(question)))
+
+
+def test_a_network_is_asked_about_as_ever():
+    question = from_values(RECOMMEND, {"task": "inference", "model": "googlenet"})
+    assert question == from_values(Recommend, {"task": "inference", "model": "googlenet"})
+    assert type(from_values(MEMORY, {"model": "resnet50"})) is MemoryQuestion
+
+
+@pytest.mark.parametrize(
+    ("kinds", "values", "field"),
+    [
+        (RECOMMEND, {"task": "generation", **MODEL, "batch_size": 8}, "batch_size"),
+        (RECOMMEND, {"task": "finetuning", **MODEL, "tokens": 1e9, "users": 8}, "users"),
+        (RECOMMEND, {"task": "inference", "model": "googlenet", "users": 8}, "users"),
+        (PREDICT, {"task": "generation", **MODEL, "instance": "g5.xlarge", "vcpus": 4}, "vcpus"),
+        (COMPARE, {"task": "inference", "model": "googlenet", "users": 3}, "users"),
+        (MEMORY, {"model": "resnet50", "engine": "vllm"}, "engine"),
+    ],
+)  # fmt: skip
+def test_a_field_of_other_tasks_is_refused_by_its_name(kinds, values, field):
+    with pytest.raises(UsageError) as refused:
+        from_values(kinds, values)
+    assert (refused.value.field, refused.value.code) == (field, "contradiction")
+    with pytest.raises(UsageError, match=f"--{field.replace('_', '-')} goes with --task"):
+        from_texts(kinds, {name: [str(value)] for name, value in values.items()})
+
+
+def test_null_leaves_out_a_field_of_any_task():
+    values = {"task": "generation", **MODEL, "batch_size": None, "users": 4}
+    assert from_values(RECOMMEND, values).users == 4
+
+
+def test_an_unknown_task_gets_the_nearest_of_all_tasks():
+    with pytest.raises(UsageError, match="did you mean generation"):
+        from_values(RECOMMEND, {"task": "genration", **MODEL})
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({}, "model"),
+        ({**MODEL, "users": 4, "target_requests_per_s": 1}, "users"),
+        ({**MODEL, "input_tokens": 100}, "output_tokens"),
+        ({**MODEL, "input_tokens": 100, "output_tokens": 10, "traffic": "chat"}, "traffic"),
+        ({**MODEL, "prefix_share": 1}, "prefix_share"),
+        ({**MODEL, "tensor_parallel": "four"}, "tensor_parallel"),
+        ({**MODEL, "precision": "fp32"}, "precision"),
+        ({"model": "../config.json"}, "model"),
+        ({**MODEL, "traffic": "/etc/passwd"}, "traffic"),
+    ],
+)  # fmt: skip
+def test_a_question_that_contradicts_itself_names_the_field(values, field):
+    with pytest.raises(UsageError) as refused:
+        from_values(RECOMMEND, {"task": "generation", **values})
+    assert refused.value.field == field
+
+
+def test_tensor_parallelism_may_be_left_to_the_advisor():
+    auto = from_values(RECOMMEND, {"task": "generation", **MODEL, "tensor_parallel": "auto"})
+    assert auto == from_values(RECOMMEND, {"task": "generation", **MODEL})
