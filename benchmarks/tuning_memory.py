@@ -21,7 +21,7 @@ from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from models.language.finetuning.measured_rows import run_of
 from models.language.finetuning.memory import finetuning_memory
 from models.language.gpus import bundled_gpu_facts
-from models.language.ready import Loader, ready_seconds
+from models.language.ready import Loader, load_seconds, ready_seconds
 
 LOADS_PATH = TRAINING_PATH.with_name("model_loads.csv")
 
@@ -50,10 +50,12 @@ def ready_scores(path: Path = LOADS_PATH) -> dict[str, Any]:
             if row["loader"] == "tensorizer" or row["readers"] in ("1", "4"):
                 continue
             loader = Loader.MAPPED if row["loader"] == "mmap" else Loader.STREAMED
-            gib = float(row["weights_gb"]) * 1e9 / 2**30
-            seconds = ready_seconds(gib, float(row["disk_mib_per_second"]), loader=loader)
-            told = seconds.load if row["what"] == "load" else seconds.total
-            errors[row["what"]].append(abs(float(told.median[0]) / float(row["seconds"]) - 1))
+            predicted = {"load": load_seconds, "ready": ready_seconds}[row["what"]](
+                float(row["weights_gb"]) * 1e9 / 2**20,
+                float(row["disk_mib_per_second"]),
+                loader=loader,
+            )
+            errors[row["what"]].append(abs(predicted.median / float(row["seconds"]) - 1))
     return {
         what: {"rows": len(each), "mean": round(100 * float(np.mean(each)), 1),
                "worst": round(100 * max(each), 1)}

@@ -8,26 +8,19 @@ pulling the container image.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import NamedTuple
 
-import numpy as np
-
-from models.language.bounds import Bounds, Floats
-
 # MiB/s of one stream of reads from a network disk (300 from gp3, 327 from io2), and the share of a
 # disk's rate that several reach.
-_STREAM_MIB_PER_SECOND, _DISK_SHARE = 312.0, 0.97
+_STREAM_MIB_PER_SECOND, DISK_SHARE = 312.0, 0.97
 # MiB/s that the process of one GPU takes in.
-_PROCESS_MIB_PER_SECOND = 1900.0
+PROCESS_MIB_PER_SECOND = 1900.0
 # Several times that many streams change nothing more (14.3 s with 16, 14.4 s with 4).
 STREAMS = 16
 # Loads lay within this of the formula: 23 % for one of 21 rows, 15 % for the others.
 _LOAD_DOUBT = 0.15
-# vLLM 0.5.5 on an A10G, start to ready less the load: 15.7 to 20.8 s. Since 0.6 engines compile
-# kernels at their first start: vLLM 0.20 had read 15 GB and was ready 131 s after its container
-# began (ree2raz/inference-bench, A100-40GB), which is the most that a start is taken to last.
-_START_SECONDS = (15.7, 20.0, 110.0)
 
 
 class Loader(StrEnum):
@@ -38,46 +31,48 @@ class Loader(StrEnum):
     STREAMED = "streamed"
 
 
-class ReadySeconds(NamedTuple):
-    """Columns of seconds, each (n,): reading the weights, the engine's start, and both."""
+class Seconds(NamedTuple):
+    """Lower bound, median and upper bound."""
 
-    load: Bounds
-    start: Bounds
+    lower: float
+    median: float
+    upper: float
 
-    @property
-    def total(self) -> Bounds:
-        """One after the other; the bounds as if both went badly, or well."""
-        return Bounds(*(load + start for load, start in zip(self.load, self.start, strict=True)))
+    def plus(self, other: Seconds) -> Seconds:
+        """One after the other; the bounds as if both went well, or badly."""
+        return Seconds(*(one + more for one, more in zip(self, other, strict=True)))
+
+
+# vLLM 0.5.5 on an A10G, start to ready less the load: 15.7 to 20.8 s. Since 0.6 engines compile
+# kernels at their first start: vLLM 0.20 had read 15 GB and was ready 131 s after its container
+# began (ree2raz/inference-bench, A100-40GB), which is the most that a start is taken to last.
+START = Seconds(15.7, 20.0, 110.0)
 
 
 def load_seconds(
-    weights_gib: Floats | float, disk_mib_per_second: Floats | float,
-    gpus: Floats | float = 1, loader: Loader = Loader.STREAMED, local: bool = False,
-) -> Bounds:  # fmt: skip
-    """Seconds to read weights that `gpus` processes share, from a disk of a sustained rate.
+    weights_mib: float, disk_mib_per_second: float = math.inf, gpus: int = 1,
+    loader: Loader = Loader.STREAMED, *, local: bool = False,
+) -> Seconds:  # fmt: skip
+    """Seconds to read weights that the processes of `gpus` GPUs share.
 
-    `disk_mib_per_second` is the lower of the volume's and the instance's limit, inf where nobody
-    limits it. Mapped files are read by one stream, which the processes of several GPUs at best
-    multiply. One stream of a `local` disk is held up less; how fast it is was not measured, so that
-    the lower bound has the disk's whole rate.
+    `disk_mib_per_second` is the lower of the volume's and the instance's sustained limit. Mapped
+    files are read by one stream, which the processes of several GPUs at best multiply. One stream
+    of a `local` disk is held up less; how fast it is was not measured, so that the lower bound has
+    the disk's whole rate.
     """
-    mib = np.atleast_1d(np.asarray(weights_gib, dtype=float)) * 1024
-    gpus = np.asarray(gpus, dtype=float)
-    disk = np.asarray(disk_mib_per_second, dtype=float) * _DISK_SHARE
-    most = np.minimum(disk, _PROCESS_MIB_PER_SECOND * gpus)
+    most = min(disk_mib_per_second * DISK_SHARE, PROCESS_MIB_PER_SECOND * gpus)
     if loader == Loader.STREAMED:
-        median = best = mib / np.minimum(most, STREAMS * _STREAM_MIB_PER_SECOND * gpus)
+        usual = best = min(most, STREAMS * _STREAM_MIB_PER_SECOND * gpus)
     else:
-        median = mib / np.minimum(most, _STREAM_MIB_PER_SECOND)
-        best = mib / np.minimum(most, np.inf if local else _STREAM_MIB_PER_SECOND * gpus)
-    return Bounds(best * (1 - _LOAD_DOUBT), median, median * (1 + _LOAD_DOUBT))
+        usual = min(most, _STREAM_MIB_PER_SECOND)
+        best = most if local else min(most, _STREAM_MIB_PER_SECOND * gpus)
+    median = weights_mib / usual
+    return Seconds(weights_mib / best * (1 - _LOAD_DOUBT), median, median * (1 + _LOAD_DOUBT))
 
 
 def ready_seconds(
-    weights_gib: Floats | float, disk_mib_per_second: Floats | float,
-    gpus: Floats | float = 1, loader: Loader = Loader.STREAMED, local: bool = False,
-) -> ReadySeconds:  # fmt: skip
+    weights_mib: float, disk_mib_per_second: float = math.inf, gpus: int = 1,
+    loader: Loader = Loader.STREAMED, *, local: bool = False,
+) -> Seconds:  # fmt: skip
     """Seconds from the engine's start to its first answer; arguments as of `load_seconds`."""
-    load = load_seconds(weights_gib, disk_mib_per_second, gpus, loader, local)
-    each = np.ones_like(load.median)
-    return ReadySeconds(load, Bounds(*(seconds * each for seconds in _START_SECONDS)))
+    return load_seconds(weights_mib, disk_mib_per_second, gpus, loader, local=local).plus(START)

@@ -14,7 +14,7 @@ from advisor.engine.least_disk import attached, least_order
 from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.messages import Message
 from advisor.units import ceil_significant
-from models.language.ready import ready_seconds
+from models.language.ready import START, load_seconds
 
 # Without a limit the cheapest disk that has the model serving within so long; else the fastest.
 USUAL_READY_SECONDS = 600.0
@@ -32,11 +32,9 @@ def gib_to_read(weights_gib: float, memory_mib: float, replicas: int) -> float:
 def ready_time(mib_per_second: float | None, gib: float, gpus: int) -> ReadyTime:
     """Reading so much from a disk of a rate (None: not limited) for `gpus` GPUs, and the engine's
     start."""
-    ready = ready_seconds(gib, mib_per_second or math.inf, gpus)
+    load = load_seconds(1024 * gib, mib_per_second or math.inf, gpus)
     return ReadyTime(
-        load_seconds=float(ready.load.median[0]),
-        start_seconds=float(ready.start.median[0]),
-        upper_seconds=float(ready.total.upper[0]),
+        load_seconds=load.median, start_seconds=START.median, upper_seconds=load.plus(START).upper
     )
 
 

@@ -177,6 +177,7 @@ def _serving_block(candidate: GenerationCandidate) -> dict[str, Any]:
             "total": ready.seconds,
             "load_weights": ready.load_seconds,
             "start_engine": ready.start_seconds,
+            "upper": ready.upper_seconds,
         },
     }
 

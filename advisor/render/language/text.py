@@ -239,7 +239,8 @@ def _cost_text(candidate: GenerationCandidate, confidence: float) -> str:
 def _ready_text(candidate: GenerationCandidate) -> str:
     ready = candidate.ready
     return (
-        f"{seconds_text(ready.seconds)} from the engine's start: "
+        f"{seconds_text(ready.seconds)} (up to {seconds_text(ready.upper_seconds)}) from the "
+        "engine's start: "
         f"{seconds_text(ready.load_seconds)} to read the weights from "
         f"{short_disk_text(candidate.spec.disk)}, {seconds_text(ready.start_seconds)} its own"
     )
