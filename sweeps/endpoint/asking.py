@@ -20,7 +20,8 @@ from sweeps.endpoint.records import OK, RequestRecord
 _CONNECT_SECONDS = 10.0
 # Servers close idle connections after 5 s (uvicorn) or more: one that is older is not used again.
 _KEEPALIVE_SECONDS = 2.0
-_MOST_ANSWER_BYTES = 64 << 20
+_MOST_ANSWER_BYTES, _MOST_DOCUMENT_BYTES = 64 << 20, 4 << 20
+_DOCUMENT_SECONDS = 30.0
 _ERROR_BYTES = 4096
 _ERROR_SECONDS = 5.0
 _SHOWN = 200
@@ -77,9 +78,16 @@ class Client:
         # On a connection of its own: servers close one after an error of theirs, at any moment.
         headers = {**self._headers, "Connection": "close"}
         with self._failures():
-            async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
+            async with (
+                asyncio.timeout(_DOCUMENT_SECONDS),
+                self._session.get(url, headers=headers, allow_redirects=False) as answer,
+            ):
                 await self._require_ok(answer)
-                content = await answer.content.read(_MOST_ANSWER_BYTES)
+                content = b""
+                async for chunk in answer.content.iter_any():
+                    content += chunk
+                    if len(content) > _MOST_DOCUMENT_BYTES:
+                        raise RequestFailed(Fault.TOO_LARGE, f"more than {len(content)} bytes")
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as error:

@@ -104,7 +104,7 @@ _WORDS: Mapping[Fault, tuple[str, Message | str]] = {
     Fault.CUT_OFF: ("{url} ends an answer half-way, without saying that it is whole", _LOG),
     Fault.DISCONNECTED: ("{url} closes the connection ({detail})", _LOG),
     Fault.TIMED_OUT: (
-        "{url} sent nothing for {detail} s",
+        "{url} did not answer within {detail} s",
         "see whether it still computes; a load that it can hold has fewer requests at a time",
     ),
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _NOT_THIS_WAY = (Fault.BAD_REQUEST, Fault.NOT_FOUND)
 _NOT_IMPLEMENTED = 501
 _FEW_WORDS, _MORE_WORDS = 16, 80
 _FEW_TOKENS = 4
+# The first answer may wait for kernels that are compiled.
+_MOST_SECONDS = 300.0
 # By the owner that the list of models names.
 _ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp", "sglang": "sglang"}
 
@@ -92,7 +95,11 @@ async def _dialect_of(client: Client, name: str, prompts: Prompts) -> tuple[Dial
 
 async def _asked(client: Client, name: str, dialect: Dialect, prompt: str) -> RequestRecord:
     record = RequestRecord(load=-1, slot=0, started_seconds=0.0, asked_tokens=_FEW_TOKENS)
-    await client.complete(dialect.body(name, prompt, _FEW_TOKENS), dialect.route, record)
+    try:
+        async with asyncio.timeout(_MOST_SECONDS):
+            await client.complete(dialect.body(name, prompt, _FEW_TOKENS), dialect.route, record)
+    except TimeoutError as error:  # it sends something, and never a whole answer
+        raise RequestFailed(Fault.TIMED_OUT, f"{_MOST_SECONDS:g}") from error
     return record
 
 

@@ -184,6 +184,14 @@ async def _hang(endpoint, writer):
     await asyncio.sleep(3600)
 
 
+async def _drips(endpoint, writer):
+    """Something comes all the time, and never a token."""
+    await _begin(writer)
+    while True:
+        await _chunk(writer, b": still here\n\n")
+        await asyncio.sleep(0.05)
+
+
 async def _half(endpoint, writer):
     """Two tokens of an answer, then the stream ends in order, but without its end."""
     await _begin(writer)
@@ -261,9 +269,9 @@ def _status(status, extra=""):
 
 
 _BEHAVIOURS = {
-    "hang": _hang, "half": _half, "closes": _closes, "hangs_up": _hangs_up, "huge": _huge,
-    "page": _page, "garbage": _garbage, "other_json": _other_json, "no_http": _no_http,
-    "error_event": _error_event, "empty": _empty, "400": _status(400), "403": _status(403),
-    "429": _status(429), "500": _status(500), "503": _status(503),
+    "hang": _hang, "drips": _drips, "half": _half, "closes": _closes, "hangs_up": _hangs_up,
+    "huge": _huge, "page": _page, "garbage": _garbage, "other_json": _other_json,
+    "no_http": _no_http, "error_event": _error_event, "empty": _empty,
     "302": _status(302, "location: http://elsewhere.invalid/v1\r\n"),
+    **{str(status): _status(status) for status in (400, 403, 429, 500, 503)},
 }  # fmt: skip

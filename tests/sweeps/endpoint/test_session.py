@@ -144,7 +144,7 @@ FAULTS = {
     "no_http": (Fault.GARBAGE, "no answer of an OpenAI-compatible server"),
     "error_event": (Fault.SERVER_ERROR, "engine died"),
     "empty": (Fault.EMPTY, "before their first token"),
-    "hang": (Fault.TIMED_OUT, "sent nothing"),
+    "hang": (Fault.TIMED_OUT, "did not answer within 0.3 s"),
 }
 
 
@@ -154,7 +154,7 @@ def test_a_server_that_answers_badly_is_named_with_the_way_out(behaviour):
     fault, words = FAULTS[behaviour]
     with fake_endpoint(behaviours=[behaviour]) as endpoint:
         with pytest.raises(MeasuringError) as caught:
-            session_of(endpoint, patience_seconds=0.4)[0].require_measured("tiny")
+            session_of(endpoint, patience_seconds=0.3)[0].require_measured("tiny")
         text = str(caught.value)
         assert endpoint.url in text
     assert caught.value.code == fault
@@ -188,6 +188,17 @@ def test_a_fault_now_and_then_ends_nothing():
     assert figures["status"] == "ok"
     assert figures["requests"]["faults"] == {"rate_limited": figures["requests"]["failed"]}
     assert any("requests failed" in text for text in texts(session))
+
+
+def test_a_server_that_only_says_that_it_lives_is_late(monkeypatch):
+    """Comments all the time, and never a token: a deadline of its own ends the opening."""
+    monkeypatch.setattr("sweeps.endpoint.opening._MOST_SECONDS", 0.5)
+    with (
+        fake_endpoint(behaviours=["drips"]) as endpoint,
+        pytest.raises(MeasuringError, match=r"did not answer within 0\.5 s") as caught,
+    ):
+        session_of(endpoint)[0].require_measured("tiny")
+    assert caught.value.code == Fault.TIMED_OUT
 
 
 def test_nobody_at_the_port_is_one_line():
