@@ -180,6 +180,11 @@ def unsupported_message(tuning: FineTuning) -> Message:
 def misfit_message(tuning: FineTuning) -> Message:
     """What the smallest way takes of each GPU."""
     memory = least_memory(tuning)
+    if tuning.gpus == 1:
+        return Message(
+            "tuning takes up to {needed:.1f} of the {available:.1f} GiB of {gpu}",
+            needed=memory.upper_gib, available=tuning.gpu.memory_gib, gpu=tuning.gpu.name,
+        )  # fmt: skip
     return Message(
         "tuning takes up to {needed:.1f} GiB of each of {gpus} GPUs, which have {available:.1f} "
         "GiB",
