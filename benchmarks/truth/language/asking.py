@@ -125,7 +125,7 @@ def _deployment(row: ServingRow) -> Deployment:
         bundled_gpu_facts()[row.gpu],
         row.tensor_parallel,
         row.link,
-        minor_version(row.engine_version) or row.date[:4],
+        minor_version(row.engine_version) or f"of {row.date[:4]}",
     )
 
 
