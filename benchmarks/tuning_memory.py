@@ -1,4 +1,4 @@
-"""How well the GPU memory of tuning, and seconds until an engine serves, agree with measured ones.
+"""How well memory and jobs of tuning, and seconds until an engine serves, agree with measured ones.
 
 `python -m benchmarks.tuning_memory [--rows FILE.csv.gz]` prints JSON; errors are in percent.
 Rates of tuning are scored by `python -m benchmarks.truth --language --tuning`.
@@ -20,6 +20,7 @@ from infra.language_sources.rows import read_table
 from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from models.language.finetuning.measured_rows import run_of
 from models.language.finetuning.memory import finetuning_memory
+from models.language.finetuning.stored import bundled_finetuning_predictor
 from models.language.gpus import bundled_gpu_facts
 from models.language.ready import Loader, load_seconds, ready_seconds
 
@@ -39,6 +40,28 @@ def memory_scores(rows: Sequence[TrainingRow]) -> dict[str, Any]:
         "mean": round(100 * float(np.mean(np.abs(np.array(ratios) - 1))), 1),
         "worst": round(100 * (max(ratios, key=lambda ratio: abs(ratio - 1)) - 1), 1),
         "above_upper_bound": sum(above),
+    }
+
+
+def job_scores(rows: Sequence[TrainingRow]) -> dict[str, Any]:
+    """Seconds of jobs of unknown length: that is the one number that is taken from them. No row of
+    these was fitted."""
+    gpus, told = bundled_gpu_facts(), [row for row in rows if row.job_seconds > 0]
+    runs = [run_of(row, gpus).tuning for row in told]
+    rates = bundled_finetuning_predictor().tokens_per_second(runs).tokens_per_second.median
+    tokens = rates * np.array([row.job_seconds for row in told])
+    length = float(np.exp(np.median(np.log(tokens))))
+    errors = 100 * np.abs(tokens / length - 1)
+    cards = np.array([row.gpu for row in told])
+    return {
+        "rows": len(told),
+        "million_tokens": round(length / 1e6, 2),
+        "mean": round(float(errors.mean()), 1),
+        "median": round(float(np.median(errors)), 1),
+        "by_gpu": {
+            card: round(float(errors[cards == card].mean()), 1)
+            for card in np.unique(cards).tolist()
+        },
     }
 
 
@@ -68,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, default=TRAINING_PATH)
     rows = read_table(TrainingRow, parser.parse_args().rows)
-    result = {"memory": memory_scores(rows), "ready": ready_scores()}
+    result = {"memory": memory_scores(rows), "jobs": job_scores(rows), "ready": ready_scores()}
     sys.stdout.write(json.dumps(result, indent=2) + "\n")
 
 

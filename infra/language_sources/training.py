@@ -247,30 +247,42 @@ def _titan(
     )  # fmt: skip
 
 
+_QLORA_CARDS = {
+    "A5000 24GB": "RTX A5000", "A6000 Ada 48GB": "RTX 6000 Ada",
+    "A100 40GB SMX": "A100-SXM4-40GB", "H100 80GB SXM": "H100-SXM5-80GB",
+}  # fmt: skip
+
+
 def qlora_rows(directory: Path) -> Iterator[TrainingRow]:
-    """Answer.AI's FSDP with QLoRA, two GeForce cards: memory alone, since nobody says how many
-    tokens its seconds are of. Runs that offload to the CPU, and repeats of the memory, are out."""
+    """Answer.AI's FSDP with QLoRA: peaks of memory, and seconds of one job whose tokens nobody
+    says, on two GeForce cards with 7B and 34B and on servers with 70B. Runs that offload to the CPU
+    are out, as are memories that are printed again."""
     seen = set()
     for record in _records(directory / "fsdp_qlora_finetune.csv"):
-        offloaded = "True" in (record["CPU Offload"], record["CPU+Activation Offload"])
-        if offloaded or not record["Peak Memory (GiB)"]:
+        section, card = record["section"], record["Accelerator"]
+        if "True" in (record["CPU Offload"], record["CPU+Activation Offload"]):
             continue
-        yi, batch = "Yi 34B" in record["caption"], int(record["Batch Size"] or 1)
+        model = _LLAMA_2_70B if card else _LLAMA_2_7B
+        if "Yi 34B" in record["caption"] or section.endswith("Yi 34B"):
+            model = "01-ai/Yi-1.5-34B"
+        batch = int(record["Batch Size"] or 1)
         # One sequence is as long as its text, whatever the limit; batches are padded.
         sequence = int((record["Context Length"] or "2048").replace(",", ""))
-        method, shared = record["Train Type"].lower(), record["DDP"] == "True"
-        key = (yi, batch, sequence, method, shared)
-        if key in seen or (batch == 1 and sequence > 512) or (not yi and "34B" in record["section"]
-                                                             and batch == 2):  # fmt: skip
+        if batch == 1 and sequence > 512 and not card:
             continue
-        seen.add(key)
+        method, shared = (record["Train Type"] or "QLoRA").lower(), record["DDP"] == "True"
+        memory = _number(record["Peak Memory (GiB)"] or "-")
+        repeated = (model, batch, sequence, method, shared) in seen
+        seen.add((model, batch, sequence, method, shared))
+        gpu = _QLORA_CARDS.get(card) or ("RTX 4090" if "4090" in section else "RTX 3090")
         yield _row(
-            "01-ai/Yi-1.5-34B" if yi else _LLAMA_2_7B,
+            model,
             source="fsdp_qlora", licence=_APACHE, framework="fsdp", released="2024-03",
-            method=method, gpu="RTX 3090", gpus=2, precision="bf16", sequence=sequence,
-            micro_batch=batch, link="pcie", checkpointing="full", eager=1,
-            sharding="none" if shared else "all",
-            peak_memory_gib=float(record["Peak Memory (GiB)"]),
+            method=method, gpu=gpu, gpus=int(record["GPUs"] or 2), precision="bf16",
+            sequence=sequence, micro_batch=batch, checkpointing="full", eager=1,
+            link="nvlink" if "SXM" in gpu else "pcie", sharding="none" if shared else "all",
+            peak_memory_gib=math.nan if repeated else memory,
+            job_seconds=math.nan if batch == 1 and not card else _number(record["Time (s)"]),
         )  # fmt: skip
 
 

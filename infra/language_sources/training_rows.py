@@ -16,7 +16,8 @@ class TrainingRow(NamedTuple):
     `checkpointing` is none, selective or full; `sharding` none, gradients (ZeRO-2) or all (ZeRO-3).
     The model's sizes stand in the row, since many of these models are in no other table. `switched`
     counts GPUs that one NVLink switch joins. `gpu_watts` and `gpu_gb_per_second` are of a variant
-    that differs from the data sheet. `sequence` is nan where the source names none.
+    that differs from the data sheet. `job_seconds` are of a whole job whose tokens nobody says, the
+    same in all rows of a source.
     """
 
     source: str
@@ -56,4 +57,5 @@ class TrainingRow(NamedTuple):
     gpu_gb_per_second: float = math.nan
     tokens_per_second_per_gpu: float = math.nan
     peak_memory_gib: float = math.nan
+    job_seconds: float = math.nan
     flags: str = ""
