@@ -17,6 +17,7 @@ from advisor.domain.generation import (
     LlmMethod,
     LlmPrecision,
 )
+from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import (
     Choice,
@@ -27,7 +28,6 @@ from advisor.questions.fields import (
     Share,
     Text,
     Texts,
-    json_name,
     wrong,
 )
 from advisor.questions.question import Question, ask
@@ -89,12 +89,9 @@ class TensorParallel(Number):
 
     def from_json(self, value: Any, field: str) -> Any:
         """A number or 'auto'."""
-        if not isinstance(value, str):
-            return super().from_json(value, field)
-        if value.strip().lower() != AUTO:
-            raise wrong(field, "{field} must be a number or auto, not {what}",
-                        what=json_name(value))  # fmt: skip
-        return None
+        if isinstance(value, str) and value.strip().lower() != AUTO:
+            raise _no_split(value, field)
+        return None if isinstance(value, str) else super().from_json(value, field)
 
     def from_link(self, texts: Any, field: str) -> Any:
         """The same of a link."""
@@ -102,12 +99,20 @@ class TensorParallel(Number):
 
     def from_text(self, text: str, field: str) -> Any:
         """'auto' -> None, '4' -> 4."""
-        return None if _is_auto([text]) else super().from_text(text, field)
+        if _is_auto([text]):
+            return None
+        if not text.strip().lstrip("-").replace(".", "", 1).isdigit():
+            raise _no_split(text, field)
+        return super().from_text(text, field)
 
     def schema(self) -> dict[str, Any]:
         """A number, or the word."""
         number = super().schema()
         return number | {"type": ["integer", "string"], "pattern": f"^{AUTO}$"}
+
+
+def _no_split(text: str, field: str) -> UsageError:
+    return wrong(field, "{field} must be a number or auto, not '{text}'", text=text[:60])
 
 
 def _is_auto(texts: Any) -> bool:

@@ -25,7 +25,13 @@ from advisor.render.content import (
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import lower_rate
 from advisor.render.language.picture import front_picture
-from advisor.render.language.words import ENGINES, gib_text, seconds_text, tokens_text
+from advisor.render.language.words import (
+    ENGINES,
+    count_text,
+    gib_text,
+    seconds_text,
+    tokens_text,
+)
 from advisor.render.text import lower_name, upper_name
 from advisor.units import format_hours, format_rate, format_usd
 
@@ -81,7 +87,7 @@ def _answer(document: Record, t: Texts) -> str:
         "upper": format_rate(rate["upper"]),
     }
     if "serving" in chosen:
-        flight = f"{chosen['serving']['rates']['concurrency']:,.3g}"
+        flight = count_text(chosen["serving"]["rates"]["concurrency"])
         return t("lm.answer", flight=flight, **values)
     run = chosen["run"]
     return t(
@@ -194,7 +200,7 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
     """The points of the chart."""
     columns = [
         Column(t("lm.runs"), lambda point: f"{point['replicas']} x TP{point['tensor_parallel']}"),
-        Column(t("lm.in_flight"), "concurrency", Look.NUMBER),
+        Column(t("lm.in_flight"), lambda point: count_text(point["concurrency"])),
         Column(t("lm.ttft"), lambda point: seconds_text(point["ttft_seconds"]["median"])),
         Column(t("lm.tpot"), lambda point: seconds_text(point["tpot_seconds"]["median"])),
         Column(t("lm.lower", p10=lower_name(request["confidence"])),

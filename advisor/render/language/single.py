@@ -215,7 +215,7 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
     title = (
         f"{answer.model} generation: weights {answer.precision} "
         f"{gib_text(answer.weights_gib)} GiB, KV cache {answer.kv_precision} "
-        f"{answer.kv_bytes_per_token:,.0f} bytes a token (sequences of "
+        f"at most {answer.kv_bytes_per_token:,.0f} bytes a token (sequences of "
         f"{answer.context_tokens:,} tokens), {ENGINES.get(str(answer.engine), str(answer.engine))}"
     )
     header = ("GPU", "memory", "GPUs", "weights", "KV cache", "engine", "free", "sequences",

@@ -21,6 +21,7 @@ from advisor.render.blocks import RISKS, counts_text, risk_of
 from advisor.render.document import Sources
 from advisor.render.language.words import (
     BINDS,
+    count_text,
     engine_text,
     gib_text,
     gpus_text,
@@ -190,12 +191,12 @@ def _requests_text(candidate: GenerationCandidate, confidence: float) -> str:
     requests = rates.requests_per_second
     text = (
         f"{lower_name(confidence)} {lower_text(requests.lower)}, median "
-        f"{format_rate(requests.median)} a second with {rates.concurrency:,.3g} in flight"
+        f"{format_rate(requests.median)} a second with {count_text(rates.concurrency)} in flight"
     )
     if most.concurrency > rates.concurrency:
         text += (
             f"; at most {lower_name(confidence)} {lower_text(most.requests_per_second.lower)} "
-            f"with {most.concurrency:,.3g}"
+            f"with {count_text(most.concurrency)}"
         )
     return text
 
@@ -277,7 +278,7 @@ def front_lines(front: Sequence[FrontPoint], confidence: float) -> list[str]:
         [
             f"  {short_placement_text(point.placement)}"
             + ("" if point.answers else ", not as asked"),
-            f"{point.rates.concurrency:,.3g}",
+            count_text(point.rates.concurrency),
             seconds_text(point.rates.ttft_seconds.median),
             seconds_text(point.rates.tpot_seconds.median),
             lower_text(point.rates.output_tokens_per_second.lower),

@@ -79,6 +79,11 @@ def gib_text(gib: float) -> str:
     return f"{gib:,.0f}" if gib >= 100 else f"{gib:.3g}"
 
 
+def count_text(count: float) -> str:
+    """'1,020', '40', '2.5': requests in flight."""
+    return f"{count:,.0f}" if count >= 10 else f"{count:.3g}"
+
+
 def tokens_text(tokens: float) -> str:
     """'1,155': tokens of a mean request."""
     return f"{tokens:,.0f}"

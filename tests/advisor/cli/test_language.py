@@ -1,0 +1,150 @@
+"""The commands about language models, with the bundled models, rates and prices."""
+
+import json
+
+import pytest
+import yaml
+
+from advisor.cli.main import run
+from advisor.render.schema_check import first_fault
+from advisor.render.text import WIDTH
+
+MODEL = ["--model", "meta-llama/Llama-3.1-8B"]
+SERVE = ["--task", "generation", *MODEL]
+TUNE = ["--task", "finetuning", *MODEL, "--tokens", "1e8"]
+ASK = ["recommend", *SERVE, "--users", "16", "--allow-extrapolation"]
+
+
+@pytest.fixture(autouse=True)
+def day(monkeypatch):
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-11-23")
+
+
+@pytest.fixture
+def told(capsys):
+    """What a command prints; it must end with `code`."""
+
+    def command(*words, code=0):
+        assert run(list(words)) == code, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return command
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ASK,
+        [*ASK, "--max-price", "0.1"],
+        ["recommend", *TUNE, "--allow-extrapolation"],
+        ["predict", *SERVE, "--instance", "g6e.xlarge", "--users", "8"],
+        ["predict", *TUNE, "--instance", "p4d.24xlarge"],
+        ["compare", *SERVE, "--instance", "g6e.xlarge", "--instance", "g5.xlarge"],
+        ["memory", *SERVE, "--gpu", "T4,L4,A100,H100"],
+        ["memory", "--task", "finetuning", *MODEL, "--gpu", "L4,A100"],
+    ],
+)
+def test_text_has_at_most_100_columns_and_json_its_schema(told, words):
+    code = 3 if "0.1" in words else 0
+    assert max(map(len, told(*words, code=code).splitlines())) <= WIDTH
+    document = json.loads(told(*words, "-o", "json", code=code))
+    assert first_fault(document, document["schema"]) is None
+
+
+def test_users_are_a_target_of_their_own(told):
+    """Nobody has to turn users into tokens a second: each keeps one request in flight."""
+    found = json.loads(told(*ASK, "-o", "json"))
+    chosen = found["recommendation"]["serving"]
+    assert chosen["rates"]["concurrency"] == 16
+    assert chosen["memory_per_gpu"]["largest_concurrency"] * chosen["placement"]["replicas"] >= 16
+    more = json.loads(told(*ASK[:-3], "--users", "300", "--allow-extrapolation", "-o", "json"))
+    usd = [one["recommendation"]["price"]["total_usd_per_hour"] for one in (found, more)]
+    assert usd[0] <= usd[1]
+
+
+def test_the_time_until_it_serves_depends_on_the_disk(told):
+    """Weights are read at the disk's own rate; a limit on it buys a faster disk."""
+
+    def ready(*disk):
+        words = ["predict", *SERVE, "--instance", "p4d.24xlarge", *disk, "-o", "json"]
+        return json.loads(told(*words))["serving"]["ready_seconds"]
+
+    slow, fast = ready("--disk", "gp3:100GiB"), ready("--disk", "gp3:100GiB:6000iops:500MiB/s")
+    assert fast["load_weights"] < slow["load_weights"] / 2
+    assert fast["start_engine"] == slow["start_engine"]
+    limit = str(slow["total"] * 0.8)
+    faster = json.loads(told(*ASK, "--max-ready-s", limit, "-o", "json"))
+    assert faster["recommendation"]["serving"]["ready_seconds"]["total"] <= float(limit)
+
+
+def test_memory_is_told_before_anything_is_bought(told):
+    """Weights and room for the KV cache of every GPU, from the model's configuration alone."""
+    document = json.loads(told("memory", *SERVE, "--precision", "bf16", "-o", "json"))
+    assert document["weights_gib"] == pytest.approx(8.03e9 * 2 / 2**30, rel=0.01)
+    cards = {one["gpu"]: one for one in document["gpus"]}
+    a100 = cards["A100-SXM4-80GB"]
+    assert a100["fits"]
+    assert a100["tensor_parallel"] == 1
+    assert not cards["K80"]["fits"]
+    assert cards["K80"]["why_not"]
+
+
+def test_a_local_configuration_stands_for_a_name(told, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
+        "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 32,
+        "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
+        "torch_dtype": "bfloat16", "tie_word_embeddings": False,
+    }))  # fmt: skip
+    words = ["memory", "--task", "generation", "-o", "json", "--gpu", "A100"]
+    own = json.loads(told(*words, "--config", str(config)))
+    known = json.loads(told(*words, *MODEL))
+    assert own["weights_gib"] == pytest.approx(known["weights_gib"], rel=0.001)
+    assert own["kv_bytes_per_token"] == known["kv_bytes_per_token"]
+
+
+def test_a_language_model_asked_about_as_a_network_gets_the_way_out(capsys):
+    assert run(["recommend", "--task", "inference", *MODEL]) == 2
+    assert "ask for --task generation" in capsys.readouterr().err
+
+
+def test_a_mistyped_model_gets_near_names(capsys):
+    assert run(["recommend", "--task", "generation", "--model", "meta-llama/Lama-3.1-8B"]) == 2
+    assert "meta-llama/" in capsys.readouterr().err
+
+
+def test_help_has_a_section_for_language_models(told):
+    text = told("recommend", "--help")
+    _, section = text.split("Language models (--task generation, finetuning):")
+    for option in ("--users", "--max-tpot-ms", "--traffic", "--tensor-parallel", "--method"):
+        assert option in section.split("Targets and limits:")[0]
+    assert "without\n" in section or "without the first token" in " ".join(section.split())
+
+
+@pytest.mark.parametrize("format", ["compose", "skypilot", "dstack"])
+def test_an_export_starts_vllm_on_the_recommended_spec(told, format):
+    document = yaml.safe_load(told(*ASK, "--export", format))
+    assert "Llama-3.1-8B" in json.dumps(document)
+    assert "--tensor-parallel-size" in json.dumps(document)
+
+
+@pytest.mark.parametrize("end", ["html", "md", "csv", "json", "xlsx"])
+def test_a_report_is_the_answer_in_any_format(tmp_path, end):
+    out = tmp_path / f"report.{end}"
+    assert run(["report", *ASK[1:], "--out", str(out)]) == 0
+    assert out.stat().st_size > 1000
+
+
+def test_a_saved_answer_is_told_again_in_another_language(told, tmp_path):
+    saved = tmp_path / "answer.json"
+    saved.write_text(told(*ASK, "-o", "json"))
+    text = told("report", "--from", str(saved), "--language", "zh-CN")
+    assert "词元" in text
+
+
+def test_a_report_says_the_command_that_asks_again(told):
+    text = told("report", *ASK[1:])
+    (command,) = [line for line in text.splitlines() if line.startswith("advisor recommend")]
+    assert "--users 16" in command
+    assert "--task generation" in command
