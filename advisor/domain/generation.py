@@ -44,6 +44,14 @@ class LlmEngine(StrEnum):
     TRTLLM = "trtllm"
     LLAMA_CPP = "llama.cpp"
 
+    @property
+    def product(self) -> str:
+        """As its makers write it."""
+        return _PRODUCTS.get(self.value, self.value)
+
+
+_PRODUCTS = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
+
 
 class LlmMethod(StrEnum):
     """What fine-tuning trains: every weight, or adapters over frozen 16-bit or 4-bit weights."""

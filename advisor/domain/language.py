@@ -336,10 +336,11 @@ class ServingPrediction:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitMemory:
     """What a model takes of each GPU of one kind, split over `tensor_parallel` of them; `use` None:
-    it does not fit, for the reason `why_not`."""
+    it does not fit, for the reason `why_not`. `precision` is the format that this GPU computes."""
 
     gpu: str
     gpu_memory_gib: float
+    precision: LlmPrecision
     tensor_parallel: int
     use: GpuMemoryUse | None
     why_not: Text = ""

@@ -41,7 +41,9 @@ def _assumed(
     version: str,
     chosen: GenerationCandidate | None,
 ) -> Iterator[Message]:
-    yield Message("{engine} {version}, CUDA graphs on", engine=request.engine, version=version)
+    yield Message(
+        "{engine} {version}, CUDA graphs on", engine=request.engine.product, version=version
+    )
     yield Message(
         "requests of {input:,.0f} tokens in and {output:,.0f} out on average",
         input=request.input_tokens, output=request.output_tokens,

@@ -9,12 +9,10 @@ import numpy as np
 from advisor.domain import Rejected
 from advisor.domain.language import GenerationRequest
 from advisor.engine.language.table import ServingTable
+from advisor.engine.language.ways import MOST_SEQUENCES
 from advisor.engine.limits import closest
 from advisor.messages import Message
 from advisor.units import ceil_significant, floor_rate
-
-# Where nothing answers, those within 5 % of what comes nearest are as near; the cheapest counts.
-_AS_NEAR = 0.05
 
 
 def rejections(table: ServingTable) -> list[Rejected]:
@@ -31,22 +29,15 @@ def rejections(table: ServingTable) -> list[Rejected]:
 
 
 def nearest_row(table: ServingTable) -> int:
-    """The row that comes closest of those within the price: the cheapest of those about as near
-    to the first limit that none keeps."""
-    request, usd = table.request, table.usd
-    most = request.max_usd_per_hour
-    rows = np.flatnonzero(usd <= most) if most is not None else np.arange(len(table))
+    """The row that comes closest, of those within the price where there are any: what the least
+    change of the limit that it misses would make the answer."""
+    usd, most = table.usd, table.request.max_usd_per_hour
+    rows = np.arange(len(table)) if most is None else np.flatnonzero(usd <= most)
     if not len(rows):
         return int(usd.argmin())
-    for limit in table.limits:
-        kept = rows[limit.keeps[rows]]
-        if not len(kept):
-            nearness = limit.nearness[rows]
-            best = nearness.max()
-            near = rows[nearness >= best - _AS_NEAR * abs(best)]
-            return int(near[usd[near].argmin()])
-        rows = kept
-    return int(rows[usd[rows].argmin()])
+    if table.answering()[rows].any():  # of a named instance, whose ways are not ranked
+        return int(rows[table.answering()[rows].argmax()])
+    return closest(table.limits, usd, rows)[0]
 
 
 def shortfall(table: ServingTable, at: int, reason: str) -> Message:
@@ -73,6 +64,12 @@ def shortfall(table: ServingTable, at: int, reason: str) -> Message:
             target=request.target_output_tokens_per_second,
         )  # fmt: skip
     if reason == "users":
+        if table.ways[at].memory.largest_concurrency >= MOST_SEQUENCES:
+            return Message(
+                "its replicas take in {held:,} requests at once (--max-num-seqs {most}), not those "
+                "of {users:,} users",
+                code=reason, held=int(near), most=MOST_SEQUENCES, users=request.users,
+            )  # fmt: skip
         return Message(
             "the KV cache holds {held:,} requests at once, not those of {users:,} users",
             code=reason, held=int(near), users=request.users,

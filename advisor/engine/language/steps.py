@@ -21,7 +21,7 @@ from advisor.domain.language import (
 from advisor.engine.language.prepared import ServingPreparations, solved_table
 from advisor.engine.language.rates import Replicas
 from advisor.engine.language.shortfalls import shortfall
-from advisor.engine.language.ways import SPLITS, Way, ways_on
+from advisor.engine.language.ways import SIXTEEN_BIT, SPLITS, Way, ways_on
 from advisor.engine.limits import closest
 from advisor.messages import Message
 from advisor.records import replace
@@ -29,8 +29,6 @@ from models.language.memory import can_split
 
 if TYPE_CHECKING:
     from models.language.language_model import LanguageModel
-
-_SIXTEEN_BIT = (LlmPrecision.BF16, LlmPrecision.FP16)
 
 
 def steps_of(
@@ -64,7 +62,7 @@ def _changes(
         "disk": chosen.spec.disk.choice,
         "disk_types": (),
     }
-    if chosen.precision in _SIXTEEN_BIT:
+    if chosen.precision in SIXTEEN_BIT:
         yield StepKind.FP8, "--precision fp8", {
             **kept, "precision": LlmPrecision.FP8, "disk": None
         }  # fmt: skip

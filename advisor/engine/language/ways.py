@@ -37,8 +37,8 @@ MOST_SEQUENCES = 512
 # RAM that loading takes, assumed and not measured: the system and the engine, one process a GPU
 # with CUDA's libraries, and a file of weights of the usual 5 GB, which the page cache holds.
 _BASE_GIB, _PROCESS_GIB, _FILE_GIB = 3.0, 2.0, 5.0
-# In which published weights may be computed without loss, nearest first.
-_WIDER = (LlmPrecision.BF16, LlmPrecision.FP16)
+# Formats of 16 bits: weights that are published in one may be computed in the other.
+SIXTEEN_BIT = (LlmPrecision.BF16, LlmPrecision.FP16)
 
 
 class Way(NamedTuple):
@@ -178,11 +178,16 @@ class Finder:
         refused = [one for one in disks.values() if isinstance(one, Rejected)]
         return found or refused[0]
 
+    @property
+    def usual_precision(self) -> LlmPrecision:
+        """The format asked for, else the published one."""
+        return self._request.precision or self._model.own_precision
+
     def precision_on(self, card: GpuFacts) -> LlmPrecision | Message:
-        """The format asked for, else the published one or one that loses nothing of it."""
-        asked = self._request.precision
-        own = self._model.own_precision
-        choices = (asked,) if asked else tuple(dict.fromkeys((own, *_WIDER)))
+        """The format asked for, else the published one, or another of 16 bits for one of 16."""
+        usual = self.usual_precision
+        alike = usual in SIXTEEN_BIT and self._request.precision is None
+        choices = tuple(dict.fromkeys((usual, *SIXTEEN_BIT))) if alike else (usual,)
         reasons = [
             supported(one, self._kv, self._request.engine, card, self._model) for one in choices
         ]
@@ -247,10 +252,18 @@ class Finder:
         split, memory = max(memories.items())
         needed = float(memory.weights_gib[0] + memory.overhead_gib[0])
         if not memory.kv_gib.lower[0] > 0:
+            if split == 1:
+                text = (
+                    "weights and engine take {needed:.1f} of the {available:.1f} GiB of {gpu}, and "
+                    "leave no room for a KV cache"
+                )
+                return "weights", Message(
+                    text, code="weights", needed=needed, available=card.memory_gib, gpu=card.name
+                )
             return "weights", Message(
                 "weights and engine take {needed:.1f} of the {available:.1f} GiB of each of {gpus} "
-                "GPUs, and leave no room for a KV cache",
-                code="weights", needed=needed, gpus=split, available=card.memory_gib,
+                "{gpu}, and leave no room for a KV cache",
+                code="weights", needed=needed, available=card.memory_gib, gpus=split, gpu=card.name,
             )  # fmt: skip
         longest = float(memory.longest_context.lower[0])
         return "kv", Message(

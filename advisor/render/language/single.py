@@ -200,6 +200,7 @@ def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:
             {
                 "gpu": one.gpu,
                 "gpu_memory_gib": one.gpu_memory_gib,
+                "precision": one.precision,
                 "tensor_parallel": one.tensor_parallel,
                 "fits": one.use is not None,
                 "why_not": one.why_not or None,
@@ -220,7 +221,7 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
     )
     header = ("GPU", "memory", "GPUs", "weights", "KV cache", "engine", "free", "sequences",
               "longest")  # fmt: skip
-    rows = [_memory_cells(one) for one in answer.gpus if one.use is not None]
+    rows = [_memory_cells(one, answer.precision) for one in answer.gpus if one.use is not None]
     lines = [*textwrap.wrap(title, WIDTH), ""]
     if rows:
         lines += table(header, rows, right=tuple(range(1, 9)))
@@ -231,12 +232,13 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
                                            if one.use is None]))  # fmt: skip
 
 
-def _memory_cells(one: SplitMemory) -> list[str]:
+def _memory_cells(one: SplitMemory, usual: str) -> list[str]:
+    """`usual` is the format of the heading."""
     use = one.use
     assert use is not None
     sizes = (use.weights_gib, use.kv_gib, use.overhead_gib, use.free_gib)
     return [
-        one.gpu,
+        one.gpu if one.precision == usual else f"{one.gpu} ({one.precision})",
         gib_text(one.gpu_memory_gib),
         str(one.tensor_parallel),
         *map(gib_text, sizes),

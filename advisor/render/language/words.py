@@ -6,12 +6,13 @@ import shlex
 from math import isfinite
 
 from advisor.domain import InstanceType, Span
+from advisor.domain.generation import LlmEngine
 from advisor.domain.language import GenerationCandidate, ServingBind, ServingPlacement
 from advisor.render.sizing.charts.panel import shortened
 from advisor.render.text import lower_name, lower_text, upper_name
 from advisor.units import ceil_significant, format_rate, format_usd
 
-ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
+ENGINES = {str(engine): engine.product for engine in LlmEngine}
 BINDS = {
     ServingBind.WEIGHTS: "reading the weights from GPU memory",
     ServingBind.KV: "reading the KV cache from GPU memory",
