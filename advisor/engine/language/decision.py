@@ -99,7 +99,8 @@ def _require_intervals(request: GenerationRequest, prepared: Prepared) -> None:
             Message(
                 "no interval of {model} on {engine} is calibrated to {percent:g} % (no calibrated "
                 "interval)",
-                model=request.model, engine=request.engine.product, percent=100 * request.confidence,
+                model=request.model, engine=request.engine.product,
+                percent=100 * request.confidence,
             ),
             hint=Message(
                 "ask for less with --confidence, or accept a guess with --allow-extrapolation"
