@@ -95,6 +95,7 @@ class FineTuningCandidate:
     link: Link
     micro_batch: int
     checkpointing: bool
+    sharded: bool = False
     memory: TuningMemoryUse
     tokens_per_second: Span
     hours: Span

@@ -463,6 +463,12 @@ class RecommendFinetuning(TuningRun, HardwareQuestion):
 class PredictFinetuning(TuningRun, PlacedQuestion):
     """What `advisor predict --task finetuning` is asked, of one instance."""
 
+    tokens: float = ask(
+        "Length of the run in tokens: those of the data set, times the epochs.",
+        Number(metavar="TOKENS"),
+        section=LANGUAGE,
+        default=1e6,
+    )
     instance: str | None = INSTANCE
     disk: str | None = DISK
 

@@ -290,11 +290,11 @@ def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
     """The same for a terminal."""
     title = f"{answer.model} finetuning ({answer.method}), sequences of {answer.sequence:,} tokens"
     header = ("GPU", "memory", "GPUs", "batch", "weights", "gradients", "optimizer",
-              "activations", "free")  # fmt: skip
+              "activations", "overhead", "free", "activations are")  # fmt: skip
     rows = [_tuning_cells(one) for one in answer.gpus if one.use is not None]
     lines = [title, ""]
     if rows:
-        lines += table(header, rows, right=tuple(range(1, 9)))
+        lines += table(header, rows, right=tuple(range(1, 10)))
         lines += ["GiB of each GPU; batch: sequences that a GPU computes at once."]
     return "\n".join(lines + _not_fitting([(one.gpu, one.why_not) for one in answer.gpus
                                            if one.use is None]))  # fmt: skip
@@ -304,6 +304,7 @@ def _tuning_cells(one: TunedMemory) -> list[str]:
     use = one.use
     assert use is not None
     sizes = (use.weights_gib, use.gradients_gib, use.optimizer_gib, use.activations_gib,
-             use.free_gib)  # fmt: skip
+             use.overhead_gib, use.free_gib)  # fmt: skip
+    kept = "recomputed" if one.checkpointing else "kept"
     return [one.gpu, gib_text(one.gpu_memory_gib), str(one.gpus), str(one.micro_batch),
-            *map(gib_text, sizes)]  # fmt: skip
+            *map(gib_text, sizes), kept]  # fmt: skip

@@ -109,7 +109,8 @@ def _asked_text(request: FineTuningRequest, candidate: FineTuningCandidate) -> s
 
 def _run_text(candidate: FineTuningCandidate) -> str:
     gpus = f"{candidate.gpus_used} GPU{'' if candidate.gpus_used == 1 else 's'}"
-    shared = "" if candidate.link is Link.NONE else f", sharded over {candidate.link}"
+    shared = ", the model sharded" if candidate.sharded else ", each with the whole model"
+    shared = "" if candidate.link is Link.NONE else f"{shared}, over {candidate.link}"
     kept = "recomputed (checkpointing)" if candidate.checkpointing else "kept"
     plural = "" if candidate.micro_batch == 1 else "s"
     return (

@@ -14,7 +14,7 @@ from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest, Tuning
 from advisor.engine.language.tuning.ways import TuningWay
 from advisor.engine.limits import Limit
 from advisor.records import dataclass, replace
-from models.language.finetuning import Checkpointing, Settled
+from models.language.finetuning import Checkpointing, Settled, Sharding
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -132,6 +132,7 @@ class TuningTable:
             link=Link(tuning.link),
             micro_batch=int(tuning.micro_batch or 1),
             checkpointing=tuning.checkpointing != Checkpointing.NONE,
+            sharded=tuning.gpus > 1 and tuning.sharding != Sharding.NONE,
             memory=memory_use(way.settled),
             tokens_per_second=Span(lower=lower, median=median, upper=upper),
             hours=Span(lower=shortest, median=usual, upper=longest),
