@@ -1,13 +1,15 @@
-"""The answer and the picture of the READMEs, made again: `python -m benchmarks.readme`.
+"""The answers and the picture of READMEs and docs, made again: `python -m benchmarks.readme`.
 
 Asks the real commands: `advisor recommend` for the text, `advisor report` for the chart of price
-against throughput (SVG, in both languages). Needs the extra `report`.
+against throughput (SVG, in both languages). A block of docs/language.md is what the command in its
+mark prints. Needs the extra `report`.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -17,10 +19,14 @@ from urllib.parse import unquote
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 FOLDER = ROOT / "docs" / "images"
+MARKED = (ROOT / "docs" / "language.md",)
 QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "500")
 DATE = "2026-11-22"
 PICTURES = {"price.svg": "en", "price.zh-CN.svg": "zh-CN"}
 _ANSWER = re.compile(r"(<!-- answer -->\n```\n).*?(```\n<!-- /answer -->)", re.DOTALL)
+_MARKED = re.compile(
+    r"(<!-- prints: advisor ([^\n]*) -->\n```\n).*?(```\n<!-- /prints -->)", re.DOTALL
+)
 _CHART = re.compile(r"""src=["']data:image/svg\+xml[^,"]*,(.*?%3C/svg%3E)""", re.DOTALL)
 # Pages may be dark; the chart's letters are.
 _BACKGROUND = "<rect width='100%' height='100%' fill='#fff'/>"
@@ -31,13 +37,27 @@ def main() -> None:
     text = answer()
     for page in PAGES:
         page.write_text(with_answer(page.read_text(), text))
+    for page in MARKED:
+        page.write_text(with_printed(page.read_text()))
     for name, language in PICTURES.items():
         (FOLDER / name).write_text(first_chart(language) + "\n")
 
 
 def answer() -> str:
-    """What the command prints, 100 columns wide."""
-    command = [sys.executable, "-m", "advisor", "recommend", *QUESTION]
+    """What the command of the READMEs prints."""
+    return printed(["recommend", *QUESTION])
+
+
+def with_printed(page: str) -> str:
+    """The page with what each of its marked commands prints now."""
+    return _MARKED.sub(
+        lambda match: f"{match[1]}{printed(shlex.split(match[2])).rstrip()}\n{match[3]}", page
+    )
+
+
+def printed(words: list[str]) -> str:
+    """What `advisor` prints for these words, 100 columns wide."""
+    command = [sys.executable, "-m", "advisor", *words]
     environment = {**os.environ, "COLUMNS": "100"}
     run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return run.stdout
