@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.domain import Request
-from advisor.engine.constraints import Amount, Answers, Choice, Constraint, of_place
+from advisor.engine.constraints import Amount, Answers, Constraint
 from advisor.engine.limits import most_count
+from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.table import Table
 
 if TYPE_CHECKING:

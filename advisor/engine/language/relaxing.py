@@ -11,12 +11,13 @@ import numpy as np
 
 from advisor.domain import Relaxation
 from advisor.domain.language import GenerationRecommendation, GenerationRequest
-from advisor.engine.constraints import Amount, Answers, Choice, Constraint, of_place
+from advisor.engine.constraints import Amount, Answers, Constraint
 from advisor.engine.language.decision import recommend_serving
 from advisor.engine.language.prepared import ServingPreparations
 from advisor.engine.language.rates import Level
 from advisor.engine.language.table import ServingTable
 from advisor.engine.limits import MOST_INSTANCES
+from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.relaxed import least_relaxed
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ import numpy as np
 
 from advisor.domain import Relaxation
 from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
-from advisor.engine.constraints import Amount, Answers, Choice, Constraint, of_place
+from advisor.engine.constraints import Amount, Answers, Constraint
 from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
 from advisor.engine.language.tuning.table import TuningTable
 from advisor.engine.language.tuning.ways import tuning_ways
+from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.relaxed import least_relaxed
 
 if TYPE_CHECKING:

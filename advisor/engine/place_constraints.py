@@ -1,0 +1,212 @@
+"""The constraints of place, hardware, disk and quota, which every request has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advisor.catalog.matching import ECC_SHARE
+from advisor.catalog.support import CLOUD, quota_code
+from advisor.domain import InstanceType, Market, Range
+from advisor.engine.constraints import (
+    Answers,
+    AnyRequest,
+    Asking,
+    Constraint,
+    Limit,
+    Rows,
+    cheapest,
+)
+from advisor.records import replace
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats
+
+_GIB = 1024
+_LEAST_PERCENT = 50
+
+
+class HardwareEnd(Limit):
+    """One end of a range of what the machine has."""
+
+    def __init__(self, field: str, option: str, side: str) -> None:
+        name = f"{'max' if side == 'most' else 'min'}_{field}"
+        super().__init__(name, option, field, most=side == "most")
+        self.side = side
+
+    def get(self, request: AnyRequest) -> float:
+        """Its value."""
+        return float(getattr(getattr(request, self.field), self.side))
+
+    def put(self, request: AnyRequest, value: float | None) -> AnyRequest:
+        """The request with another value; None leaves it out."""
+        limits: Range = getattr(request, self.field)
+        changed: dict[str, Any] = {self.field: replace(limits, **{self.side: value})}
+        return replace(request, **changed)
+
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+
+        def fact(instance: InstanceType) -> float:
+            if self.field == "compute_capability":
+                return found.asking.capability_of(instance.gpu_name) or 0.0
+            return float(getattr(instance, self.field))
+
+        facts = [fact(offer.instance) for offer in found.table.offers()]
+        return _of_instances(found.table, facts)
+
+
+class GpuMemory(Limit):
+    """Memory of a GPU, in whole GiB, as cards are sold."""
+
+    def rounded(self, value: float) -> float:
+        """As it is sold."""
+        gib = math.ceil(value / _GIB) if self.most else math.floor(value / ECC_SHARE / _GIB)
+        return float(gib * _GIB or value)
+
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+        instances = [offer.instance for offer in found.table.offers()]
+        return _of_instances(found.table, [float(one.gpu_memory_mib or 0) for one in instances])
+
+
+class Quota(Limit):
+    """The fewest vCPUs of a quota that an answer takes."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__("vcpu_quota", "--quota")
+        self.code = code
+
+    def get(self, request: AnyRequest) -> float:
+        """Its value."""
+        return float(dict(request.vcpu_quota)[self.code])
+
+    def put(self, request: AnyRequest, value: float | None) -> AnyRequest:
+        """The request with another value; None leaves it out."""
+        left = {**dict(request.vcpu_quota), self.code: value}
+        return replace(request, vcpu_quota=tuple((k, v) for k, v in left.items() if v is not None))
+
+    def needs(self, found: Answers) -> Floats:
+        """The limit with which each row just answers."""
+        vcpus = [
+            float(offer.instance.vcpus)
+            if offer.instance.cloud == CLOUD
+            and quota_code(offer.instance.name, offer.market) == self.code
+            else math.inf
+            for offer in found.table.offers()
+        ]
+        return np.asarray(found.table.count * _of_instances(found.table, vcpus))
+
+
+class Choice(Constraint):
+    """GPUs by name, the disk, the batch size, the region: what the cheapest spec without it has."""
+
+    def __init__(self, name: str, option: str, loose: Any, *, asked: bool = True) -> None:
+        super().__init__(name, option)
+        self.loose, self.asked = loose, asked
+
+    def least(self, request: AnyRequest, asking: Asking) -> Any | None:
+        """The nearest one with which something answers."""
+        found = asking.answers(self.loosened(request))
+        if found is not None and self.name == "gpus":
+            has = [offer.instance.gpu_name is not None for offer in found.offers()]
+            found = found.take(np.array(has)[found.option])
+        return (
+            None if found is None or not len(found) else self._of(request, found, cheapest(found))
+        )
+
+    def _of(self, request: AnyRequest, table: Any, at: int) -> Any:
+        if self.name == "gpus":
+            return (*request.gpus, str(table.offer(at).instance.gpu_name))
+        if self.name == "disk":
+            return table.disk[at].choice
+        if self.name == "disk_types":
+            return (*request.disk_types, table.disk[at].rate.type)
+        if self.name == "region":
+            return table.offer(at).region
+        return int(getattr(table, _COLUMNS[self.name])[at])
+
+
+# Of a table, by what is chosen there.
+_COLUMNS = {"batch_size": "batch", "tensor_parallel": "tensor_parallel"}
+
+
+class OtherMarket(Constraint):
+    """The market where the cheapest is cheaper than on the others; for who asks for a commitment
+    the one on demand, where there is one: spot instances are taken back."""
+
+    asked = False
+
+    def least(self, request: AnyRequest, asking: Asking) -> Market | None:
+        """The nearest one with which something answers."""
+        usd = {}
+        for market in Market:
+            if market is not request.market:
+                table = asking.answers(self.put(request, market))
+                if table is not None:
+                    usd[market] = float(table.usd[cheapest(table)])
+        if request.market is not Market.SPOT and Market.ON_DEMAND in usd:
+            return Market.ON_DEMAND
+        return min(usd, key=lambda market: usd[market], default=None)
+
+
+class Confidence(Constraint):
+    """In whole percent, halving the way down to the least that may be asked."""
+
+    asked = False
+    loose = _LEAST_PERCENT / 100
+
+    def least(self, request: AnyRequest, asking: Asking) -> float | None:
+        """The nearest one with which something answers."""
+        good, bad = _LEAST_PERCENT, math.ceil(100 * request.confidence)
+        if good >= bad or asking.answers(self.put(request, good / 100)) is None:
+            return None
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            if asking.answers(self.put(request, middle / 100)) is not None:
+                good = middle
+            else:
+                bad = middle
+        return good / 100
+
+    def text(self, request: AnyRequest) -> str:
+        """What its option takes in a request."""
+        return f"{request.confidence:g}"
+
+
+def of_place(request: AnyRequest, *choices: Constraint) -> Iterator[Constraint]:
+    """Constraints of hardware, disk and quota that are set, `choices` that are, and the place,
+    market and confidence, which always are."""
+    yield from _of_hardware(request)
+    named = (
+        Choice("gpus", "--gpu", ()),
+        Choice("disk", "--disk", None),
+        Choice("disk_types", "--disk", ()),
+        *choices,
+    )
+    yield from (one for one in named if getattr(request, one.name) != one.loose)
+    yield from (Quota(code) for code, _ in request.vcpu_quota)
+    if request.region is not None:
+        yield Choice("region", "--region", None, asked=False)
+    yield OtherMarket("market", "--market")
+    yield Confidence("confidence", "--confidence")
+
+
+def _of_hardware(request: AnyRequest) -> Iterator[Constraint]:
+    """What the machine has; each end of a range is a constraint of its own."""
+    for field, option in (
+        ("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu"),
+    ):  # fmt: skip
+        for side in ("least", "most"):
+            if getattr(getattr(request, field), side) is not None:
+                yield HardwareEnd(field, option, side)
+    for name, most in (("min_gpu_memory_mib", False), ("max_gpu_memory_mib", True)):
+        if getattr(request, name) is not None:
+            yield GpuMemory(name, "--gpu", most=most)
+
+
+def _of_instances(table: Rows, facts: list[float]) -> Floats:
+    return np.array(facts)[table.option]
