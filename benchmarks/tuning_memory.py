@@ -31,12 +31,12 @@ def memory_scores(rows: Sequence[TrainingRow]) -> dict[str, Any]:
     """Computed peaks against measured ones. Runs over several GPUs by context are left out: a
     question cannot ask for them."""
     gpus = bundled_gpu_facts()
-    told = [row for row in rows if row.context_parallel == 1 and row.peak_memory_gib > 0]
-    computed = [finetuning_memory(run_of(row, gpus).tuning) for row in told]
-    ratios = [one.total_gib / row.peak_memory_gib for one, row in zip(computed, told, strict=True)]
-    above = [row.peak_memory_gib > one.upper_gib for one, row in zip(computed, told, strict=True)]
+    known = [row for row in rows if row.context_parallel == 1 and row.peak_memory_gib > 0]
+    computed = [finetuning_memory(run_of(row, gpus).tuning) for row in known]
+    ratios = [one.total_gib / row.peak_memory_gib for one, row in zip(computed, known, strict=True)]
+    above = [row.peak_memory_gib > one.upper_gib for one, row in zip(computed, known, strict=True)]
     return {
-        "rows": len(told),
+        "rows": len(known),
         "mean": round(100 * float(np.mean(np.abs(np.array(ratios) - 1))), 1),
         "worst": round(100 * (max(ratios, key=lambda ratio: abs(ratio - 1)) - 1), 1),
         "above_upper_bound": sum(above),
@@ -46,15 +46,15 @@ def memory_scores(rows: Sequence[TrainingRow]) -> dict[str, Any]:
 def job_scores(rows: Sequence[TrainingRow]) -> dict[str, Any]:
     """Seconds of jobs of unknown length: that is the one number that is taken from them. No row of
     these was fitted."""
-    gpus, told = bundled_gpu_facts(), [row for row in rows if row.job_seconds > 0]
-    runs = [run_of(row, gpus).tuning for row in told]
+    gpus, known = bundled_gpu_facts(), [row for row in rows if row.job_seconds > 0]
+    runs = [run_of(row, gpus).tuning for row in known]
     rates = bundled_finetuning_predictor().tokens_per_second(runs).tokens_per_second.median
-    tokens = rates * np.array([row.job_seconds for row in told])
+    tokens = rates * np.array([row.job_seconds for row in known])
     length = float(np.exp(np.median(np.log(tokens))))
     errors = 100 * np.abs(tokens / length - 1)
-    cards = np.array([row.gpu for row in told])
+    cards = np.array([row.gpu for row in known])
     return {
-        "rows": len(told),
+        "rows": len(known),
         "million_tokens": round(length / 1e6, 2),
         "mean": round(float(errors.mean()), 1),
         "median": round(float(np.median(errors)), 1),

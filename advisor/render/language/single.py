@@ -289,13 +289,16 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
 def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
     """The same for a terminal."""
     title = f"{answer.model} finetuning ({answer.method}), sequences of {answer.sequence:,} tokens"
-    header = ("GPU", "memory", "GPUs", "batch", "weights", "gradients", "optimizer",
-              "activations", "overhead", "free", "activations are")  # fmt: skip
+    header = ("GPU", "memory", "GPUs", "batch", "weights", "optimizer",
+              "activations", "overhead", "free")  # fmt: skip
     rows = [_tuning_cells(one) for one in answer.gpus if one.use is not None]
     lines = [title, ""]
     if rows:
-        lines += table(header, rows, right=tuple(range(1, 10)))
-        lines += ["GiB of each GPU; batch: sequences that a GPU computes at once."]
+        lines += table(header, rows, right=tuple(range(1, 9)))
+        lines += [
+            "GiB of each GPU; batch: sequences that a GPU computes at once; optimizer: gradients and",
+            "moments; *: activations are computed again (checkpointing).",
+        ]
     return "\n".join(lines + _not_fitting([(one.gpu, one.why_not) for one in answer.gpus
                                            if one.use is None]))  # fmt: skip
 
@@ -303,8 +306,8 @@ def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
 def _tuning_cells(one: TunedMemory) -> list[str]:
     use = one.use
     assert use is not None
-    sizes = (use.weights_gib, use.gradients_gib, use.optimizer_gib, use.activations_gib,
-             use.overhead_gib, use.free_gib)  # fmt: skip
-    kept = "recomputed" if one.checkpointing else "kept"
+    again = "*" if one.checkpointing else ""
     return [one.gpu, gib_text(one.gpu_memory_gib), str(one.gpus), str(one.micro_batch),
-            *map(gib_text, sizes), kept]  # fmt: skip
+            gib_text(use.weights_gib), gib_text(use.gradients_gib + use.optimizer_gib),
+            gib_text(use.activations_gib) + again, gib_text(use.overhead_gib),
+            gib_text(use.free_gib)]  # fmt: skip

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from models.language.gpus import GpuFacts
     from models.language.language_model import LanguageModel
 
-# Cards of one host that memory is told for, until one number fits.
+# Cards of one host that memory is computed for, until one number fits.
 _COUNTS = (1, 2, 4, 8)
 
 
@@ -51,18 +51,18 @@ def predict_tuning(
     if not isinstance(note, Rejected):
         finder = Finder(request, *preparations)
         finder.learn([offer])
-    told = note if isinstance(note, Rejected) else finder.way(offer, note)
-    if isinstance(told, Rejected):
+    way = note if isinstance(note, Rejected) else finder.way(offer, note)
+    if isinstance(way, Rejected):
         raise UsageError(
-            "{name} cannot tune {model}: {why}", name=name, model=model.name, why=told.detail,
+            "{name} cannot tune {model}: {why}", name=name, model=model.name, why=way.detail,
             field="instance",
         )  # fmt: skip
-    chosen = TuningTable.of(request, [told]).candidate(0)
+    chosen = TuningTable.of(request, [way]).candidate(0)
     return TuningPrediction(
         candidate=chosen,
         price=price,
         assumptions=tuning_assumptions(request, chosen),
-        warnings=tuning_warnings(chosen, told, today),
+        warnings=tuning_warnings(chosen, way, today),
     )
 
 

@@ -74,11 +74,11 @@ def tuning_ways(
     ways: list[TuningWay] = []
     rejected: dict[tuple[str, str], Rejected] = {}
     for offer, note in judged:
-        told = note if isinstance(note, Rejected) else finder.way(offer, note)
-        if isinstance(told, Rejected):
-            rejected.setdefault((offer.instance.cloud, offer.instance.name), told)
+        found = note if isinstance(note, Rejected) else finder.way(offer, note)
+        if isinstance(found, Rejected):
+            rejected.setdefault((offer.instance.cloud, offer.instance.name), found)
         else:
-            ways.append(told)
+            ways.append(found)
     for way in ways:
         rejected.pop(way.kind, None)
     return Found(ways, list(rejected.values()), len(judged))
