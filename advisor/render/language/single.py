@@ -296,8 +296,8 @@ def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
     if rows:
         lines += table(header, rows, right=tuple(range(1, 9)))
         lines += [
-            "GiB of each GPU; batch: sequences that a GPU computes at once; optimizer: gradients and",
-            "moments; *: activations are computed again (checkpointing).",
+            "GiB of each GPU; batch: sequences that a GPU computes at once; optimizer: gradients",
+            "and moments; *: activations are computed again (checkpointing).",
         ]
     return "\n".join(lines + _not_fitting([(one.gpu, one.why_not) for one in answer.gpus
                                            if one.use is None]))  # fmt: skip
