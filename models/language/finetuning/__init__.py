@@ -6,7 +6,6 @@ from models.language.finetuning.predictor import (
     Settled,
     TuningRates,
     least_memory,
-    mfu,
     unsupported,
 )
 from models.language.finetuning.stored import bundled_finetuning_predictor
@@ -23,6 +22,5 @@ __all__ = [
     "bundled_finetuning_predictor",
     "finetuning_memory",
     "least_memory",
-    "mfu",
     "unsupported",
 ]

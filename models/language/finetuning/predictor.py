@@ -178,13 +178,3 @@ def unsupported(tuning: FineTuning) -> str | None:
     if tuning.method == LlmMethod.FULL and not tuning.gpu.has_bf16:
         return "no_bf16"
     return None
-
-
-def mfu(tuning: FineTuning, tokens_per_second: float) -> float:
-    """Share of the GPUs' 16-bit peak that useful operations take: six for each weight that a token
-    is multiplied with, four with adapters, and attention's without recomputing."""
-    model, passes = tuning.model, 6 if tuning.method == LlmMethod.FULL else 4
-    attention = 6.0 * model.layers * model.heads * model.head_dim * tuning.sequence
-    operations = passes * model.active_parameters + attention
-    peak = tuning.gpus * tuning.gpu.tflops * 1e12
-    return operations * tokens_per_second / peak if math.isfinite(peak) else 0.0

@@ -20,7 +20,6 @@ from models.language.finetuning import (
     bundled_finetuning_predictor,
     finetuning_memory,
     least_memory,
-    mfu,
     unsupported,
 )
 from models.language.finetuning.fit import fitted
@@ -54,6 +53,14 @@ def rows():
 def median(*tunings):
     """Tokens a second of settled tunings."""
     return bundled_finetuning_predictor().tokens_per_second(tunings).tokens_per_second.median
+
+
+def of_peak(tuning, tokens_per_second):
+    """Share of the GPUs' 16-bit peak that useful operations take (MFU)."""
+    model, passes = tuning.model, 6 if tuning.method == LlmMethod.FULL else 4
+    attention = 6.0 * model.layers * model.heads * model.head_dim * tuning.sequence
+    operations = passes * model.active_parameters + attention
+    return operations * tokens_per_second / (tuning.gpus * tuning.gpu.tflops * 1e12)
 
 
 models = st.sampled_from(MODELS)
@@ -186,7 +193,14 @@ def test_full_tuning_is_slower_than_adapters_and_checkpointing_costs_time():
     )
     slow, medium, fast = median(full, lora, kept)
     assert slow < medium < fast
-    assert 0.2 < mfu(kept, fast) < 0.75
+    assert 0.2 < of_peak(kept, fast) < 0.75
+
+
+@given(models, st.sampled_from(sorted(bundled_gpu_facts())), st.sampled_from(tuple(LlmMethod)))
+def test_no_card_computes_more_than_products_reach_of_its_peak(model, gpu, method):
+    one = tuning(model, gpu, method=method, checkpointing=Checkpointing.NONE)
+    if unsupported(one) is None:
+        assert of_peak(one, median(one)[0]) < 0.9
 
 
 def test_a_trial_moves_the_answer_to_it_and_makes_it_surer():

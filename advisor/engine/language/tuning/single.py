@@ -21,7 +21,12 @@ from advisor.engine.language.tuning.decision import (
     tuning_warnings,
 )
 from advisor.engine.language.tuning.table import TuningTable, memory_use
-from advisor.engine.language.tuning.ways import Finder, misfit_message, unsupported_message
+from advisor.engine.language.tuning.ways import (
+    Finder,
+    misfit_message,
+    require_sequence,
+    unsupported_message,
+)
 from advisor.engine.language.ways import Cards
 from advisor.engine.offers import judged_offer
 from advisor.errors import UsageError
@@ -71,6 +76,7 @@ def tuning_memory_of(
     predictor: FineTuningPredictor, cards: Sequence[Gpu],
 ) -> TuningMemoryAnswer:  # fmt: skip
     """The memory of a run on each card, over as few of them as hold it."""
+    require_sequence(request, model)
     known = Cards(catalog)
     return TuningMemoryAnswer(
         model=model.name,

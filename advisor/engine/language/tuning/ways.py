@@ -17,7 +17,8 @@ from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.ready import disks_by_price
 from advisor.engine.language.ways import Cards, offers_judged
 from advisor.engine.offers import rejected_offer
-from advisor.messages import Message
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
 from models.language.finetuning import FineTuning, Settled, least_memory, unsupported
 from models.language.memory import weight_gib
 
@@ -91,6 +92,7 @@ class Finder:
         self, request: FineTuningRequest, catalog: Catalog, model: LanguageModel,
         predictor: FineTuningPredictor,
     ) -> None:  # fmt: skip
+        require_sequence(request, model)
         self._request, self._catalog, self._model = request, catalog, model
         self._predictor, self._cards = predictor, Cards(catalog)
         self._settled: dict[Key, Settled | None] = {}
@@ -165,6 +167,17 @@ class Finder:
 
     def _misfit(self, key: Key) -> Message:
         return misfit_message(self._tuning(*key))
+
+
+def require_sequence(request: FineTuningRequest, model: LanguageModel) -> None:
+    """Refuse sequences that the model does not take."""
+    most = model.max_context
+    if most is not None and request.sequence > most:
+        raise UsageError(
+            "{model} takes {most:,} tokens at most, and a sequence of {asked:,} is asked for",
+            model=model.name, most=most, asked=request.sequence, field="sequence",
+            hint=Message("ask for {field} {most} or less", field=FieldName("sequence"), most=most),
+        )  # fmt: skip
 
 
 def unsupported_message(tuning: FineTuning) -> Message:
