@@ -126,7 +126,8 @@ class Client:
                 is_whole = _take(event, moment, record) or is_whole
         if not is_whole:
             raise RequestFailed(Fault.CUT_OFF)
-        if not record.piece_seconds:
+        # Tokens that are no whole characters may give no piece at all; the server counts them.
+        if not (record.piece_seconds or record.output_tokens):
             raise RequestFailed(Fault.EMPTY)
         if record.output_tokens is None:
             record.output_tokens = len(record.piece_seconds)

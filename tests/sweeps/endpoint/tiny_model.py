@@ -16,20 +16,22 @@ main()
 
 
 def save_tiny_llama(folder):
-    """Two layers of 64, a token a byte, and no end of a sequence: answers are as long as asked."""
+    """Two layers of 64, a token a letter, each a whole character, and no end of a sequence: answers
+    are as long as asked, and streamed token by token."""
     from models.zoo.torchvision_operators import import_torchvision
 
     import_torchvision()
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    # Printable ASCII, and the blank as byte-level BPE writes it.
+    letters = [chr(code) for code in range(0x21, 0x7F)] + ["\u0120"]
     tokenizer = Tokenizer(models.BPE(vocab={one: n for n, one in enumerate(letters)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
     model = LlamaForCausalLM(LlamaConfig(
-        vocab_size=256, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+        vocab_size=len(letters), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=2048,
         bos_token_id=None, eos_token_id=None, pad_token_id=0,
     ))  # fmt: skip
