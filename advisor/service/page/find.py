@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
+from advisor.domain.generation import LanguageTask
 from advisor.questions.models import Recommend
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
@@ -289,5 +290,7 @@ PAGE = QuestionPage("find.html", "answer.html", _find, EXAMPLE, frozenset(("task
 
 @router.get("/")
 async def find(request: Request) -> Response:
-    """The question and its answer."""
+    """The question and its answer; one about a language model has a page of its own."""
+    if request.query_params.get("task") in set(LanguageTask):
+        return RedirectResponse(f"/language?{request.url.query}")
     return await PAGE.answer(request)

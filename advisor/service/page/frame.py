@@ -74,6 +74,7 @@ def _weight(parameter: str) -> float:
 
 NAVIGATION = (
     ("/", "nav.find"),
+    ("/language", "nav.language"),
     ("/predict", "nav.predict"),
     ("/compare", "nav.compare"),
     ("/measurements", "nav.measurements"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -144,7 +144,10 @@ def workload_fields(frame: Frame) -> dict[str, str]:
 
 USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
 # Fields that everybody sees; the others are in the disclosure, which is open if one is filled in.
-ALWAYS_SHOWN = {*USUAL, "task", "model", "target_throughput", "region", "rejected"}
+ALWAYS_SHOWN = {
+    *USUAL, "task", "model", "target_throughput", "region", "rejected", "users",
+    "target_requests_per_s", "max_ttft_ms", "max_tpot_ms",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,7 @@ class QuestionPage:
     """A page whose address is a question: the templates of the whole page and of the answer alone,
     which the script asks for; what `view` makes of the question; what is answered where nobody has
     asked yet (none of `needs` is given), since an answer says more than an empty page. The values
-    of the `repeated` field are one list."""
+    of the `repeated` field are one list; `usual` is shown where nothing was asked."""
 
     template: str
     part: str
@@ -160,6 +163,8 @@ class QuestionPage:
     example: Mapping[str, str]
     needs: frozenset[str]
     repeated: str = ""
+    usual: Mapping[str, str] = field(default_factory=lambda: USUAL)
+    choices: Callable[[Context, Mapping[str, str], Texts], dict[str, Any]] = choices_of
 
     async def answer(self, request: Request) -> Response:
         """The page, or a part of it; what is wrong with the question stands where the answer would
@@ -180,10 +185,10 @@ class QuestionPage:
             values, status = self.view(context, asked, frame), 200
         except (AdvisorError, Problem) as error:
             values, status = trouble_view(error, frame)
-        shown = USUAL | asked
-        more = bool(shown.keys() - ALWAYS_SHOWN) or shown["market"] != USUAL["market"]
+        shown = {**self.usual, **asked}
+        more = bool(shown.keys() - ALWAYS_SHOWN) or shown["market"] != self.usual["market"]
         values |= {"asked": shown, "more_open": more, "example": is_example and not frame.is_part}
         if frame.is_part:
             return frame.page(self.part, status=status, **values)
-        choices = choices_of(context, shown, frame.texts)
+        choices = self.choices(context, shown, frame.texts)
         return frame.page(self.template, status=status, choices=choices, **values)

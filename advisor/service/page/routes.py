@@ -10,6 +10,7 @@ from advisor.service.page import (
     compare,
     export,
     find,
+    language,
     login,
     measurements,
     predict,
@@ -20,7 +21,7 @@ from advisor.service.page.frame import Frame
 from advisor.service.problems import answer_error
 
 router = APIRouter(include_in_schema=False)
-for _page in (rendering, find, export, predict, compare, measurements, sweeps, login):
+for _page in (rendering, find, language, export, predict, compare, measurements, sweeps, login):
     router.include_router(_page.router)
 
 
