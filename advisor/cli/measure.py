@@ -89,7 +89,7 @@ def measure(
     advisor measure --endpoint http://localhost:8000 --model meta-llama/Llama-3.1-8B --gpu L4
     advisor measure --engine vllm --model meta-llama/Llama-3.1-8B -- --max-num-seqs 64
     """
-    from advisor.files import require_writable, write_whole
+    from advisor.files import require_writable
 
     if not served.is_served and bool(reference) == bool(command):
         raise UsageError(
@@ -113,16 +113,23 @@ def measure(
         _refuse_options_of_networks(task, data, precision)
         document = _script(command, minutes, runs or 1, profile)
     click.echo(json.dumps(document) if output == "json" else "\n".join(show(document)))
+    _write(file, document, is_shown=output == "json")
+    if ended is not None:
+        raise ended
+
+
+def _write(file: Path, document: dict[str, Any], *, is_shown: bool) -> None:
+    """The document into its file; onto the screen where that cannot be written any more."""
+    from advisor.files import write_whole
+
     try:
         write_whole(file, json.dumps(document, indent=1) + "\n")
     except DataError as error:
-        if output != "json":
+        if not is_shown:
             click.echo(json.dumps(document))
         hint = "what was measured is the JSON on stdout: save that as the file"
         raise DataError(error.message, hint=hint) from error
     click.echo(f"written to {file}", err=True)
-    if ended is not None:
-        raise ended
 
 
 def _requests_file(file: Path) -> Path:

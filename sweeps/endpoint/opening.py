@@ -85,7 +85,7 @@ async def _dialect_of(client: Client, name: str, prompts: Prompts) -> tuple[Dial
     failures = []
     for dialect in _DIALECTS:
         try:
-            return dialect, await _asked(client, name, dialect, prompts.words(_FEW_WORDS))
+            return dialect, await _short_answer(client, name, dialect, prompts.words(_FEW_WORDS))
         except RequestFailed as error:
             if error.fault not in _NOT_THIS_WAY and error.status != _NOT_IMPLEMENTED:
                 raise
@@ -93,7 +93,7 @@ async def _dialect_of(client: Client, name: str, prompts: Prompts) -> tuple[Dial
     raise next((one for one in reversed(failures) if one.fault is Fault.BAD_REQUEST), failures[-1])
 
 
-async def _asked(client: Client, name: str, dialect: Dialect, prompt: str) -> RequestRecord:
+async def _short_answer(client: Client, name: str, dialect: Dialect, prompt: str) -> RequestRecord:
     record = RequestRecord(load=-1, slot=0, started_seconds=0.0, asked_tokens=_FEW_TOKENS)
     try:
         async with asyncio.timeout(_MOST_SECONDS):
@@ -110,7 +110,7 @@ async def _calibrate(
     if few.input_tokens is None:
         return
     with suppress(RequestFailed):  # a context shorter than that: the first prompt has to do
-        more = await _asked(client, name, dialect, prompts.words(_MORE_WORDS))
+        more = await _short_answer(client, name, dialect, prompts.words(_MORE_WORDS))
         if more.input_tokens is not None:
             prompts.take_counts((_FEW_WORDS, few.input_tokens), (_MORE_WORDS, more.input_tokens))
 
