@@ -24,6 +24,7 @@ from advisor.engine.language.memory import serving_memory_of
 from advisor.engine.language.prepared import ServingPreparations
 from advisor.engine.language.single import predict_serving
 from advisor.engine.language.ways import Cards, kv_precision_of
+from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.questions import requests
 from advisor.questions.language_requests import generation_request, language_model_of
@@ -148,6 +149,13 @@ def _request(
     """The request about a model, and the context once the question's anchors are known."""
     model = language_model_of(question)
     request = generation_request(question, model, context.catalog)
+    mean = request.input_tokens + request.output_tokens
+    if request.context_tokens is not None and request.context_tokens < mean:
+        raise UsageError(
+            "a mean request has {mean:,.0f} tokens, more than {field} {context:,}", mean=mean,
+            context=request.context_tokens, field="max_context",
+            hint=Message("give the longest request, or a shorter mean one"),
+        )  # fmt: skip
     return _anchored(context, question, model, request), model, request
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from advisor.domain.judged import Judged
 from advisor.domain.machines import ANY, InstanceType, Range, require_positive
 from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
-from advisor.domain.results import Latency, LazyRejected, Prediction, Rejected, nearest_first
+from advisor.domain.results import Latency, Prediction, Rejected
 from advisor.domain.runs import RunTime, Span
 from advisor.domain.words import (
     MEASURABLE_PRECISIONS,
@@ -175,8 +174,6 @@ class Candidate:
         return self.spec.total_usd_per_hour / (self.prediction.median * 3600) * 1e6
 
 
-_REASON = attrgetter("reason")
-
 # A `Candidate`, or that of a language model (`advisor.domain.language`).
 AnyCandidate = Any
 
@@ -241,40 +238,6 @@ class Relaxation:
 
     changes: tuple[Change, ...]
     gives: AnyCandidate
-
-
-class Judged:
-    """An answer that turned types down; its records have the fields."""
-
-    __slots__ = ()
-
-    @property
-    def chosen(self) -> AnyCandidate | None:
-        """What is recommended; None where nothing answers."""
-        raise NotImplementedError
-
-    @property
-    def rejected(self) -> Sequence[Rejected]:
-        """The types that are not recommended."""
-        raise NotImplementedError
-
-    @property
-    def rejected_counts(self) -> Mapping[str, int] | None:
-        """How many each reason took out, where that is known without the records."""
-        raise NotImplementedError
-
-    def nearest_rejected(self, most: int | None = None) -> Sequence[Rejected]:
-        """The rejected types, or the first `most` of them, as `nearest_first` orders them."""
-        price = self.chosen.spec.total_usd_per_hour if self.chosen else None
-        if most is not None and isinstance(self.rejected, LazyRejected):
-            return self.rejected.nearest(price, most)
-        return nearest_first(self.rejected, price)[:most]
-
-    @property
-    def rejected_by_reason(self) -> dict[str, int]:
-        """How many types each reason took out, the most frequent first."""
-        counts = self.rejected_counts or Counter(map(_REASON, self.rejected))
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 """The closed lists of words that questions about language models use: tasks, number
-formats, engines, and ways of fine-tuning."""
+formats, engines, ways of fine-tuning, links of GPUs, and what holds serving back."""
 
 from __future__ import annotations
 
@@ -59,3 +59,39 @@ class LlmMethod(StrEnum):
     FULL = "full"
     LORA = "lora"
     QLORA = "qlora"
+
+
+class Link(StrEnum):
+    """How the GPUs that share a model reach each other; `none` for one GPU."""
+
+    NVLINK = "nvlink"
+    PCIE = "pcie"
+    NONE = "none"
+
+
+class ServingBind(StrEnum):
+    """What holds a serving rate back.
+
+    Of a step: reading the weights, reading the KV cache, arithmetic, the all-reduce of tensor
+    parallelism, launching kernels, prompts that are read between steps. Of the whole: GPU memory
+    that holds no more sequences, requests that arrive faster than they are answered.
+    """
+
+    WEIGHTS = "weights"
+    KV = "kv"
+    ARITHMETIC = "arithmetic"
+    ALL_REDUCE = "all_reduce"
+    OVERHEAD = "overhead"
+    PREFILL = "prefill"
+    MEMORY = "memory"
+    LOAD = "load"
+
+
+class StepKind(StrEnum):
+    """One thing that may be done differently on the chosen instance."""
+
+    FP8 = "fp8"
+    FP8_KV = "fp8_kv"
+    TENSOR_PARALLEL = "tensor_parallel"
+    REPLICA = "replica"
+    DISK = "disk"

@@ -5,10 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
-from enum import StrEnum
 
-from advisor.domain.decision import CloseCall, Judged, Relaxation, Text
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.decision import CloseCall, Relaxation, Text
+from advisor.domain.generation import (
+    KvPrecision,
+    Link,
+    LlmEngine,
+    LlmPrecision,
+    ServingBind,
+    StepKind,
+)
+from advisor.domain.judged import Judged
 from advisor.domain.machines import ANY, Range, require_positive
 from advisor.domain.money import HOURS_PER_MONTH, DiskChoice, Price, Spec
 from advisor.domain.results import Rejected
@@ -17,42 +24,6 @@ from advisor.domain.words import Market
 from advisor.records import dataclass
 
 MILLION = 1e6
-
-
-class Link(StrEnum):
-    """How the GPUs that share a model reach each other; `none` for one GPU."""
-
-    NVLINK = "nvlink"
-    PCIE = "pcie"
-    NONE = "none"
-
-
-class ServingBind(StrEnum):
-    """What holds a serving rate back.
-
-    Of a step: reading the weights, reading the KV cache, arithmetic, the all-reduce of tensor
-    parallelism, launching kernels, prompts that are read between steps. Of the whole: GPU memory
-    that holds no more sequences, requests that arrive faster than they are answered.
-    """
-
-    WEIGHTS = "weights"
-    KV = "kv"
-    ARITHMETIC = "arithmetic"
-    ALL_REDUCE = "all_reduce"
-    OVERHEAD = "overhead"
-    PREFILL = "prefill"
-    MEMORY = "memory"
-    LOAD = "load"
-
-
-class StepKind(StrEnum):
-    """One thing that may be done differently on the chosen instance."""
-
-    FP8 = "fp8"
-    FP8_KV = "fp8_kv"
-    TENSOR_PARALLEL = "tensor_parallel"
-    REPLICA = "replica"
-    DISK = "disk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from advisor.domain.decision import Judged, Relaxation, Text
-from advisor.domain.generation import LlmMethod
-from advisor.domain.language import Link
+from advisor.domain.decision import Relaxation, Text
+from advisor.domain.generation import Link, LlmMethod
+from advisor.domain.judged import Judged
 from advisor.domain.machines import ANY, Range, require_positive
 from advisor.domain.money import HOURS_PER_MONTH, DiskChoice, Price, Spec
 from advisor.domain.results import Rejected

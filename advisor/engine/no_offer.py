@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.domain import Candidate, Recommendation, Relaxation, Request
-from advisor.domain.decision import Judged
+from advisor.domain.judged import Judged
 from advisor.engine.limits import (
     count_that_would_do,
     least_first_rate_of,

@@ -12,6 +12,7 @@ from advisor.engine.assumptions import price_warnings
 from advisor.engine.language.ready import USUAL_READY_SECONDS
 from advisor.engine.language.ways import (
     MOST_SEQUENCES,
+    SIXTEEN_BIT,
     Way,
     kv_precision_of,
     note_of_link,
@@ -32,18 +33,23 @@ def serving_assumptions(
     chosen: GenerationCandidate | None,
 ) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each."""
-    return tuple(_assumed(request, model, version, chosen))
-
-
-def _assumed(
-    request: GenerationRequest,
-    model: LanguageModel,
-    version: str,
-    chosen: GenerationCandidate | None,
-) -> Iterator[Message]:
-    yield Message(
-        "{engine} {version}, CUDA graphs on", engine=request.engine.product, version=version
+    return (
+        *_of_engine(request, version),
+        *_of_requests(request),
+        *_of_formats(request, model, chosen),
+        *_of_instances(request, chosen),
     )
+
+
+def _of_engine(request: GenerationRequest, version: str) -> Iterator[Message]:
+    engine = request.engine.product
+    if version:
+        yield Message("{engine} {version}, CUDA graphs on", engine=engine, version=version)
+    else:
+        yield Message("{engine}, whose version the measured rows do not name", engine=engine)
+
+
+def _of_requests(request: GenerationRequest) -> Iterator[Message]:
     yield Message(
         "requests of {input:,.0f} tokens in and {output:,.0f} out on average",
         input=request.input_tokens, output=request.output_tokens,
@@ -58,10 +64,24 @@ def _assumed(
     else:
         yield Message("no prefix caching")
     yield Message("no speculative decoding")
+
+
+def _of_formats(
+    request: GenerationRequest, model: LanguageModel, chosen: GenerationCandidate | None
+) -> Iterator[Message]:
     if request.precision is None and chosen is not None:
         yield _format(model, chosen)
+    if request.precision not in (None, model.own_precision, *SIXTEEN_BIT):
+        yield Message(
+            "a checkpoint whose weights are in {format} already", format=request.precision
+        )
     if request.kv_precision is None:
         yield Message("a KV cache in {precision}", precision=kv_precision_of(request))
+
+
+def _of_instances(
+    request: GenerationRequest, chosen: GenerationCandidate | None
+) -> Iterator[Message]:
     yield Message("up to {most} sequences in a replica (--max-num-seqs)", most=MOST_SEQUENCES)
     if not request.targets:
         yield Message("ranked by cost per million output tokens at the median rate")

@@ -80,7 +80,7 @@ def _record(request: GenerationRequest, point: _Point, usd: float) -> FrontPoint
 def _keeps(request: GenerationRequest, point: _Point) -> bool:
     """Whether the load keeps target and limits of times, by the bounds that count."""
     rates, sure = point.rates, Level.SURE
-    asked = (
+    limits = (
         (1000 * rates.ttft[sure], request.max_ttft_ms),
         (1000 * rates.tpot[sure], request.max_tpot_ms),
         (rates.e2e(request.output_tokens)[sure], request.max_e2e_seconds),
@@ -91,6 +91,6 @@ def _keeps(request: GenerationRequest, point: _Point) -> bool:
         (output / request.output_tokens, request.target_requests_per_second),
         (point.replicas * float(rates.concurrency), request.users),
     )
-    return all(most is None or value <= most for value, most in asked) and all(
+    return all(most is None or value <= most for value, most in limits) and all(
         least is None or value >= least for value, least in wanted
     )

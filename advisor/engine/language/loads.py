@@ -131,13 +131,13 @@ class Loads:
         before."""
         request, judged = self._request, list(limits)
         alive = ~np.isnan(rates.tpot[level])
-        asked = (
+        times = (
             ("no_interval", _no_doubt(request, rates), 0.5),
             ("ttft", 1000 * rates.ttft[level], request.max_ttft_ms),
             ("tpot", 1000 * rates.tpot[level], request.max_tpot_ms),
             ("e2e", rates.e2e(request.output_tokens)[level], request.max_e2e_seconds),
         )
-        for reason, values, most in asked:
+        for reason, values, most in times:
             if most is None:
                 continue
             least = np.where(alive, values, np.inf)

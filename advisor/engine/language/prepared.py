@@ -12,7 +12,7 @@ from advisor.domain.money import HOURS_PER_MONTH
 from advisor.engine.language.loads import Loads
 from advisor.engine.language.rates import Level, Replicas
 from advisor.engine.language.table import ServingTable
-from advisor.engine.language.ways import Way, ways_of
+from advisor.engine.language.ways import Way, splits_of, ways_of
 from advisor.engine.offers import place_query
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
@@ -117,6 +117,13 @@ def require_possible(request: GenerationRequest, model: LanguageModel) -> None:
                          field=FieldName("max_context"), most=most),
         )  # fmt: skip
     split = request.tensor_parallel
+    if split is not None and split > max(splits_of(request.engine)):
+        raise UsageError(
+            "{engine} is answered on up to {most} GPUs a replica, not on {split}",
+            engine=request.engine.product, most=max(splits_of(request.engine)), split=split,
+            field="tensor_parallel",
+            hint=Message("ask for {field} auto", field=FieldName("tensor_parallel")),
+        )  # fmt: skip
     if split is not None and not can_split(model, split):
         raise UsageError(
             "{model} cannot be split over {split} GPUs: its {heads} attention heads do not divide "

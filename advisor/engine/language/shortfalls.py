@@ -42,21 +42,10 @@ def nearest_row(table: ServingTable) -> int:
 
 def shortfall(table: ServingTable, at: int, reason: str) -> Message:
     """What a row misses, with the number that decided."""
-    request, rates = table.request, table.solved.rates
+    request = table.request
     near = {limit.reason: float(limit.nearness[at]) for limit in table.limits}[reason]
     if reason in _TIMES:
-        message, unit, limit = _TIMES[reason]
-        by_reason = {
-            "ttft": rates.ttft,
-            "tpot": rates.tpot,
-            "e2e": rates.e2e(request.output_tokens),
-        }
-        upper, median, _ = unit * by_reason[reason][:, at]
-        return Message(
-            message.text, code=reason, upper=ceil_significant(float(upper)),
-            median=ceil_significant(float(median)), limit=getattr(request, limit),
-            concurrency=float(rates.concurrency[at]),
-        )  # fmt: skip
+        return _time_shortfall(table, at, reason)
     if reason == "too_slow":
         return Message(
             "p{p:.3g} is {lower:,g} output tokens/s, below {target:target}",
@@ -86,6 +75,18 @@ def shortfall(table: ServingTable, at: int, reason: str) -> Message:
             code=reason, usd=float(table.usd[at]), limit=request.max_usd_per_hour,
         )  # fmt: skip
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
+
+
+def _time_shortfall(table: ServingTable, at: int, reason: str) -> Message:
+    request, rates = table.request, table.solved.rates
+    message, unit, limit = _TIMES[reason]
+    by_reason = {"ttft": rates.ttft, "tpot": rates.tpot, "e2e": rates.e2e(request.output_tokens)}
+    upper, median, _ = unit * by_reason[reason][:, at]
+    return Message(
+        message.text, code=reason, upper=ceil_significant(float(upper)),
+        median=ceil_significant(float(median)), limit=getattr(request, limit),
+        concurrency=float(rates.concurrency[at]),
+    )  # fmt: skip
 
 
 # Message, factor to its unit, and the limit's field in a request.

@@ -3,25 +3,23 @@ instance, a faster disk. Each is the same question, asked again with that change
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from advisor.domain import Rejected
-from advisor.domain.generation import KvPrecision, LlmPrecision
+from advisor.domain.generation import KvPrecision, LlmPrecision, StepKind
 from advisor.domain.language import (
     GenerationCandidate,
     GenerationRequest,
     ServingRates,
     ServingStep,
-    StepKind,
 )
 from advisor.engine.language.prepared import ServingPreparations, solved_table
 from advisor.engine.language.rates import Replicas
 from advisor.engine.language.shortfalls import shortfall
-from advisor.engine.language.ways import SIXTEEN_BIT, SPLITS, Way, ways_on
+from advisor.engine.language.ways import SIXTEEN_BIT, Way, splits_of, ways_on
 from advisor.engine.limits import closest
 from advisor.messages import Message
 from advisor.records import replace
@@ -69,12 +67,14 @@ def _changes(
     if chosen.kv_precision is KvPrecision.BF16:
         yield StepKind.FP8_KV, "--kv-precision fp8", {**kept, "kv_precision": KvPrecision.FP8}
     gpus = chosen.spec.offer.instance.gpu_count
-    wider = next((one for one in SPLITS if one > split and can_split(model, one)), math.inf)
-    if wider <= gpus:
+    wider = [
+        one for one in splits_of(chosen.engine) if split < one <= gpus and can_split(model, one)
+    ]
+    if wider:
         yield (
             StepKind.TENSOR_PARALLEL,
-            f"--tensor-parallel {wider}",
-            {**kept, "tensor_parallel": wider},
+            f"--tensor-parallel {wider[0]}",
+            {**kept, "tensor_parallel": wider[0]},
         )
     ready = chosen.ready
     sooner = ready.upper_seconds - ready.load_seconds / 2

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.domain import Offer, Spec
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
-from advisor.domain.language import (
-    GenerationCandidate,
-    GenerationRequest,
-    ServingBind,
-    ServingRates,
-)
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision, ServingBind
+from advisor.domain.language import GenerationCandidate, GenerationRequest, ServingRates
 from advisor.engine.language.loads import Solved
 from advisor.engine.language.rates import Level, Rates, rate_span, time_span
 from advisor.engine.language.ways import MOST_SEQUENCES, Way
@@ -144,6 +139,9 @@ class ServingTable:
         deployment, count = way.deployment, int(self.count[at])
         place = (np.array(at),)
         rates, most = solved.rates.take(place), solved.most.take(place)
+        replicas = busy = float(self.at_once[at])
+        if request.users is not None:  # not all replicas have one user more
+            busy = min(replicas, request.users / float(rates.concurrency))
         return GenerationCandidate(
             spec=Spec(offer=way.offer, disk=way.disk, count=count),
             placement=way.placement,
@@ -155,8 +153,8 @@ class ServingTable:
             input_tokens=request.input_tokens,
             output_tokens=request.output_tokens,
             memory=way.memory,
-            rates=rates_record(request, rates, float(self.at_once[at])),
-            most=rates_record(request, most, float(self.at_once[at])),
+            rates=rates_record(request, rates, busy),
+            most=rates_record(request, most, replicas),
             ready=way.ready,
             binds=self._binds(at, rates),
             offered_requests_per_second=request.target_requests_per_second,

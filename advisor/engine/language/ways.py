@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpu_links import GpuLink, gpu_link
 from advisor.domain import Disk, Gpu, Offer, Rejected
-from advisor.domain.generation import KvPrecision, LlmPrecision
-from advisor.domain.language import (
-    GenerationRequest,
-    GpuMemoryUse,
-    Link,
-    ReadyTime,
-    ServingPlacement,
-)
+from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
+from advisor.domain.language import GenerationRequest, GpuMemoryUse, ReadyTime, ServingPlacement
 from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.ready import gib_to_read, ready_disk
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
@@ -109,6 +103,12 @@ def ways_on(
 ) -> list[Way] | Rejected:
     """All ways to serve on one offer that can be had, or why there is none."""
     return Finder(request, catalog, model).ways(offer, note)
+
+
+def splits_of(engine: LlmEngine) -> tuple[int, ...]:
+    """GPUs that an engine splits a model over. llama.cpp gives each GPU some of the layers, which
+    work one after the other; how fast that is was not measured, so that it has one GPU."""
+    return SPLITS[:1] if engine is LlmEngine.LLAMA_CPP else SPLITS
 
 
 def kv_precision_of(request: GenerationRequest) -> KvPrecision:
@@ -219,7 +219,7 @@ class Finder:
         key = card, precision
         if key not in self._memory:
             asked = self._request.tensor_parallel
-            splits = (asked,) if asked else SPLITS
+            splits = (asked,) if asked else splits_of(self._request.engine)
             self._memory[key] = {
                 split: serving_memory(
                     self._model, precision, self._kv, card.memory_gib, split, self._request.engine

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from advisor.domain import Span
-from advisor.domain.language import Link
+from advisor.domain.generation import Link
 from advisor.domain.tuning import (
     FineTuningCandidate,
     FineTuningRecommendation,

@@ -14,20 +14,25 @@ from advisor.domain import (
     Span,
     Spec,
 )
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmMethod, LlmPrecision
+from advisor.domain.generation import (
+    KvPrecision,
+    Link,
+    LlmEngine,
+    LlmMethod,
+    LlmPrecision,
+    ServingBind,
+    StepKind,
+)
 from advisor.domain.language import (
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
     GenerationRequest,
     GpuMemoryUse,
-    Link,
     ReadyTime,
-    ServingBind,
     ServingPlacement,
     ServingRates,
     ServingStep,
-    StepKind,
 )
 from advisor.domain.tuning import (
     FineTuningCandidate,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import CloseCall, CloseCallKind
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
-from advisor.domain.language import Link, ServingPlacement
+from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
+from advisor.domain.language import ServingPlacement
 from advisor.errors import UsageError
 from advisor.records import replace
 from advisor.render import schema_check

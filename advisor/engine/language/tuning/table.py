@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.domain import Offer, Spec
-from advisor.domain.language import Link
+from advisor.domain.generation import Link
 from advisor.domain.runs import Span
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest, TuningMemoryUse
 from advisor.engine.language.tuning.ways import TuningWay

@@ -10,14 +10,8 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
-from advisor.domain.generation import LlmEngine, LlmPrecision
-from advisor.domain.language import (
-    GenerationRecommendation,
-    GenerationRequest,
-    Link,
-    ServingBind,
-    StepKind,
-)
+from advisor.domain.generation import Link, LlmEngine, LlmPrecision, ServingBind, StepKind
+from advisor.domain.language import GenerationRecommendation, GenerationRequest
 from advisor.engine.language.decision import recommend_serving
 from advisor.engine.language.no_offer import no_serving_offer
 from advisor.engine.language.prepared import ServingPreparations
@@ -98,7 +92,7 @@ def test_several_instances_share_the_users() -> None:
     assert alone.rejected_by_reason["users"] > 0
     assert together is not None
     assert together.spec.count > 1
-    assert together.rates.concurrency >= 100
+    assert together.rates.concurrency == pytest.approx(100)
 
 
 def test_t4_computes_a_bf16_model_in_fp16() -> None:
@@ -295,7 +289,7 @@ def test_users_are_answered_and_told_what_each_gets() -> None:
     """From a number of users alone, without a rate."""
     chosen = answer(users=20).chosen
     assert chosen is not None
-    assert chosen.rates.concurrency >= 20
+    assert chosen.rates.concurrency == pytest.approx(20)
     each = chosen.rates.output_tokens_per_second_per_user
     assert each.lower == pytest.approx(1 / chosen.rates.tpot_seconds.upper)
 
@@ -335,3 +329,13 @@ def test_memory_of_a_card_adds_up() -> None:
         assert card is not None
         parts = memory.weights_gib + memory.kv_gib + memory.overhead_gib + memory.free_gib
         assert card_gib(str(one.spec.offer.instance.gpu_name), card / 1024) == pytest.approx(parts)
+
+
+def test_llama_cpp_serves_on_one_gpu() -> None:
+    """Its GPUs take turns by layer, and nobody measured how fast that is."""
+    found = answer(engine=LlmEngine.LLAMA_CPP, target_output_tokens_per_second=50)
+    assert found.chosen is not None
+    assert {one.placement.tensor_parallel for one in found.ranked} == {1}
+    with pytest.raises(UsageError) as refused:
+        answer(engine=LlmEngine.LLAMA_CPP, tensor_parallel=2)
+    assert refused.value.field == "tensor_parallel"

@@ -204,7 +204,7 @@ def test_every_ranked_spec_keeps_the_limits(request: GenerationRequest) -> None:
         lower = rates.output_tokens_per_second.lower
         assert lower >= (request.target_output_tokens_per_second or 0) * (1 - 1e-9)
         if request.users is not None:
-            assert rates.concurrency >= request.users
+            assert rates.concurrency == pytest.approx(request.users)
     usd = [one.spec.total_usd_per_hour for one in answer.ranked]
     if request.targets:
         assert usd == sorted(usd)
