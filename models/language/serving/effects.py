@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from models.language.configs import LanguageModel
 from models.language.deployments import Deployment
 from models.language.gpus import GpuFacts
 from models.language.serving.seconds import Logs
@@ -90,6 +91,9 @@ _OF_POWER = ("decode", "prefill", "attention")
 _SIZE = Prior(0.2, 0.1)
 _OF_SIZE = ("decode", "prefill")
 _USUAL_WIDTH = 8192.0
+# Experts that a token is sent to: each is gathered, computed and scattered.
+_CHOICES = Prior(0.7, 0.3)
+_USUAL_CHOICES = 8.0
 # Small kernels end sooner on faster memory: how their seconds fall with its bandwidth.
 _PACE = Prior(-0.15, 0.1)
 _USUAL_BANDWIDTH_GB_S = 3352.0
@@ -156,6 +160,18 @@ def _chip(capability: float) -> str:
     return f"{capability:g}" if capability < 9 else f"{int(capability)}"
 
 
+class _Facts(NamedTuple):
+    """Logs of a model's width and of a token's experts, over usual ones."""
+
+    size: float
+    choices: float
+
+
+def _facts(model: LanguageModel) -> _Facts:
+    choices = math.log(model.experts_per_token / _USUAL_CHOICES) if model.experts else 0.0
+    return _Facts(math.log(model.hidden / _USUAL_WIDTH), choices)
+
+
 def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
     """The design of settings; parameters that they need are added to `parameters`."""
     existing: dict[tuple[object, ...], list[list[tuple[int, float]]]] = {}
@@ -163,10 +179,10 @@ def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
     for setting in settings:
         groups = groups_of(setting)
         gpu = setting.deployment.gpu
-        size = math.log(setting.deployment.model.hidden / _USUAL_WIDTH)
-        key = (size, gpu.power, gpu.bandwidth_gb_s, *groups.items())
+        facts = _facts(setting.deployment.model)
+        key = (facts, gpu.power, gpu.bandwidth_gb_s, *groups.items())
         if key not in existing:
-            existing[key] = _terms(groups, gpu, size, parameters)
+            existing[key] = _terms(groups, gpu, facts, parameters)
         terms.append(existing[key])
     slots = max((len(term) for row in existing.values() for term in row), default=1)
     filled = {id(row): _filled(row, slots) for row in existing.values()}
@@ -186,7 +202,7 @@ def _filled(row: Sequence[Sequence[tuple[int, float]]], slots: int) -> tuple[Any
 
 
 def _terms(
-    groups: Mapping[str, str], gpu: GpuFacts, size: float, parameters: Parameters
+    groups: Mapping[str, str], gpu: GpuFacts, facts: _Facts, parameters: Parameters
 ) -> list[list[tuple[int, float]]]:
     """For each log the places of its parameters, with their factors."""
     result = []
@@ -200,7 +216,9 @@ def _terms(
         if log in _OF_POWER and gpu.power:
             term.append((parameters.of("power", _POWER), gpu.power))
         if log in _OF_SIZE:
-            term.append((parameters.of("size", _SIZE), size))
+            term.append((parameters.of("size", _SIZE), facts.size))
+        if log == "mixture":
+            term.append((parameters.of("choices", _CHOICES), facts.choices))
         if log == "overhead":
             pace = math.log(gpu.bandwidth_gb_s / _USUAL_BANDWIDTH_GB_S)
             term.append((parameters.of("pace", _PACE), pace))

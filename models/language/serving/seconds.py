@@ -198,7 +198,9 @@ def closed_loop_seconds(
     others = np.maximum(sequences - 1, 0.0)
     alone = np.exp(logs.first) + step
     together = bursts * np.exp(logs.queue) * others
-    steps, mixed = output_tokens * step, np.exp(logs.mixed) * others * prompt
+    # A step that also reads a prompt reads its weights once.
+    longer = smooth_maximum(prompt, parts.weights) - parts.weights
+    steps, mixed = output_tokens * step, np.exp(logs.mixed) * others * longer
     waiting, rest = prompt, steps + mixed
     for _ in range(_TURNS):
         waiting = prompt * (1 + together + others * waiting / (alone + waiting + rest))
