@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +94,8 @@ _USUAL_WIDTH = 8192.0
 # Experts that a token is sent to: each is gathered, computed and scattered.
 _CHOICES = Prior(0.7, 0.3)
 _USUAL_CHOICES = 8.0
+# Queries that share keys and values: kernels of 2024 read those again for some of them.
+_SHARING = Prior(0.0, 0.1)
 # Small kernels end sooner on faster memory: how their seconds fall with its bandwidth.
 _PACE = Prior(-0.15, 0.1)
 _USUAL_BANDWIDTH_GB_S = 3352.0
@@ -161,15 +163,18 @@ def _chip(capability: float) -> str:
 
 
 class _Facts(NamedTuple):
-    """Logs of a model's width and of a token's experts, over usual ones."""
+    """Logs of a model's width and of a token's experts, over usual ones, and of queries for each
+    key."""
 
     size: float
     choices: float
+    sharing: float
 
 
 def _facts(model: LanguageModel) -> _Facts:
     choices = math.log(model.experts_per_token / _USUAL_CHOICES) if model.experts else 0.0
-    return _Facts(math.log(model.hidden / _USUAL_WIDTH), choices)
+    sharing = 0.0 if model.mla else math.log(model.heads / model.kv_heads)
+    return _Facts(math.log(model.hidden / _USUAL_WIDTH), choices, sharing)
 
 
 def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
@@ -213,17 +218,26 @@ def _terms(
                 group = groups[kind]
                 name = f"{log}/{kind}/{group}"
                 term.append((parameters.of(name, Prior(_centre(log, kind, group), sigma)), 1.0))
-        if log in _OF_POWER and gpu.power:
-            term.append((parameters.of("power", _POWER), gpu.power))
-        if log in _OF_SIZE:
-            term.append((parameters.of("size", _SIZE), facts.size))
-        if log == "mixture":
-            term.append((parameters.of("choices", _CHOICES), facts.choices))
-        if log == "overhead":
-            pace = math.log(gpu.bandwidth_gb_s / _USUAL_BANDWIDTH_GB_S)
-            term.append((parameters.of("pace", _PACE), pace))
+        for name, prior, factor in _covariates(log, groups, gpu, facts):
+            term.append((parameters.of(name, prior), factor))
         result.append(term)
     return result
+
+
+def _covariates(
+    log: str, groups: Mapping[str, str], gpu: GpuFacts, facts: _Facts
+) -> Iterator[tuple[str, Prior, float]]:
+    """Parameters of a log that count in proportion to a fact, with the fact."""
+    if log in _OF_POWER and gpu.power:
+        yield "power", _POWER, gpu.power
+    if log in _OF_SIZE:
+        yield "size", _SIZE, facts.size
+    if log == "kv" and "version" in groups:
+        yield f"sharing/version/{groups['version']}", _SHARING, facts.sharing
+    if log == "mixture":
+        yield "choices", _CHOICES, facts.choices
+    if log == "overhead":
+        yield "pace", _PACE, math.log(gpu.bandwidth_gb_s / _USUAL_BANDWIDTH_GB_S)
 
 
 def _centre(log: str, kind: str, group: str) -> float:

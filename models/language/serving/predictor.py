@@ -100,7 +100,8 @@ class ServingPredictor:
             each = request_logs(asked, logs, in_flight, np.zeros_like(rate), 0.0)
             return np.exp(each.rate) * in_flight * asked.output_tokens
 
-        flow = open_loop(lambda b: service(view.logs, b), rate, asked.held)
+        held = np.where(asked.held > 0, asked.held, np.nan)
+        flow = open_loop(lambda b: service(view.logs, b), rate, held)
         sequences = flow.in_flight + 1
         waiting = flow.waiting_seconds / service(view.logs, sequences)
         growth = self._growth(view, sequences, service)

@@ -1,0 +1,186 @@
+"""The predictor that ships: physics that hold for every deployment, bounds, and own trials."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.language.configs import bundled_language_models
+from models.language.deployments import Deployment, Traffic
+from models.language.gpus import bundled_gpu_facts
+from models.language.observations import ServingObservation
+from models.language.serving import BINDS, ServingPredictor, bundled_serving_predictor
+from models.language.serving.predictor import MOST_SEQUENCES
+from models.language.serving.rates import sequences_held
+from models.language.serving.work import Floats
+
+NAMES = ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-30B-A3B",
+         "deepseek-ai/DeepSeek-R1", "openai/gpt-oss-120b")  # fmt: skip
+CARDS = ("H100-SXM5-80GB", "H200-SXM-141GB", "B200-SXM-180GB", "A100-SXM4-80GB", "L40S")
+TRAFFIC = Traffic(1000, 200)
+
+
+def deployed(
+    name: str = NAMES[0], card: str = CARDS[0], gpus: int = 1, engine: str = "vllm",
+    precision: str = "bf16",
+) -> Deployment:  # fmt: skip
+    return Deployment(
+        bundled_language_models().find(name), precision, "bf16", engine, bundled_gpu_facts()[card],
+        gpus, "none" if gpus == 1 else "nvlink",
+    )  # fmt: skip
+
+
+def seconds(
+    deployments: list[Deployment], concurrency: float, traffic: Traffic = TRAFFIC
+) -> Floats:
+    """Medians of the time of an output token."""
+    count = len(deployments)
+    rates = bundled_serving_predictor().closed_loop(deployments, traffic, [concurrency] * count)
+    return rates.tpot_seconds.median
+
+
+DEPLOYMENTS = st.builds(
+    deployed, st.sampled_from(NAMES), st.sampled_from(CARDS), st.sampled_from([4, 8]),
+    st.sampled_from(["vllm", "sglang", "trtllm"]), st.sampled_from(["bf16", "fp8"]),
+)  # fmt: skip
+TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000))
+
+
+@settings(max_examples=40, deadline=None)
+@given(DEPLOYMENTS, TRAFFICS, st.floats(1, 64), st.floats(1.1, 4))
+def test_more_bandwidth_is_never_slower(
+    deployment: Deployment, traffic: Traffic, concurrency: float, times: float
+) -> None:
+    """The same card with faster memory reads weights and keys sooner."""
+    gpu = deployment.gpu
+    faster = deployment._replace(gpu=gpu._replace(bandwidth_gb_s=gpu.bandwidth_gb_s * times))
+    slow, fast = seconds([deployment, faster], concurrency, traffic)
+    assert np.isnan(slow) or fast <= slow * (1 + 1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(DEPLOYMENTS, TRAFFICS, st.floats(1, 200), st.floats(1.05, 3))
+def test_more_sequences_give_each_user_no_more_tokens(
+    deployment: Deployment, traffic: Traffic, concurrency: float, times: float
+) -> None:
+    """Sequences share the memory's bandwidth and wait for each other's prompts."""
+    predictor = bundled_serving_predictor()
+    pair = [deployment, deployment]
+    rates = predictor.closed_loop(pair, traffic, [concurrency, concurrency * times])
+    few, many = rates.tpot_seconds.median
+    assert np.isnan(few) or many >= few * (1 - 1e-9)
+    first, later = rates.ttft_seconds.median
+    assert np.isnan(first) or later >= first * (1 - 1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(DEPLOYMENTS, TRAFFICS, st.floats(1, 5000), st.floats(0.55, 0.97))
+def test_bounds_are_ordered_and_nothing_exceeds_the_cache(
+    deployment: Deployment, traffic: Traffic, concurrency: float, confidence: float
+) -> None:
+    """Lower, median, upper; sequences in flight fit in the KV cache."""
+    rates = bundled_serving_predictor().closed_loop(
+        [deployment], traffic, [concurrency], confidence
+    )
+    held = sequences_held(
+        [deployment], np.array([traffic.input_tokens]), np.array([traffic.output_tokens])
+    )
+    if held[0] < 1:
+        assert np.isnan(rates.tpot_seconds.median[0])
+        return
+    assert rates.in_flight[0] <= held[0]
+    for bounds in rates[:3]:
+        assert 0 < bounds.lower[0] <= bounds.median[0] <= bounds.upper[0]
+
+
+def test_more_confidence_is_a_wider_interval(predictor: ServingPredictor) -> None:
+    """Bounds move away from the median."""
+    some, most = (
+        predictor.closed_loop([deployed()], TRAFFIC, [16.0], confidence).tpot_seconds
+        for confidence in (0.8, 0.95)
+    )
+    assert most.lower[0] < some.lower[0] < some.upper[0] < most.upper[0]
+    assert most.median[0] == some.median[0]
+
+
+def test_twice_the_gpus_over_nvlink_read_a_large_model_faster() -> None:
+    """Steps that wait for memory are not slower with tensor parallelism over NVLink."""
+    four, eight = seconds([deployed(NAMES[1], gpus=4), deployed(NAMES[1], gpus=8)], 8)
+    assert eight < four
+
+
+def test_pcie_gains_less_than_nvlink() -> None:
+    """All-reduces over PCIe take what more GPUs save."""
+    over_nvlink = deployed(NAMES[1], gpus=8)
+    over_pcie = over_nvlink._replace(link="pcie")
+    fast, slow = seconds([over_nvlink, over_pcie], 64)
+    assert slow > 1.2 * fast
+
+
+def test_fewer_bits_are_faster_where_weights_bind() -> None:
+    """One sequence reads all weights: FP8 has half of the bytes."""
+    wide, narrow = seconds([deployed(NAMES[1], gpus=4), deployed(NAMES[1], gpus=4,
+                                                                precision="fp8")], 1)  # fmt: skip
+    assert narrow < wide
+
+
+def test_a_model_that_does_not_fit_has_no_rate(predictor: ServingPredictor) -> None:
+    """141 GB of weights on one card of 80."""
+    rates = predictor.closed_loop([deployed(NAMES[1])], TRAFFIC, [1.0])
+    assert np.isnan(rates.tpot_seconds.median[0])
+    assert np.isnan(rates.output_tokens_per_second.lower[0])
+
+
+def test_users_beyond_the_cache_wait_and_the_rate_stays(predictor: ServingPredictor) -> None:
+    """What is not held queues: its time is in the first token's."""
+    held = predictor.saturated([deployed()], TRAFFIC).in_flight[0]
+    assert held <= MOST_SEQUENCES
+    full, twice = (
+        predictor.closed_loop([deployed()], TRAFFIC, [users]) for users in (held, 2 * held)
+    )
+    assert twice.output_tokens_per_second.median == pytest.approx(
+        full.output_tokens_per_second.median
+    )
+    assert twice.ttft_seconds.median[0] > full.ttft_seconds.median[0] + 1
+
+
+def test_a_cached_prefix_shortens_the_first_token(predictor: ServingPredictor) -> None:
+    """Its tokens are not computed again, and stand in the cache as before."""
+    rates = predictor.closed_loop(
+        [deployed()] * 2, [Traffic(4000, 100), Traffic(4000, 100, 0.75)], [8.0, 8.0]
+    )
+    whole, cached = rates.ttft_seconds.median
+    assert cached < 0.7 * whole
+
+
+def test_the_version_that_answers_is_named(predictor: ServingPredictor) -> None:
+    """Each engine that many rows are of has one."""
+    for engine in ("vllm", "sglang", "trtllm"):
+        assert predictor.engine_version(engine)
+    assert predictor.engine_version("nobody's") == ""
+
+
+def test_what_binds_is_one_of_the_words(predictor: ServingPredictor) -> None:
+    """One sequence of a large model waits for its weights; long prompts bind where answers are
+    short."""
+    rates = predictor.closed_loop(
+        [deployed(NAMES[1], gpus=4), deployed()], [Traffic(100, 500), Traffic(8000, 16)], [1, 32]
+    )
+    assert [BINDS[code] for code in rates.binds] == ["weights", "prefill"]
+
+
+@pytest.mark.parametrize("times", [0.6, 1.6])
+def test_own_trials_move_the_answer_towards_them(predictor: ServingPredictor, times: float) -> None:
+    """After one trial the same setting is predicted near it, narrower; others move that way."""
+    deployment, other = deployed("mistralai/Mistral-7B-v0.1", "L4"), deployed("Qwen/Qwen3-8B", "L4")
+    before = predictor.closed_loop([deployment, other], TRAFFIC, [4.0, 4.0]).tpot_seconds
+    measured = before.median[0] * times
+    trial = ServingObservation(deployment, TRAFFIC, 4.0, tpot_seconds=measured)
+    own = predictor.conditioned([trial])
+    after = own.closed_loop([deployment, other], TRAFFIC, [4.0, 4.0]).tpot_seconds
+    assert abs(np.log(after.median[0] / measured)) < 0.3 * abs(np.log(times))
+    assert after.upper[0] / after.lower[0] < before.upper[0] / before.lower[0]
+    assert (after.median[1] > before.median[1]) == (times > 1)
+    assert predictor.conditioned([]) is predictor
