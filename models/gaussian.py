@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_MOST_UPDATES, _CLOSE = 3, 1e-3
+_CLOSE = 1e-3
 # Means (n,) at parameters (p,), and slopes (n, p).
 Linearised = Callable[[Floats], tuple[Floats, Floats]]
 
 
 def conditioned(
     mean: Floats, covariance: Floats, linearised: Linearised, measured: Floats, sigma: Floats,
-    start: Floats | None = None,
+    start: Floats | None = None, most_updates: int = 3,
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """Mean (p,) and covariance (p, p) once n values are measured with standard errors (n,).
 
@@ -25,7 +25,7 @@ def conditioned(
     bends with its parameters.
     """
     theta, white = mean if start is None else start, np.zeros((0, len(mean)))
-    for _ in range(_MOST_UPDATES):
+    for _ in range(most_updates):
         predicted, slopes = linearised(theta)
         root, white = _whitened(covariance, slopes, sigma)
         left = measured - predicted - slopes @ (mean - theta)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.records import dataclass
+from models.gaussian import conditioned, variances
 from models.performance import cpu_step_time, step_time
 from models.performance.cpu_step_time import CpuConditions, CpuSteps
 from models.performance.step_parameters import NOTHING, Conditions, Floats, Parameters, Step
@@ -23,7 +24,6 @@ EFFECTS: Mapping[str, float] = {
     "network": 0.18, "task": 0.1, "bits": 0.12, "format": 0.08, "stack": 0.12, "gpu": 0.1,
     "cell": 0.08,
 }  # fmt: skip
-_MOST_UPDATES, _CLOSE = 3, 1e-3
 _NO_REACH = 1e-3
 
 
@@ -126,11 +126,11 @@ class Posterior:
         held = slopes[:, :inner]
         held = np.where(np.abs(held) * np.sqrt(self.covariance.diagonal()) > _NO_REACH, held, 0.0)
         used = np.flatnonzero(held.any(axis=0))
-        variance = _variances(held[:, used], self.covariance[np.ix_(used, used)])
+        variance = variances(held[:, used], self.covariance[np.ix_(used, used)])
         sigmas = np.array([prior.sigma for prior in parameters.priors[inner:]])
         variance += np.square(slopes[:, inner:]) @ np.square(sigmas)
         for covariance, held in members:
-            variance += _variances(held, covariance)
+            variance += variances(held, covariance)
         return Estimates(mean, variance)
 
     def has_effect(self, network: str, group: str) -> bool:
@@ -158,26 +158,18 @@ class Posterior:
         self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats,
         centres: Floats | None = None,
     ) -> Posterior:  # fmt: skip
-        """The posterior once the cells are measured: log seconds with their standard errors (n,).
-
-        A Gauss-Newton update, repeated since a step's time bends with its parameters.
-        """
+        """Once the cells are measured: log seconds with their standard errors (n,)."""
         state = _state(self, cells)
-        theta, white = state.mean, np.zeros((0, 0))
-        for _ in range(_MOST_UPDATES):
+
+        def linearised(theta: Floats) -> tuple[Floats, Floats]:
             mean, slopes = _linearised(state, cells, theta)
-            if centres is not None:
-                mean = mean + centres
-            root, white = _whitened(state, slopes, sigma)
-            left = log_measured - mean - slopes @ (state.mean - theta)
-            after = state.mean + white.T @ np.linalg.solve(root, left)
-            moved = float(np.abs(after - theta).max())
-            theta = after
-            if moved < _CLOSE:
-                break
+            return (mean if centres is None else mean + centres), slopes
+
+        mean, covariance = conditioned(
+            state.mean, state.covariance, linearised, log_measured, sigma
+        )
         joint = self.joint | {cell.network for cell in cells}
-        covariance = state.covariance - white.T @ white
-        return Posterior(state.names, theta, covariance, self.effects, joint)
+        return Posterior(state.names, mean, covariance, self.effects, joint)
 
 
 def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], list[int]]]:
@@ -224,16 +216,6 @@ def _state(posterior: Posterior, cells: Sequence[Cell]) -> _State:
     return _State(parameters, tuple(names), np.concatenate(means), covariance, place)
 
 
-def _whitened(state: _State, slopes: Floats, sigma: Floats) -> tuple[Floats, Floats]:
-    """The root of what the cells are expected to scatter by, (n, n), and what each whitened cell
-    tells of the state, (n, state): a rank-n update."""
-    used = np.flatnonzero(slopes.any(axis=0))
-    reach = slopes[:, used] @ state.covariance[used]
-    expected = reach[:, used] @ slopes[:, used].T + np.diag(np.square(sigma))
-    root = np.asarray(np.linalg.cholesky(expected), dtype=float)
-    return root, np.linalg.solve(root, reach)
-
-
 def _wanted(network: str, cells: Iterable[Cell]) -> list[str]:
     groups = (
         group
@@ -262,12 +244,6 @@ def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Effects
     return Effects(
         tuple(effect_name(network, group) for group in [*names, *fresh]), mean, covariance
     )
-
-
-def _variances(rows: Floats, covariance: Floats) -> Floats:
-    """Of each row's weighted sum, shape (n,)."""
-    variances: Floats = ((rows @ covariance) * rows).sum(axis=1)
-    return variances
 
 
 def effect_name(network: str, group: str) -> str:

@@ -20,7 +20,7 @@ from models.language.gpus import bundled_gpu_facts
 from models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
 from models.language.serving.fit import MeasuredValue
 from models.language.serving.fitting import fit_serving
-from models.language.serving.measured_rows import minor_version, rows_of
+from models.language.serving.measured_rows import rows_of, version_of
 from models.language.serving.rates import sequences_held
 from models.performance.step_times import chip
 
@@ -125,7 +125,7 @@ def _deployment(row: ServingRow) -> Deployment:
         bundled_gpu_facts()[row.gpu],
         row.tensor_parallel,
         row.link,
-        minor_version(row.engine_version) or f"of {row.date[:4]}",
+        version_of(row),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from models.language.configs import LanguageModel
 from models.language.deployments import Deployment
 from models.language.gpus import GpuFacts
+from models.language.serving.eras import era_of
 from models.language.serving.seconds import Logs
 from models.language.serving.work import Floats, format_of_arithmetic
 from models.performance.step_parameters import UNNAMED, Parameters, Prior
@@ -40,7 +41,7 @@ _BASE: Mapping[str, Prior] = {
     "attention": Prior(math.log(0.35), 0.3),
     "link": Prior(math.log(0.35), 0.3),
     "latency": Prior(math.log(6e-6), 0.3),
-    "spread": Prior(math.log(1.0), 0.3),
+    "spread": Prior(math.log(0.4), 0.6),
     "overhead": Prior(0.0, 0.05),
     "constant": Prior(math.log(0.8e-3), 0.25),
     "layer": Prior(math.log(3e-5), 0.3),
@@ -58,26 +59,28 @@ _BASE: Mapping[str, Prior] = {
 _EFFECTS: Mapping[str, Mapping[str, float]] = {
     "weights": {"gpu": 0.07, "chip": 0.09, "engine": 0.1, "format": 0.15, "mixture": 0.2,
                 "experts": 0.2},
-    "kv": {"gpu": 0.05, "chip": 0.13, "engine": 0.15, "version": 0.15, "kv": 0.3, "mla": 0.35},
+    "kv": {"gpu": 0.05, "chip": 0.13, "engine": 0.15, "era": 0.2, "version": 0.07, "kv": 0.3,
+           "mla": 0.35},
     "decode": {"gpu": 0.05, "chip": 0.12, "engine": 0.15, "arithmetic": 0.12, "format": 0.12,
                "mixture": 0.5, "experts": 0.3},
     "prefill": {"gpu": 0.06, "chip": 0.1, "engine": 0.15, "arithmetic": 0.12, "format": 0.12,
                 "mixture": 0.5, "experts": 0.4},
     "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
     "link": {"way": 0.4, "gpu": 0.14, "engine": 0.13},
-    "latency": {"way": 0.4, "chip": 0.1, "engine": 0.2, "version": 0.4},
+    "latency": {"way": 0.4, "chip": 0.1, "engine": 0.2, "era": 0.52, "version": 0.2},
     "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8, "model": 0.15},
-    "constant": {"engine": 0.25, "version": 0.35, "static": 0.4},
-    "layer": {"engine": 0.2, "version": 0.25, "kernels": 0.18},
-    "mixture": {"engine": 0.35, "version": 0.28, "kernels": 0.6, "model": 0.35},
+    "constant": {"engine": 0.25, "era": 0.26, "version": 0.1, "static": 0.4},
+    "layer": {"engine": 0.2, "era": 0.33, "version": 0.12, "kernels": 0.18},
+    "mixture": {"engine": 0.35, "era": 0.36, "version": 0.14, "kernels": 0.6, "model": 0.35},
     "mla": {"engine": 0.4, "kernels": 0.5},
-    "sequence": {"engine": 0.5, "version": 0.3, "load": 0.7},
-    "launch": {"engine": 0.35, "version": 0.55, "mixture": 0.6, "mla": 1.2, "model": 0.35},
-    "mixed": {"engine": 0.5, "version": 0.3, "load": 0.4},
-    "first": {"engine": 0.5, "source": 0.9, "version": 0.35},
-    "queue": {"engine": 0.7, "source": 0.5, "version": 0.4},
-    "step": {"model": 0.08, "gpu": 0.05, "version": 0.13, "cell": 0.07, "load": 0.13},
-    "prompt": {"model": 0.18, "gpu": 0.06, "version": 0.15, "source": 0.1, "cell": 0.1,
+    "sequence": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.7},
+    "launch": {"engine": 0.35, "era": 0.33, "version": 0.13, "mixture": 0.6, "mla": 0.4,
+               "model": 0.2},
+    "mixed": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.4},
+    "first": {"engine": 0.5, "source": 0.9, "era": 0.45, "version": 0.17},
+    "queue": {"engine": 0.7, "source": 0.5, "era": 0.52, "version": 0.2},
+    "step": {"model": 0.08, "gpu": 0.05, "era": 0.17, "version": 0.07, "cell": 0.07, "load": 0.13},
+    "prompt": {"model": 0.18, "gpu": 0.06, "era": 0.2, "version": 0.07, "source": 0.1, "cell": 0.1,
                "load": 0.13},
 }  # fmt: skip
 # FP8 and FP4 products reach less of their peaks: 0.31 to 0.65 where 16 bits reach 0.73 to 0.91.
@@ -139,6 +142,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "chip": chip,
         "engine": engine,
         "version": version,
+        "era": era_of(engine, deployment.version),
         "arithmetic": f"{format_of_arithmetic(deployment)}/{int(gpu.compute_capability)}",
         "format": f"{precision}/{int(gpu.compute_capability)}",
         "kernels": f"{engine}/{precision}/{int(gpu.compute_capability)}",

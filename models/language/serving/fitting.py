@@ -22,8 +22,8 @@ _ANSWERED = {
     "batch": "each_token",
 }  # fmt: skip
 # Held out: each GPU, each model, each GPU with half of the models, cells of rows.
-_CELL_FOLDS, _MODEL_HALVES = 3, 2
-_FEWEST_ROWS, _MOST_OF_A_GROUP, _MOST_QUANTILES = 20, 60, 200
+_CELL_FOLDS, _MODEL_HALVES = 2, 2
+_FEWEST_ROWS, _MOST_OF_A_GROUP, _MOST_QUANTILES = 60, 60, 200
 # Versions of fewer values than this do not answer: they are a single visitor's.
 _FEWEST_OF_A_VERSION = 60
 _NARROWED, _MOVED = 0.94, 0.2
@@ -89,6 +89,8 @@ def held_out_widths(values: Sequence[MeasuredValue]) -> dict[str, tuple[float, .
     for name, out, scored in _splits(values):
         kept = [value for value, gone in zip(values, out, strict=True) if not gone]
         test = _some([value for value, one in zip(values, scored, strict=True) if one])
+        if not test:
+            continue
         predictor = predictor_of(fitted(kept), kept)
         mean, doubt = predictor.log_estimates(test)
         left = (np.log([value.seconds for value in test]) - mean) / doubt

@@ -15,14 +15,15 @@ from models.language.deployments import Deployment
 from models.language.gpus import GpuFacts
 from models.language.language_model import LanguageModel
 from models.language.serving.effects import Setting
+from models.language.serving.eras import minor_version
 from models.language.serving.fit import MeasuredValue
 from models.language.serving.rates import sequences_held
 
 # Most sequences that engines take in where a maximum was measured (TensorRT-LLM's default).
 _MOST_SEQUENCES = 2048.0
-# Batches that hold more than this part of the cache's median size were computed in turns.
-_FULL = 1.0
 _SHORTEST_OUTPUT = 8
+# Requests a second beyond which runs of a few hundred requests are a start and an end.
+_MOST_OFFERED = 8.0
 
 
 def rows_of(
@@ -42,19 +43,23 @@ def rows_of(
     return values
 
 
+def version_of(record: Any) -> str:
+    """The minor version of a record's engine, or the year of a run that does not name one."""
+    return minor_version(record.engine_version) or f"of {record.date[:4]}"
+
+
 def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[MeasuredValue]:
     deployment = Deployment(
         model, record.precision, record.kv_precision, record.engine, gpu,
         record.tensor_parallel, record.link,
-        minor_version(record.engine_version) or f"of {record.date[:4]}",
+        version_of(record),
     )  # fmt: skip
     load = {"static": "static", "maximum": "maximum"}.get(record.kind, "")
+    length = record.input_tokens + record.output_tokens
     setting = Setting(deployment, record.source, "eager" in record.flags.split(), load)
-    held = float(
-        sequences_held(
-            [deployment], np.array([record.input_tokens]), np.array([record.output_tokens])
-        )[0]
-    )
+    # A static batch ends together, when every sequence has its whole length.
+    kept = (length, 0.0) if load == "static" else (record.input_tokens, record.output_tokens)
+    held = float(sequences_held([deployment], *np.array(kept)[:, None])[0])
 
     def row(quantity: str, sequences: float, seconds: float) -> MeasuredValue:
         return MeasuredValue(
@@ -65,7 +70,9 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
         if held >= 1:
             most = record.concurrency if record.concurrency > 0 else _MOST_SEQUENCES
             yield row("saturated", min(held, most), 1 / record.output_tokens_per_second)
-    elif record.concurrency <= _FULL * held:
+    elif record.kind == "open":
+        yield from _at_a_rate(record, held, row)
+    elif record.concurrency <= held:
         yield from _timed(record, row)
 
 
@@ -89,6 +96,13 @@ def _timed(
         yield value("batch", batch, batch * output / rate)
 
 
-def minor_version(version: str) -> str:
-    """`0.17.1rc2` as `0.17`: rates change with those."""
-    return ".".join(version.split(".")[:2])
+def _at_a_rate(
+    record: Any, held: float, value: Callable[[str, float, float], MeasuredValue]
+) -> Iterator[MeasuredValue]:
+    """The time of a token at the sequences that were in their steps by Little's law, where few
+    requests came: runs are too short to settle where many do."""
+    each, rate = record.tpot_seconds, record.requests_per_second
+    if record.requests_per_second_offered <= _MOST_OFFERED and not math.isnan(each * rate):
+        sequences = 1 + rate * record.output_tokens * each
+        if sequences <= held:
+            yield value("each_token", sequences, each)

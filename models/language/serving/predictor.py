@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,12 +31,15 @@ from models.performance.intervals import multipliers
 from models.performance.step_parameters import NOTHING, Parameters
 
 _DIFFERENCE = 1e-4
+_MOST_UPDATES, _REWEIGHTED, _DEGREES = 8, 3, 4.0
 # What engines take in at once where nobody limits them (vLLM's and TensorRT-LLM's defaults).
 MOST_SEQUENCES = 2048.0
 # Nearer to capacity than this the fixed point runs away, and bounds with it.
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
 _RUN_SIGMA = {"each_token": 0.04, "first_token": 0.12, "rate": 0.04, "batch": 0.04}
+# How far a trial may lie off the form: its curve over sequences and lengths is not exact.
+_TRIAL_SIGMA = {"each_token": 0.08, "first_token": 0.25, "rate": 0.08, "batch": 0.08}
 # Groups of held-out residuals by whether rows of the GPU and of the model were in the fit.
 KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model",
          (False, False): "both"}  # fmt: skip
@@ -148,7 +152,7 @@ class ServingPredictor:
                         Setting(deployment), quantity, max(entry.concurrency, 1.0),
                         entry.traffic.input_tokens, entry.traffic.output_tokens, seconds,
                     ))  # fmt: skip
-                    sigmas.append(max(sigma, _RUN_SIGMA[quantity]))
+                    sigmas.append(math.hypot(sigma, _TRIAL_SIGMA[quantity]))
         return self._conditioned(values, np.array(sigmas))
 
     def conditioned_on(self, values: Sequence[MeasuredValue]) -> ServingPredictor:
@@ -158,7 +162,7 @@ class ServingPredictor:
                 deployment=self._answering(value.setting.deployment), source=""))
             for value in values
         ]  # fmt: skip
-        sigmas = [_RUN_SIGMA.get(value.quantity, _RUN_SIGMA["rate"]) for value in own]
+        sigmas = [_TRIAL_SIGMA.get(value.quantity, _TRIAL_SIGMA["rate"]) for value in own]
         return self._conditioned(own, np.array(sigmas))
 
     def log_estimates(self, values: Sequence[MeasuredValue]) -> tuple[Floats, Floats]:
@@ -179,9 +183,16 @@ class ServingPredictor:
         parameters = self._parameters()
         columns = measured(values, parameters)
         mean, covariance = self._extended(parameters)
-        after, left = conditioned(
-            mean, covariance, columns.linearised, np.log([v.seconds for v in values]), sigma
-        )
+        log_measured = np.log([value.seconds for value in values])
+        wider: Floats = np.ones(len(values))
+        for _ in range(_REWEIGHTED):
+            after, left = conditioned(
+                mean, covariance, columns.linearised, log_measured, sigma * wider,
+                most_updates=_MOST_UPDATES,
+            )  # fmt: skip
+            # A trial far off the others counts less, as a Student t has it.
+            off = (log_measured - columns.linearised(after)[0]) / sigma
+            wider = np.maximum(np.sqrt((_DEGREES + off**2) / (_DEGREES + 1)), 1.0)
         return replace(self, names=parameters.names, mean=after, covariance=left)
 
     def _answering(self, deployment: Deployment) -> Deployment:

@@ -147,7 +147,7 @@ def _all_reduces(work: Work, logs: Logs, tokens: Floats) -> Floats:
     doublings = np.log2(np.maximum(gpus, 1))
     over_nvlink = work.nvlink > 0
     rate = np.where(
-        over_nvlink, work.nvlink, work.pcie * np.exp(-logs.spread * (doublings - 1))
+        over_nvlink, work.nvlink, work.pcie * np.exp(-np.exp(logs.spread) * (doublings - 1))
     ) * share(logs.link)
     latency = np.exp(logs.latency) * np.where(over_nvlink, 0.7 + 0.3 * doublings, gpus / 2)
     moved = 2 * (gpus - 1) / gpus * tokens * work.model.hidden * _ACTIVATION_BYTES

@@ -1,0 +1,90 @@
+"""Fits on rows: what they teach, and what an answer leaves out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from infra.language_sources.rows import read_serving
+from models.language.configs import bundled_language_models
+from models.language.gpus import bundled_gpu_facts
+from models.language.serving import bundled_serving_predictor
+from models.language.serving.bundle import read_predictor, write_predictor
+from models.language.serving.eras import era_of, minor_version
+from models.language.serving.fit import MeasuredValue
+from models.language.serving.fitting import fit_serving
+from models.language.serving.measured_rows import rows_of
+
+
+@pytest.fixture(scope="module")
+def values() -> list[MeasuredValue]:
+    """Static batches of one source: dense models on A100 and H100."""
+    rows = [row for row in read_serving() if row.fit and row.source == "argonne"]
+    return rows_of(rows[::4], bundled_language_models(), bundled_gpu_facts())
+
+
+def test_a_fit_explains_its_rows_and_scaled_rows_scale_answers(
+    values: list[MeasuredValue],
+) -> None:
+    """Rows are met within a tenth in the median; the same rows at twice the seconds are answered
+    with about twice the seconds."""
+    shipped = bundled_serving_predictor()
+    once = fit_serving(values, shipped=shipped)
+    mean, doubt = once.log_estimates(values)
+    off = np.abs(mean - np.log([value.seconds for value in values]))
+    assert np.median(off) < 0.12
+    assert (doubt > 0).all()
+    slower = [value._replace(seconds=2 * value.seconds) for value in values]
+    twice, _ = fit_serving(slower, shipped=shipped).log_estimates(values)
+    assert np.median(twice - mean) == pytest.approx(np.log(2), abs=0.2)
+
+
+def test_a_bundle_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """The files hold the same predictor to the digits that they keep."""
+    shipped = bundled_serving_predictor()
+    write_predictor(shipped, tmp_path)
+    again = read_predictor(tmp_path)
+    assert again.names == shipped.names
+    assert again.versions == shipped.versions
+    assert again.mean == pytest.approx(shipped.mean, rel=1e-4)
+    assert again.covariance == pytest.approx(shipped.covariance, abs=1e-4)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 2 * 300_000
+
+
+def test_rows_that_the_form_does_not_cover_are_left_out() -> None:
+    """Pipelines, attention in copies, cards of other vendors, models that are unknown."""
+    row = next(row for row in read_serving() if row.source == "argonne" and row.fit)
+    models, gpus = bundled_language_models(), bundled_gpu_facts()
+    assert rows_of([row], models, gpus)
+    for other in (
+        row._replace(gpus=2 * row.tensor_parallel),
+        row._replace(gpu="MI300X"),
+        row._replace(model="nobody/knows-it"),
+        row._replace(concurrency=1e6),
+    ):
+        assert rows_of([other], models, gpus) == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "minor", "era"),
+    [("vllm", "0.17.1rc2", "0.17", "2026"), ("vllm", "0.4.3", "0.4", "2024"),
+     ("trtllm", "1.0.0rc3", "1.0rc", "2025"), ("trtllm", "0.9.0", "0.9", "2024"),
+     ("nobody's", "7.1.0", "7.1", "")],
+)  # fmt: skip
+def test_a_version_has_a_year(engine: str, version: str, minor: str, era: str) -> None:
+    """Rows of one year share what their engines had learnt."""
+    assert minor_version(version) == minor
+    assert era_of(engine, minor) == era
+
+
+def test_gpus_have_their_links_and_formats() -> None:
+    """Data sheets: A10G's 70 TFLOP/s, no FP8 before Ada, NVLink one way, FP4 on Blackwell."""
+    gpus = bundled_gpu_facts()
+    assert gpus["A10G"].tflops == 70
+    assert gpus["A100-SXM4-80GB"].fp8_tflops == 0
+    assert gpus["H100-SXM5-80GB"].nvlink_gb_s == 450
+    assert gpus["L4"].nvlink_gb_s == 0
+    assert gpus["B200-SXM-180GB"].fp4_tflops == 2 * gpus["B200-SXM-180GB"].fp8_tflops
+    assert not gpus["T4"].has_bf16
