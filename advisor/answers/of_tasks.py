@@ -138,7 +138,8 @@ def language_recommended_in(
     from advisor.answers.language import serving_recommended
 
     answer = serving_recommended(context, question, today=today)
-    return ServingRecommended(answer, _sources_of(context), every)
+    named = question.model or str(question.config and question.config.parent)
+    return ServingRecommended(answer, _sources_of(context), every, named)
 
 
 def language_predicted_in(

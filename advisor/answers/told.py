@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 
 
 class ServingRecommended(NamedTuple):
-    """A recommendation about serving a language model."""
+    """A recommendation about serving a language model, which was `named` so: a start file needs the
+    name of its checkpoint, or the folder of its configuration."""
 
     answer: GenerationRecommendation
     sources: Sources
     every_rejected: bool = False
+    named: str = ""
 
     def no_offer(self) -> Message:
         """What is told where nothing answers."""
@@ -67,7 +69,7 @@ class ServingRecommended(NamedTuple):
 
         if self.answer.chosen is None:
             raise NoOfferError(self.no_offer())
-        return export_serving(self.answer.chosen, self.answer.request, name)
+        return export_serving(self.answer.chosen, self.answer.request, name, self.named)
 
 
 def _written(document: dict[str, Any], name: str) -> str:

@@ -24,6 +24,8 @@ from advisor.domain.words import Market
 from advisor.records import dataclass
 
 MILLION = 1e6
+# Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
+MOST_SEQUENCES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from advisor.catalog import Catalog
 from advisor.domain.generation import LlmPrecision
 from advisor.domain.language import GenerationRequest
 from advisor.domain.tuning import FineTuningRequest
+from advisor.questions.fields import wrong
 from advisor.questions.language import (
     CompareGeneration,
     HardwareQuestion,
@@ -98,10 +100,18 @@ def finetuning_request(
 def _lengths(question: LoadedGeneration, model: LanguageModel) -> _Lengths:
     asked = question.max_context if isinstance(question, RecommendGeneration) else None
     if question.input_tokens is not None and question.output_tokens is not None:
-        return _Lengths(question.input_tokens, question.output_tokens, asked)
-    traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
-    longest = asked or min(traffic.longest_tokens, model.max_context or traffic.longest_tokens)
-    return _Lengths(traffic.input_tokens.mean, traffic.output_tokens.mean, longest)
+        lengths = _Lengths(question.input_tokens, question.output_tokens, asked)
+    else:
+        traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
+        longest = asked or min(traffic.longest_tokens, model.max_context or traffic.longest_tokens)
+        lengths = _Lengths(traffic.input_tokens.mean, traffic.output_tokens.mean, longest)
+    mean = math.ceil(lengths.input_tokens + lengths.output_tokens)
+    if asked is not None and asked < mean:
+        raise wrong(
+            "max_context", "{field} {asked:,} is below a mean request of {mean:,} tokens",
+            asked=asked, mean=mean, hint="ask for more, or for shorter requests",
+        )  # fmt: skip
+    return lengths
 
 
 def _limits(question: RecommendGeneration) -> dict[str, Any]:

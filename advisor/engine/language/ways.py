@@ -11,6 +11,7 @@ from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpu_links import GpuLink, gpu_link
 from advisor.domain import Disk, Gpu, Offer, Rejected
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
+from advisor.domain.language import MOST_SEQUENCES as MOST_SEQUENCES
 from advisor.domain.language import GenerationRequest, GpuMemoryUse, ReadyTime, ServingPlacement
 from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.ready import gib_to_read, ready_disk
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 # GPUs that engines split a model over.
 SPLITS = (1, 2, 4, 8, 16)
-# Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
-MOST_SEQUENCES = 512
 # RAM that loading takes, assumed and not measured: the system and the engine, one process a GPU
 # with CUDA's libraries, and a file of weights of the usual 5 GB, which the page cache holds.
 _BASE_GIB, _PROCESS_GIB, _FILE_GIB = 3.0, 2.0, 5.0

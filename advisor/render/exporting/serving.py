@@ -10,9 +10,10 @@ import shlex
 from typing import Any
 
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
-from advisor.domain.language import GenerationCandidate, GenerationRequest
+from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, GenerationRequest
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
+from advisor.records import replace
 from advisor.render.exporting import COMPOSE, export_start
 from advisor.render.exporting.parts import Start, header
 from advisor.render.language.words import engine_text, placement_text
@@ -21,15 +22,16 @@ from advisor.units import floor_rate
 
 FORMATS = ("skypilot", "dstack", "terraform", COMPOSE)
 FIRST_PORT = 8000
+# Several streams read the weights at the disk's rate; the usual loader has one.
+_LOADER = "runai_streamer"
 # The share that the predicted KV cache stands on (docs/internals/language.md).
 GPU_MEMORY_SHARE = "0.94"
 # What vLLM calls the formats; where there is nothing, the checkpoint itself says it.
 _FLAGS = {
     LlmPrecision.BF16: ("--dtype", "bfloat16"),
     LlmPrecision.FP16: ("--dtype", "half"),
-    LlmPrecision.FP8: ("--quantization", "fp8"),
 }
-_QUANTIZED = (LlmPrecision.INT4_AWQ, LlmPrecision.NVFP4, LlmPrecision.MXFP4)
+_QUANTIZED = (LlmPrecision.FP8, LlmPrecision.INT4_AWQ, LlmPrecision.NVFP4, LlmPrecision.MXFP4)
 _IMAGE = "vllm/vllm-openai"
 _HUB, _OWN_DISK = "/root/.cache/huggingface", "/opt/dlami/nvme/huggingface"
 # The data disk is the volume that nothing was written to.
@@ -42,9 +44,12 @@ _MOUNT = (
 )
 
 
-def export_serving(candidate: GenerationCandidate, request: GenerationRequest, format: str) -> str:
-    """The file of a format, ending in a newline; `UsageError` for one that starts no server, and
-    for another engine than vLLM."""
+def export_serving(
+    candidate: GenerationCandidate, request: GenerationRequest, format: str, model: str = ""
+) -> str:
+    """The file of a format, ending in a newline, which starts `model`: the name or folder as it was
+    asked for. `UsageError` for a format that starts no server, and for another engine than vLLM."""
+    candidate = replace(candidate, model=model or candidate.model)
     if format not in FORMATS:
         raise UsageError(
             "{format} starts no server of a language model", format=format, field="export",
@@ -71,7 +76,8 @@ def serve_words(candidate: GenerationCandidate, request: GenerationRequest) -> l
     if candidate.kv_precision is KvPrecision.FP8:
         words += ["--kv-cache-dtype", "fp8"]
     words += ["--max-model-len", str(request.longest_tokens)]
-    words += ["--gpu-memory-utilization", GPU_MEMORY_SHARE]
+    words += ["--max-num-seqs", str(MOST_SEQUENCES), "--gpu-memory-utilization", GPU_MEMORY_SHARE]
+    words += ["--load-format", _LOADER]
     return words if request.prefix_share else [*words, "--no-enable-prefix-caching"]
 
 
@@ -123,9 +129,9 @@ def _docker_lines(candidate: GenerationCandidate, request: GenerationRequest) ->
 
 
 def _requirement(candidate: GenerationCandidate) -> str:
-    """'vllm==0.18.*': any patch of the version whose rates these are."""
+    """'vllm[runai]==0.18.*': any patch of the version whose rates these are."""
     minor = _minor(candidate.engine_version)
-    return f"vllm=={minor}.*" if minor else "vllm"
+    return f"vllm[runai]=={minor}.*" if minor else "vllm[runai]"
 
 
 def _image(candidate: GenerationCandidate) -> str:

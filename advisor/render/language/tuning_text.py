@@ -17,12 +17,12 @@ from advisor.domain.tuning import (
 )
 from advisor.render.blocks import RISKS, risk_of
 from advisor.render.document import Sources
-from advisor.render.language.text import (
+from advisor.render.language.lists import (
     SHOWN_ALTERNATIVES,
-    machine_text,
     rejection_lines,
     relaxation_lines,
 )
+from advisor.render.language.text import machine_text
 from advisor.render.language.words import gib_text, rate_text
 from advisor.render.text import (
     WIDTH,

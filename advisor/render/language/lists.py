@@ -1,0 +1,181 @@
+"""The lists of an answer about a language model, for a terminal: what else could be done, latency
+against throughput, other specs, close calls, what to relax, and what was rejected."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from advisor.domain import Change, CloseCallKind, Rejected, Relaxation
+from advisor.domain.language import (
+    FrontPoint,
+    GenerationCandidate,
+    GenerationRecommendation,
+    ServingStep,
+)
+from advisor.domain.tuning import FineTuningRecommendation
+from advisor.render.blocks import counts_text
+from advisor.render.language.words import (
+    count_text,
+    gpus_text,
+    seconds_text,
+    short_placement_text,
+    trial_command,
+)
+from advisor.render.text import (
+    INDENT,
+    WIDTH,
+    beside,
+    fitting_table,
+    folded,
+    folded_command,
+    lower_name,
+    lower_text,
+    table,
+)
+from advisor.units import format_usd
+
+SHOWN_ALTERNATIVES = 3
+SHOWN_REJECTED = 2
+SHOWN_FRONT = 3
+SHOWN_STEPS = 2
+NOTHING_PERCENT = 0.5
+
+
+def step_lines(steps: Sequence[ServingStep], before: GenerationCandidate) -> list[str]:
+    """What one thing more would bring, the most useful first."""
+    given = [(step.option, step.gives) for step in steps if step.gives and step.option]
+    given.sort(key=lambda one: one[1].usd_per_million_output_tokens.median)
+    texts = [_step_text(option, gives, before) for option, gives in given[:SHOWN_STEPS]]
+    return folded("could try", texts)
+
+
+def _step_text(option: str, gives: GenerationCandidate, before: GenerationCandidate) -> str:
+    highest, now = (
+        one.most.output_tokens_per_second.median / one.spec.count for one in (gives, before)
+    )
+    percent = 100 * (highest / now - 1)
+    most = f"{percent:+.0f} %" if abs(percent) >= NOTHING_PERCENT else "as before"
+    count = ""
+    if gives.spec.count != before.spec.count:
+        hourly = format_usd(gives.spec.total_usd_per_hour)
+        count = f"{gives.spec.name} at {hourly}/h, each with a "
+    usd = format_usd(gives.usd_per_million_output_tokens.median)
+    return (
+        f"{option}: {count}highest rate {most}, TPOT "
+        f"{seconds_text(gives.rates.tpot_seconds.median)}, {usd} per million, ready in "
+        f"{seconds_text(gives.ready.seconds)}"
+    )
+
+
+def front_lines(front: Sequence[FrontPoint], confidence: float) -> list[str]:
+    """Latency against throughput: the fastest answers, the highest rate, and what lies between."""
+    if len(front) < 2:
+        return []
+    shown = [front[at] for at in _spread(len(front), SHOWN_FRONT)]
+    lower = lower_name(confidence)
+    title = f"Latency against throughput ({len(shown)} of {len(front)})"
+    header = [title, "in flight", "TTFT", "TPOT", f"{lower} tokens/s", "per 1M out"]
+    rows = [
+        [
+            f"  {short_placement_text(point.placement)}"
+            + ("" if point.answers else ", not as asked"),
+            count_text(point.rates.concurrency),
+            seconds_text(point.rates.ttft_seconds.median),
+            seconds_text(point.rates.tpot_seconds.median),
+            lower_text(point.rates.output_tokens_per_second.lower),
+            format_usd(point.usd_per_million_output_tokens.median),
+        ]
+        for point in shown
+    ]
+    return ["", *table(header, rows, right=(1, 2, 3, 4, 5))]
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Places of `most` things out of `count`, both ends among them."""
+    if count <= most:
+        return list(range(count))
+    return [round(at * (count - 1) / (most - 1)) for at in range(most)]
+
+
+def alternative_lines(ranked: Sequence[GenerationCandidate], confidence: float) -> list[str]:
+    """The next specs, without what has no room."""
+    if not ranked:
+        return []
+    columns = {
+        "Alternatives": [f"  {one.spec.name}" for one in ranked],
+        "gpu": [gpus_text(one.spec.offer.instance) for one in ranked],
+        "runs as": [short_placement_text(one.placement) for one in ranked],
+        "per hour": [format_usd(one.spec.total_usd_per_hour) for one in ranked],
+        f"{lower_name(confidence)} tokens/s": [
+            lower_text(one.rates.output_tokens_per_second.lower) for one in ranked
+        ],
+        "TPOT": [seconds_text(one.rates.tpot_seconds.median) for one in ranked],
+        "per 1M out": [format_usd(one.usd_per_million_output_tokens.median) for one in ranked],
+    }
+    return ["", *fitting_table(columns, ("Alternatives", "gpu", "runs as"), ("runs as", "gpu"))]
+
+
+def borderline_lines(answer: GenerationRecommendation) -> list[str]:
+    """The close call that matters most, and the command of its trial."""
+    if not answer.close_calls:
+        return []
+    call = answer.close_calls[0]
+    spec = call.candidate.spec
+    chance = call.probability
+    name = f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h"
+    said = f"{name} may keep this too ({100 * chance:.0f} %)"
+    if call.kind is CloseCallKind.CHOSEN_MAY_MISS:
+        said = f"it may miss this ({100 * (1 - chance):.0f} %)"
+    trial = f"about {format_usd(call.trial_usd)}, {call.trial_minutes:.0f} min"
+    text = f"{said}. One trial settles it ({trial}), then ask again with --anchor:"
+    command = folded_command(trial_command(call.candidate), WIDTH - INDENT)
+    return beside("borderline", [*textwrap.wrap(text, WIDTH - INDENT), *command])
+
+
+def relaxation_lines(relaxations: Sequence[Relaxation]) -> list[str]:
+    """What to give up where nothing answers."""
+    if not relaxations:
+        return []
+    rows = [
+        [
+            f"  {', '.join(map(_change_text, one.changes))}",
+            one.gives.spec.name,
+            format_usd(one.gives.spec.total_usd_per_hour),
+        ]
+        for one in relaxations
+    ]
+    return ["", *table(["What would answer", "gives", "per hour"], rows, right=(2,))]
+
+
+def _change_text(change: Change) -> str:
+    return f"{change.option} {change.after}" if change.after else f"no {change.option}"
+
+
+def rejection_lines(
+    answer: GenerationRecommendation | FineTuningRecommendation, *, everyone: bool
+) -> list[str]:
+    """Why cheaper types are not recommended; every type where `everyone`, or nothing answers."""
+    shown, chosen = answer.nearest_rejected(), answer.chosen
+    if not shown:
+        return []
+    title = f"Rejected {len(shown):,}: {counts_text(answer.rejected_by_reason)}"
+    if everyone:
+        return ["", title, *map(rejection_text, shown)]
+    if chosen is not None:
+        limit = chosen.spec.total_usd_per_hour
+        shown = [one for one in shown if one.usd_per_hour is not None and one.usd_per_hour < limit]
+        title = f"Cheaper, but rejected ({len(shown):,}; nearest in price first)"
+    lines = [
+        line
+        for one in shown[:SHOWN_REJECTED]
+        for line in textwrap.wrap(rejection_text(one), WIDTH, subsequent_indent="    ")
+    ]
+    return ["", *textwrap.wrap(title, WIDTH, subsequent_indent="  "), *lines] if lines else []
+
+
+def rejection_text(rejected: Rejected) -> str:
+    """'  g4dn.xlarge $0.526/h: needs .. of GPU memory'."""
+    usd = rejected.usd_per_hour
+    price = "" if usd is None else f" {format_usd(usd)}/h"
+    return f"  {rejected.instance_type}{price}: {rejected.detail}"
