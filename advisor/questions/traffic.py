@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from advisor.catalog.files import DATA_FOLDER
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.questions.fields import wrong
@@ -78,8 +76,10 @@ def traffic_of_file(path: Path) -> TrafficProfile:
 
 
 def _published(name: str) -> TrafficProfile:
-    text = (files("advisor") / "data/language/traffic.csv").read_text(encoding="utf-8")
-    row = next(row for row in csv.DictReader(io.StringIO(text)) if row["name"] == name)
+    import csv  # whoever asks about a network does not wait for it
+
+    text = (DATA_FOLDER / "language" / "traffic.csv").read_text(encoding="utf-8")
+    row = next(row for row in csv.DictReader(text.splitlines()) if row["name"] == name)
     source = f"{row['trace']}, {row['source']}, {row['licence']}"
     return TrafficProfile(name, source, _published_lengths(row, "input"),
                           _published_lengths(row, "output"))  # fmt: skip
@@ -95,6 +95,9 @@ def _lengths(tokens: np.ndarray[Any, np.dtype[np.float64]]) -> Lengths:
 
 
 def _csv_lines(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    import csv
+    import io
+
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         for record in reader:
