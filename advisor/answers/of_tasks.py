@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from advisor.answers.recommending import Recommended
     from advisor.questions.language import (
         CompareGeneration,
+        Generation,
         PredictGeneration,
         RecommendGeneration,
     )
@@ -139,7 +140,7 @@ def language_recommended_in(
 
     answer = serving_recommended(context, question, today=today)
     named = question.model or str(question.config and question.config.parent)
-    return ServingRecommended(answer, _sources_of(context), every, named)
+    return ServingRecommended(answer, _sources_of(context, question), every, named)
 
 
 def language_predicted_in(
@@ -163,7 +164,7 @@ def language_predicted_in(
 
     served = serving_predicted(context, question)
     asked = generation_request(question, model, catalog)
-    return ServingPredicted(served, asked, _sources_of(context))
+    return ServingPredicted(served, asked, _sources_of(context, question))
 
 
 def serving_compared_in(catalog: Catalog, question: CompareGeneration) -> ServingCompared:
@@ -178,7 +179,7 @@ def serving_compared_in(catalog: Catalog, question: CompareGeneration) -> Servin
     names = [one.candidate.spec.offer.instance.name for one in found]
     baseline = found[names.index(first)]
     request = generation_request(question, language_model_of(question), catalog)
-    return ServingCompared(found, baseline, request, _sources_of(context))
+    return ServingCompared(found, baseline, request, _sources_of(context, question))
 
 
 def _language_context(catalog: Catalog) -> LanguageContext:
@@ -188,8 +189,8 @@ def _language_context(catalog: Catalog) -> LanguageContext:
     return LanguageContext(catalog, bundled_serving_predictor())
 
 
-def _sources_of(context: LanguageContext) -> Sources:
-    """The identities of catalogue and predictor; an anchor makes another predictor."""
+def _sources_of(context: LanguageContext, question: Generation | None = None) -> Sources:
+    """The identities of catalogue and predictor, and how many anchors a question brings."""
     catalog, predictor = context.catalog, context.predictor
     digest = hashlib.sha256(" ".join(predictor.names).encode() + predictor.mean.tobytes())
     return Sources(
@@ -199,6 +200,7 @@ def _sources_of(context: LanguageContext) -> Sources:
         error_percent=None,
         catalog_as_of=catalog.as_of.isoformat(),
         catalog_sources=tuple(catalog.sources),
+        anchors=len(question.anchor) if question else 0,
     )
 
 

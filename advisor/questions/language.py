@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.domain import Market, Range
 from advisor.domain.generation import (
     KvPrecision,
     LanguageTask,
@@ -19,7 +18,6 @@ from advisor.domain.generation import (
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import (
     Choice,
-    File,
     Files,
     KnownOrPath,
     Number,
@@ -39,94 +37,22 @@ from advisor.questions.language_fields import (
     PRECISION,
     TARGET_THROUGHPUT,
     TENSOR_PARALLEL,
-    ModelName,
+    HardwareQuestion,
+    LanguageQuestion,
+    PlacedQuestion,
 )
-from advisor.questions.question import Question, ask
+from advisor.questions.question import ask
 from advisor.questions.shared import (
-    ALLOW_EXTRAPOLATION,
-    CLOUD,
     CONFIDENCE,
     DISK,
-    EXPLAIN_REJECTED,
     GPU,
     HARDWARE,
-    HORIZON_HOURS,
-    MARKET,
     MAX_COST,
     MAX_COUNT,
-    MAX_GPUS,
     MAX_HOURS,
-    MAX_PRICE,
-    MAX_RESULTS,
-    MEMORY,
-    QUOTA,
-    REGION,
-    STRICT,
-    VCPUS,
 )
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import GpuFilter
-
-
-class LanguageQuestion(Question):
-    """A language model, by its name or by its configuration."""
-
-    task: LanguageTask = ask(
-        "What is done with the language model: generation or finetuning.",
-        Choice("task", LanguageTask),
-        section=LANGUAGE,
-    )
-    model: str | None = ask(
-        "The language model: a name such as meta-llama/Llama-3.1-8B.",
-        ModelName(),
-        section=LANGUAGE,
-        default=None,
-        required=True,
-    )
-    config: Path | None = ask(
-        "A local config.json of the model, instead of --model; nothing is downloaded.",
-        File(),
-        section=LANGUAGE,
-        default=None,
-        where="cli",
-    )
-
-    def __post_init__(self) -> None:
-        if (self.model is None) == (self.config is None):
-            raise wrong(
-                "model", "name one language model",
-                hint=Message("give {model} meta-llama/Llama-3.1-8B, or {config} config.json",
-                             model=FieldName("model"), config=FieldName("config")),
-            )  # fmt: skip
-
-    @property
-    def model_text(self) -> str:
-        """The model as it was named."""
-        return str(self.model or self.config)
-
-
-class PlacedQuestion(Question):
-    """Where an instance is rented, and how."""
-
-    cloud: str = CLOUD
-    region: str | None = REGION
-    market: Market = MARKET
-
-
-class HardwareQuestion(PlacedQuestion):
-    """Which instances may be rented."""
-
-    gpu: GpuFilter | None = GPU
-    vcpus: Range | None = VCPUS
-    memory: Range | None = MEMORY
-    max_price: float | None = MAX_PRICE
-    quota: str | None = QUOTA
-    max_gpus: int | None = MAX_GPUS
-    max_results: int = MAX_RESULTS
-    explain_rejected: bool = EXPLAIN_REJECTED
-    strict: bool = STRICT
-    allow_extrapolation: bool = ALLOW_EXTRAPOLATION
-    horizon_hours: float = HORIZON_HOURS
 
 
 class Generation(LanguageQuestion):

@@ -12,15 +12,13 @@ from advisor.domain.tuning import FineTuningRequest
 from advisor.questions.fields import wrong
 from advisor.questions.language import (
     CompareGeneration,
-    HardwareQuestion,
-    LanguageQuestion,
     LoadedGeneration,
-    PlacedQuestion,
     PredictFinetuning,
     PredictGeneration,
     RecommendFinetuning,
     RecommendGeneration,
 )
+from advisor.questions.language_fields import HardwareQuestion, LanguageQuestion, PlacedQuestion
 from advisor.questions.requests import Held, disk_fields, hardware_fields, quota_of, region_of
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from models.language.configs import (

@@ -31,13 +31,15 @@ SCHEMA = "advisor.recommendation/1"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """What an answer stands on: the performance model and the catalogue. `error_percent` is None
-    where one number says nothing (docs/internals/language.md)."""
+    where one number says nothing (docs/internals/language.md); `anchors` counts the user's own
+    measurements of endpoints."""
 
     model_id: str
     trained_on: str
     error_percent: float | None
     catalog_as_of: str
     catalog_sources: tuple[str, ...]
+    anchors: int = 0
 
     def performance_model(self) -> dict[str, Any]:
         """The document's `performance_model` block."""

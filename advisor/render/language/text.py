@@ -63,7 +63,7 @@ def generation_text(
     lines = ["No offer meets this."]
     if chosen is not None:
         lines = [
-            *standing_lines(chosen, sources.model_id),
+            *standing_lines(chosen, sources),
             *head_lines(chosen),
             *serving_lines(chosen, request),
             *step_lines(answer.steps, chosen),
@@ -84,7 +84,7 @@ def prediction_text(
     """What one instance does, for a terminal."""
     candidate = prediction.candidate
     lines = [
-        *standing_lines(candidate, sources.model_id),
+        *standing_lines(candidate, sources),
         *head_lines(candidate),
         *serving_lines(candidate, request),
         *step_lines(prediction.steps, candidate),
@@ -95,18 +95,25 @@ def prediction_text(
     return "\n".join(lines)
 
 
-def standing_lines(candidate: GenerationCandidate, model_id: str) -> list[str]:
+def standing_lines(candidate: GenerationCandidate, sources: Sources) -> list[str]:
     """What the rates stand on: 'Modelled, not measured; medium risk (2 of 4); vLLM 0.19 ..'."""
     output, offer = candidate.rates.output_tokens_per_second, candidate.spec.offer
     share = output.lower / output.median if output.median > 0 else 0.0
     level = risk_of(share, len(candidate.extrapolation), calibrated=candidate.calibrated)
     parts = [
-        f"Modelled, not measured; {RISKS[level]} risk ({level} of 4)",
+        f"{basis_text(sources)}; {RISKS[level]} risk ({level} of 4)",
         f"rates of {engine_text(candidate)} with CUDA graphs",
         price_text(offer.market, offer.price),
-        f"predictor {model_id[:8]}.",
+        f"predictor {sources.model_id[:8]}.",
     ]
     return textwrap.wrap("; ".join(parts), WIDTH)
+
+
+def basis_text(sources: Sources) -> str:
+    """What the rates follow from; a user's own measurements count most where they were taken."""
+    if not sources.anchors:
+        return "Modelled, not measured"
+    return f"Modelled, corrected by {counted(sources.anchors, 'measurement')} of your own"
 
 
 def head_lines(candidate: GenerationCandidate) -> list[str]:
