@@ -7,7 +7,7 @@ A user's own measurements of endpoints (`--anchor`) condition the predictor befo
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from advisor.answers.cards import cards_meant
 from advisor.catalog import Catalog, load_catalog
@@ -46,17 +46,21 @@ if TYPE_CHECKING:
     from models.language.gpus import GpuFacts
     from models.language.language_model import LanguageModel
     from models.language.serving import ServingPredictor
+    from sweeps.endpoint.anchors import ServingAnchor
 
+A = TypeVar("A", GenerationRecommendation, ServingPrediction)
 # Without a length `memory` tells of this one, or of the longest that the model takes.
 USUAL_CONTEXT = 8192
 
 
 class LanguageContext(NamedTuple):
-    """The data that answers; `notes` belong to each answer."""
+    """The data that answers; `measured` and `notes` belong to each answer's assumptions and
+    warnings."""
 
     catalog: Catalog
     predictor: ServingPredictor
     notes: tuple[Message | str, ...] = ()
+    measured: tuple[Message, ...] = ()
 
 
 def load_language_context(sources: Sources | None = None) -> LanguageContext:
@@ -84,7 +88,7 @@ def serving_recommended(
     answer = recommend_serving(request, preparations, today=today)
     if question.strict and answer.chosen is not None:
         require_fresh_price(answer.chosen, today)
-    answer = replace(answer, warnings=(*context.notes, *answer.warnings))
+    answer = _with_notes(answer, context)
     if answer.chosen is not None or not relax:
         return answer
     from advisor.engine.language.relaxing import serving_relaxations  # most have an answer
@@ -140,7 +144,15 @@ def _predicted(
     preparations = ServingPreparations(context.catalog, model, context.predictor)
     today = requests.today()
     found = [predict_serving(request, preparations, name, today=today) for name in names]
-    return [replace(one, warnings=(*context.notes, *one.warnings)) for one in found]
+    return [_with_notes(one, context) for one in found]
+
+
+def _with_notes(answer: A, context: LanguageContext) -> A:
+    return replace(
+        answer,
+        assumptions=(*context.measured, *answer.assumptions),
+        warnings=(*context.notes, *answer.warnings),
+    )
 
 
 def _request(
@@ -186,4 +198,14 @@ def _anchored(
     return context._replace(
         predictor=context.predictor.conditioned(observations),
         notes=(*context.notes, *(why for anchor in anchors for why in anchor.refused)),
+        measured=(*context.measured, *map(_measured, anchors)),
     )
+
+
+def _measured(anchor: ServingAnchor) -> Message:
+    deployment = anchor.observations[0].deployment
+    return Message(
+        "your measurement of {model} on {gpu} counts ({file}, {loads} loads)",
+        model=deployment.model.name, gpu=deployment.gpu.name, file=anchor.path.name,
+        loads=len(anchor.observations),
+    )  # fmt: skip

@@ -124,7 +124,9 @@ def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path
     asked = PredictGeneration(**COMMON, instance="g6.xlarge", users=8)
     before = serving_predicted(context(), asked).candidate.rates.tpot_seconds
     slow = anchor(tmp_path / "anchor.json", 2 * before.median)
-    after = serving_predicted(context(), asked.replace(anchor=(slow,))).candidate.rates.tpot_seconds
+    found = serving_predicted(context(), asked.replace(anchor=(slow,)))
+    after = found.candidate.rates.tpot_seconds
+    assert any("anchor.json" in str(one) for one in found.assumptions)
     assert before.median < after.median <= 2.1 * before.median
     assert after.upper / after.median < before.upper / before.median
 
