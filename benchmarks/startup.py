@@ -34,8 +34,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     ],
     "generation": [
         *COMMAND, "recommend", "--task", "generation", "--model", "meta-llama/Llama-3.1-8B",
-        "--target-requests-per-s", "4", "--max-ttft-ms", "800", "--cloud", "any",
-        "--allow-extrapolation", "-o", "json",
+        "--target-requests-per-s", "4", "--max-ttft-ms", "800", "--cloud", "any", "-o", "json",
     ],
 }  # fmt: skip
 AIM = 2.0
