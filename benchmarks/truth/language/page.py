@@ -178,8 +178,8 @@ def _trials(documents: Mapping[str, Document]) -> str:
     lines = [
         "## After trials", "",
         "One, three or five rows of a closed loop of the same LLM, GPU and engine condition the",
-        "refitted predictor; the others of that cell are scored before and after. Asked for TPOT of",
-        "an LLM after three: 9 / 6.", "",
+        "refitted predictor; the others of that cell are scored before and after. Asked for TPOT",
+        "of an LLM after three: 9 / 6.", "",
         _row("left out", "figure", "trials", "before", "after", "held after", "rows"), _rule(7),
     ]  # fmt: skip
     for name, document in documents.items():
