@@ -17,11 +17,12 @@ from benchmarks.truth.language.tuning import tuning_truth
 from infra.language_sources.rows import ServingRow, read_serving, read_table, write_table
 from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
 
-# The gate: half as much again as what shipped when it was set, on rows that taught it.
-MOST_MEAN_PERCENT = 30.0
-MOST_MEDIAN_PERCENT = 18.0
-LEAST_HELD_PERCENT = 80.0
-MOST_HALF_WIDTH_LOG = 0.6
+# The gate: half as much again as what shipped when it was set (mean 8.2, median 5.5, half width
+# 0.136, 93 % held) on rows that taught it, so that no change makes answers worse in silence.
+MOST_MEAN_PERCENT = 12.5
+MOST_MEDIAN_PERCENT = 8.5
+LEAST_HELD_PERCENT = 85.0
+MOST_HALF_WIDTH_LOG = 0.21
 
 SURE = Bounds(0.9, 1.0, 1.1)
 
