@@ -129,11 +129,16 @@ class Design(NamedTuple):
         return result
 
 
+def shape_of(model: LanguageModel) -> str:
+    """What checkpoints of one size and their other formats have in common."""
+    return f"{model.layers}x{model.hidden}x{model.experts}"
+
+
 def groups_of(setting: Setting) -> dict[str, str]:
     """The group of each kind that a setting belongs to; kinds that it has no part in are absent."""
     deployment = setting.deployment
     model, gpu, engine = deployment.model, deployment.gpu, deployment.engine
-    shape = f"{model.layers}x{model.hidden}x{model.experts}"
+    shape = shape_of(model)
     precision = "bf16" if deployment.precision == "fp16" else deployment.precision
     chip = _chip(gpu.compute_capability)
     version = f"{engine}/{deployment.version}" if deployment.version else ""

@@ -13,7 +13,8 @@ from models.gaussian import conditioned, variances
 from models.language.bounds import Bounds
 from models.language.deployments import Deployment, Traffic
 from models.language.observations import ServingObservation
-from models.language.serving.effects import Design, Setting, design_of
+from models.language.serving.effects import Design, Setting, design_of, shape_of
+from models.language.serving.eras import minor_version
 from models.language.serving.fit import MeasuredValue, measured
 from models.language.serving.load import open_loop
 from models.language.serving.rates import (
@@ -38,8 +39,6 @@ MOST_SEQUENCES = 2048.0
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
 _RUN_SIGMA = {"each_token": 0.04, "first_token": 0.12, "rate": 0.04, "batch": 0.04}
-# How far a trial may lie off the form: its curve over sequences and lengths is not exact.
-_TRIAL_SIGMA = {"each_token": 0.08, "first_token": 0.25, "rate": 0.08, "batch": 0.08}
 # Groups of held-out residuals by whether rows of the GPU and of the model were in the fit.
 KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model",
          (False, False): "both"}  # fmt: skip
@@ -152,7 +151,7 @@ class ServingPredictor:
                         Setting(deployment), quantity, max(entry.concurrency, 1.0),
                         entry.traffic.input_tokens, entry.traffic.output_tokens, seconds,
                     ))  # fmt: skip
-                    sigmas.append(math.hypot(sigma, _TRIAL_SIGMA[quantity]))
+                    sigmas.append(math.hypot(sigma, _RUN_SIGMA[quantity]))
         return self._conditioned(values, np.array(sigmas))
 
     def conditioned_on(self, values: Sequence[MeasuredValue]) -> ServingPredictor:
@@ -162,7 +161,7 @@ class ServingPredictor:
                 deployment=self._answering(value.setting.deployment), source=""))
             for value in values
         ]  # fmt: skip
-        sigmas = [_TRIAL_SIGMA.get(value.quantity, _TRIAL_SIGMA["rate"]) for value in own]
+        sigmas = [_RUN_SIGMA.get(value.quantity, _RUN_SIGMA["rate"]) for value in own]
         return self._conditioned(own, np.array(sigmas))
 
     def log_estimates(self, values: Sequence[MeasuredValue]) -> tuple[Floats, Floats]:
@@ -196,10 +195,9 @@ class ServingPredictor:
         return replace(self, names=parameters.names, mean=after, covariance=left)
 
     def _answering(self, deployment: Deployment) -> Deployment:
-        """The deployment with the version that answers where none is named."""
-        if deployment.version:
-            return deployment
-        return deployment._replace(version=self.engine_version(deployment.engine))
+        """With its minor version, or the version that answers where none is named."""
+        version = minor_version(deployment.version) or self.engine_version(deployment.engine)
+        return deployment._replace(version=version)
 
     def _parameters(self) -> Parameters:
         """Places of the posterior's parameters; what a question needs beside them follows."""
@@ -226,8 +224,9 @@ class ServingPredictor:
         answering = [self._answering(entry) for entry in deployments]
         design = design_of([Setting(entry, load=load) for entry in answering], parameters)
         mean, covariance = self._extended(parameters)
+        shapes = {name.rpartition("/")[2] for name in self.names if "/model/" in name}
         known = [
-            KNOWN[entry.gpu.name in self.gpus, entry.model.name in self.models]
+            KNOWN[entry.gpu.name in self.gpus, shape_of(entry.model) in shapes]
             for entry in deployments
         ]
         logs = Logs(*design.logs(mean).T)

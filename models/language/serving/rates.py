@@ -115,7 +115,7 @@ def request_logs(
         asked.work, logs, sequences, asked.input_tokens, asked.output_tokens,
         asked.computed_tokens, bursts,
     )  # fmt: skip
-    service = seconds.first_token + asked.output_tokens * seconds.each_token
+    service = seconds.first_token + (asked.output_tokens - 1) * seconds.each_token
     return RequestLogs(
         np.log(seconds.each_token),
         np.log(seconds.first_token + waiting * service),
@@ -130,7 +130,7 @@ def binding(asked: Asked, logs: Logs, sequences: Floats) -> NDArray[np.intp]:
     memory = parts.weights + parts.kv
     of_memory = smooth_maximum_shares(memory, parts.arithmetic)
     prompts = np.exp(logs.mixed) * sequences * prompt_seconds(
-        asked.work, logs, asked.computed_tokens, asked.input_tokens
+        asked.work, logs, asked.computed_tokens, 2 * asked.input_tokens - asked.computed_tokens
     ) / asked.output_tokens  # fmt: skip
     seconds = np.stack([
         np.where(of_memory >= 0.5, parts.weights, 0.0),

@@ -102,7 +102,10 @@ def step_parts(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Pa
 def step_seconds(parts: Parts, logs: Logs) -> Floats:
     """The whole step (n,)."""
     joined = smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
-    result: Floats = (joined + parts.all_reduce + parts.overhead) * np.exp(logs.step)
+    seconds = (joined + parts.all_reduce + parts.overhead) * np.exp(logs.step)
+    # Whatever a model or a version was seen to do, its bytes take this long.
+    bytes_alone = parts.weights * share(logs.weights) + parts.kv * share(logs.kv)
+    result: Floats = np.maximum(seconds, bytes_alone / MOST_SHARE)
     return result
 
 
@@ -225,5 +228,6 @@ def token_seconds(
 ) -> Floats:
     """Seconds of a replica for each output token (n,), first tokens included."""
     each = closed_loop_seconds(work, logs, sequences, input_tokens, output_tokens)
-    result: Floats = (each.first_token / output_tokens + each.each_token) / sequences
+    service = each.first_token + (output_tokens - 1) * each.each_token
+    result: Floats = service / (sequences * output_tokens)
     return result
