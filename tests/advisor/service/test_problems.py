@@ -135,7 +135,7 @@ def test_a_defect_is_told_by_its_number_alone(service, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("the secret of the house")
 
-    monkeypatch.setattr(answers, "predicted", broken)
+    monkeypatch.setattr(answers, "predicted_in", broken)
     answer = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"})
     assert answer.status_code == 500
     assert "secret" not in answer.text
