@@ -82,9 +82,10 @@ between both bounds. A miss is **bold**."""
 
 _NOTES = """## What the misses are
 
-- First tokens: NVIDIA's own runs (`nvidia-gap`) have twice the first token of InferenceX's in the
-  same engine, whatever the load; which client a user has nobody knows, so answers lie between.
-  A few rows make the mean: a 70B on one GPU at 1k in and 8k out, where the queue for pages of KV is
+- First tokens: answers stand for what InferenceX's client would measure; NVIDIA's own runs
+  (`nvidia-gap`) and small-GPU sources have first tokens of their own, up to twice as long and half
+  as long, in the same engines. InferenceX's rows alone: 45.5 / 30.7 with the GPU left out. A few
+  rows make the mean: a 70B on one GPU at 1k in and 8k out, where the queue for pages of KV is
   answered many times too long. Open loops of short prompts are answered twice too long: what comes
   before a first token is learnt from closed loops of large models.
 - PCIe: some twenty rows of three cards, no two of one kind in one engine.
