@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 
 from advisor.errors import UsageError, unknown_name
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from models.language.config_files import language_model_of_config
 from models.language.language_model import Indexer, LanguageModel, Latent, Weights
 from models.language.language_model_table import Cells, bundled_cells, model_of_cells
@@ -90,18 +90,29 @@ class LanguageModels:
     def _unknown(self, name: str) -> UsageError:
         part = _loose(name.rpartition("/")[2])
         within = [one for own, several in self._by_name.items() if part in own for one in several]
-        if len(part) > 2 and len(within) > 1:
-            return _ambiguous(name, within)
-        return unknown_name("language model", name, self._cells, field="model")
+        error = unknown_name("language model", name, self._cells, field="model")
+        if len(part) > 2 and within:
+            error.suggestions = _shortest(within)
+            error.hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
+        elif not error.suggestions:
+            error.hint = Message(
+                "name it as its checkpoint is called (meta-llama/Llama-3.1-8B), or give {config} "
+                "FILE, its config.json", config=FieldName("config"),
+            )  # fmt: skip
+        return error
+
+
+def _shortest(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names, key=lambda one: (len(one), one))[:_MOST_CHOICES])
 
 
 def _ambiguous(name: str, choices: Iterable[str]) -> UsageError:
-    several = sorted(choices, key=lambda one: (len(one), one))[:_MOST_CHOICES]
+    several = _shortest(choices)
     error = UsageError(
         "several language models are called '{name}'", name=name, field="model",
-        hint=Message("name one of {names}", names=several), code="ambiguous_name",
+        hint=Message("name one of {names}", names=list(several)), code="ambiguous_name",
     )  # fmt: skip
-    error.suggestions = tuple(several)
+    error.suggestions = several
     return error
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
 from models.language.configs import LanguageModel
 from models.language.deployments import Deployment, Traffic
 from models.language.gpus import GpuFacts
 from models.language.observations import ServingObservation
-from sweeps.endpoint.document import SCHEMA
+from models.language.serving.eras import minor_version
 
+SCHEMA = "advisor.serving_anchor/1"
 WAY_OUT = "--anchor takes what `advisor measure --endpoint` or `advisor measure --engine` wrote"
 # Runs of one configuration by the same engine differ by so much in the mean, however well each is
 # known by itself (456 repeated configurations of InferenceX: TPOT 0.3 % in the median, 10.5 % at
@@ -26,6 +28,7 @@ TTFT_RUN_SIGMA = 0.08
 _USED = ("ok", "few")
 _LONGEST_SECONDS = 86_400.0
 _MOST = 1_000_000
+_LINKS = ("nvlink", "pcie", "none")
 
 ModelOf = Callable[[str], LanguageModel]
 GpuOf = Callable[[str], GpuFacts]
@@ -51,11 +54,15 @@ def read_serving_anchor(
             path, document, model_of, gpu_of, precision, kv_precision
         )
         rows = [
-            _row(f"{path}, load {number}", load, deployment, replicas)
+            _row(f"{path}, load {number}", load, deployment, replicas, document["traffic"])
             for number, load in enumerate(document["loads"], 1)
         ]
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise _no_anchor(path, f"{type(error).__name__}: {error}") from error
+    except KeyError as error:
+        raise _no_anchor(path, f"it lacks {error}") from error
+    except (TypeError, AttributeError, ArithmeticError) as error:
+        raise _no_anchor(path, "it is not built like one") from error
+    except ValueError as error:
+        raise _no_anchor(path, str(error)) from error
     observations = tuple(row for row in rows if isinstance(row, ServingObservation))
     refused = tuple(row for row in rows if isinstance(row, str))
     if not observations:
@@ -101,23 +108,25 @@ def _deployment(
     if count % parts:
         raise _no_anchor(path, f"{count} GPUs are no replicas of {parts} each")
     gpu = gpu_of(served["gpu"])
-    link = served["link"] or ("nvlink" if gpu.nvlink_gb_s else "pcie")
+    link = _known(served["link"] or ("nvlink" if gpu.nvlink_gb_s else "pcie"), _LINKS)
     return Deployment(
         model=model_of(document["model"]),
-        precision=served["precision"] or precision,
-        kv_precision=served["kv_precision"] or kv_precision,
+        precision=_known(served["precision"] or precision, LlmPrecision),
+        kv_precision=_known(served["kv_precision"] or kv_precision, KvPrecision),
         engine=engine["name"],
         gpu=gpu,
         tensor_parallel=parts,
         link="none" if parts == 1 else link,
-        version=engine["version"],
+        version=minor_version(engine["version"] or ""),
     ), count // parts
 
 
 def _row(
-    origin: str, load: Mapping[str, Any], deployment: Deployment, replicas: int
-) -> ServingObservation | str:
-    """One load of one replica, or why it says nothing."""
+    origin: str, load: Mapping[str, Any], deployment: Deployment, replicas: int,
+    wanted: Mapping[str, Any],
+) -> ServingObservation | str:  # fmt: skip
+    """One load of one replica, or why it says nothing. Of a server that counts no tokens, prompts
+    have the `wanted` length."""
     if load["status"] not in _USED:
         return f"{origin}: {load['status']} {load['reason']}".rstrip()
     if load["generator"]["is_capped"]:
@@ -126,7 +135,8 @@ def _row(
     concurrency = load["concurrency"] if rate is None else load["in_flight"]
     ttft, tpot = load["ttft_seconds"], load["tpot_seconds"]
     tokens = load["output_tokens_per_second"]
-    prompt, answer = _number(load["input_tokens"]["mean"]), _number(load["output_tokens"]["mean"])
+    prompt = _mean(load["input_tokens"]) or _number(wanted["input_tokens"])
+    answer = _mean(load["output_tokens"]) or _number(wanted["output_tokens"])
     return ServingObservation(
         deployment=deployment,
         traffic=Traffic(prompt, answer, load["cached_share"] or 0.0),
@@ -140,6 +150,13 @@ def _row(
         rate_sigma=_sigma(tokens, RUN_SIGMA),
         origin=origin,
     )
+
+
+def _known(name: str, names: Iterable[str]) -> str:
+    known = tuple(map(str, names))
+    if name not in known:
+        raise ValueError(f"'{name}' is none of {', '.join(known)}")
+    return name
 
 
 def _mean(figure: Mapping[str, Any] | None) -> float | None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from sweeps.endpoint.address import Address
+from sweeps.endpoint.anchors import SCHEMA
 from sweeps.endpoint.session import Session, warnings_of
 from sweeps.machine.environment import describe_machine, describe_versions
 from sweeps.machine.gpu import gpus
 
-SCHEMA = "advisor.serving_anchor/1"
 _VERSIONS = ("aiohttp", "uvloop", "numpy", "vllm", "transformers", "torch", "llama-cpp-python")
 
 Document = dict[str, Any]

@@ -54,7 +54,7 @@ def test_any_case_and_any_signs_find_a_model_of_the_same_sizes(name, random):
 
 def test_short_names_of_several_models_are_refused_with_the_choices():
     """Nothing is picked for the user."""
-    with pytest.raises(UsageError, match="several language models") as caught:
+    with pytest.raises(UsageError, match="unknown language model") as caught:
         MODELS.find("Mixtral")
     assert "mistralai/Mixtral-8x7B-v0.1" in caught.value.suggestions
     assert caught.value.field == "model"

@@ -2,6 +2,8 @@
 
 import copy
 import json
+import subprocess
+import sys
 
 import jsonschema
 import pytest
@@ -73,7 +75,7 @@ def test_the_deployment_is_what_was_measured_and_gaps_are_the_questions(document
     """The file's format wins; where it says none, the question's stands for it."""
     (one, _) = read(document, tmp_path, kv_precision="fp8").observations
     served = one.deployment
-    assert (served.engine, served.version, served.precision) == ("vllm", "0.20.1", "fp8")
+    assert (served.engine, served.version, served.precision) == ("vllm", "0.20", "fp8")
     assert (served.kv_precision, served.tensor_parallel, served.link) == ("fp8", 2, "pcie")
 
 
@@ -107,6 +109,29 @@ def test_what_the_file_does_not_know_is_asked_for(document, tmp_path, part, key,
     broken[part][key] = ""
     with pytest.raises(UsageError, match=words):
         read(broken, tmp_path)
+
+
+def test_prompts_of_a_server_that_counts_no_tokens_have_the_wanted_length(document, tmp_path):
+    """`advisor measure` writes such files, so they are of use."""
+    silent = copy.deepcopy(document)
+    for load in silent["loads"]:
+        load["input_tokens"] = None
+    assert {row.traffic.input_tokens for row in read(silent, tmp_path).observations} == {60.0}
+
+
+@pytest.mark.parametrize("key", ["precision", "kv_precision", "link"])
+def test_an_unknown_word_is_refused_with_those_that_are_known(document, tmp_path, key):
+    """A typing error in the file is the user's to mend, and no defect of the advisor."""
+    broken = copy.deepcopy(document)
+    broken["deployment"][key] = "fp7"
+    with pytest.raises(UsageError, match="'fp7' is none of"):
+        read(broken, tmp_path)
+
+
+def test_reading_needs_no_http_client():
+    """A base install without the extra `endpoint` takes anchors."""
+    code = "import sys, sweeps.endpoint.anchors; assert 'aiohttp' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_other_files_are_told_from_it(document, tmp_path):
