@@ -45,7 +45,7 @@ DEPLOYMENTS = st.builds(
     deployed, st.sampled_from(NAMES), st.sampled_from(CARDS), st.sampled_from([4, 8]),
     st.sampled_from(["vllm", "sglang", "trtllm"]), st.sampled_from(["bf16", "fp8"]),
 )  # fmt: skip
-TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000))
+TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(0.0))
 
 
 @settings(max_examples=40, deadline=None)
@@ -183,16 +183,18 @@ def test_what_binds_is_one_of_the_words(predictor: ServingPredictor) -> None:
     assert [BINDS[code] for code in rates.binds] == ["weights", "prefill"]
 
 
-@pytest.mark.parametrize("times", [0.9, 1.6])
-def test_own_trials_move_the_answer_towards_them(predictor: ServingPredictor, times: float) -> None:
+@pytest.mark.parametrize(("card", "times"), [("B300-SXM-270GB", 0.7), ("L4", 1.6)])
+def test_own_trials_move_the_answer_towards_them(
+    predictor: ServingPredictor, card: str, times: float
+) -> None:
     """After one trial the same setting is predicted near it, narrower; others move that way."""
-    deployment, other = deployed("mistralai/Mistral-7B-v0.1", "L4"), deployed("Qwen/Qwen3-8B", "L4")
+    deployment, other = deployed("mistralai/Mistral-7B-v0.1", card), deployed("Qwen/Qwen3-8B", card)
     before = predictor.closed_loop([deployment, other], TRAFFIC, [4.0, 4.0]).tpot_seconds
     measured = before.median[0] * times
     trial = ServingObservation(deployment, TRAFFIC, 4.0, tpot_seconds=measured)
     own = predictor.conditioned([trial])
     after = own.closed_loop([deployment, other], TRAFFIC, [4.0, 4.0]).tpot_seconds
-    assert abs(np.log(after.median[0] / measured)) < 0.4 * abs(np.log(times))
+    assert abs(np.log(after.median[0] / measured)) < 0.5 * abs(np.log(times))
     assert after.upper[0] / after.lower[0] < before.upper[0] / before.lower[0]
     assert (after.median[1] > before.median[1]) == (times > 1)
     assert predictor.conditioned([]) is predictor
