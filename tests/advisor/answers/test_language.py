@@ -113,6 +113,7 @@ def anchor(path: Path, tpot_seconds: float) -> Path:
             "gpu": "NVIDIA L4", "gpus": 1, "tensor_parallel": 1, "link": None,
             "precision": "bf16", "kv_precision": "bf16",
         },
+        "traffic": {"input_tokens": 1020, "output_tokens": 129, "seed": 0},
         "loads": [load],
     }  # fmt: skip
     path.write_text(json.dumps(document))

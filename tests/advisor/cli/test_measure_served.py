@@ -9,6 +9,7 @@ import sys
 import jsonschema
 import pytest
 
+from tests.processes import as_in_a_terminal
 from tests.sweeps.endpoint.anchor_schema import SCHEMA
 from tests.sweeps.endpoint.openai_server import WELL, fake_endpoint
 
@@ -112,7 +113,12 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
                    "--output-tokens", "10"]  # fmt: skip
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         with subprocess.Popen(
-            command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment
+            command,
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            preexec_fn=as_in_a_terminal,
         ) as process:
             requests = tmp_path / "anchor-m.requests.jsonl"
             for line in process.stderr:
