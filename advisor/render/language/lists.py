@@ -79,7 +79,7 @@ def front_lines(front: Sequence[FrontPoint], confidence: float) -> list[str]:
     rows = [
         [
             f"  {short_placement_text(point.placement)}"
-            + ("" if point.answers else ", not as asked"),
+            + ("" if point.answers else ", misses a limit"),
             count_text(point.rates.concurrency),
             seconds_text(point.rates.ttft_seconds.median),
             seconds_text(point.rates.tpot_seconds.median),
