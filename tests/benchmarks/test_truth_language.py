@@ -147,6 +147,7 @@ def test_a_finished_fit_is_not_done_again(few_rows, tmp_path, capsys):
     assert sorted(every) == list(range(len(few_rows)))
 
 
+@pytest.mark.slow
 def test_trials_of_its_own_bring_answers_nearer(few_rows, tmp_path):
     document = truth(few_rows, "model", folder=tmp_path)
     (five,) = (

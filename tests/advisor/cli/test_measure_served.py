@@ -71,6 +71,7 @@ def test_wrong_questions_are_refused_before_anything_is_asked(ask, arguments, sa
     assert told.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_later_leaves_what_was_measured(ask, tmp_path):
     """Exit code 1 with the fault and its way out; the file has the loads until then."""
     with fake_endpoint(behaviours=[*[WELL] * 60, "429"]) as endpoint:

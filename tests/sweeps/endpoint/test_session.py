@@ -40,6 +40,7 @@ def test_a_closed_loop_keeps_its_concurrency():
     assert figures["ttft_seconds"]["p50"] >= endpoint.ttft_seconds
 
 
+@pytest.mark.slow
 def test_a_poisson_load_begins_requests_whether_or_not_others_are_answered():
     """A slow server gets more and more of them."""
     with fake_endpoint(ttft_seconds=0.3) as endpoint:
@@ -91,6 +92,7 @@ def test_a_server_with_chats_alone_is_measured_by_them():
     assert session.figures[0]["tokens_per_piece"] == 1.0
 
 
+@pytest.mark.slow
 def test_the_only_model_of_a_server_is_meant_whatever_it_is_called_there():
     """vLLM's --served-model-name; a name of one's own still wins."""
     with fake_endpoint(model="prod-llm") as endpoint:
@@ -100,6 +102,7 @@ def test_the_only_model_of_a_server_is_meant_whatever_it_is_called_there():
     assert other.opening.served_model == "mine"
 
 
+@pytest.mark.slow
 def test_what_would_mislead_is_said():
     """Cached prompts, several tokens a piece, and a server that counts nothing."""
     with fake_endpoint(cached_tokens=30, tokens_a_piece=5) as endpoint:
@@ -163,6 +166,7 @@ def test_a_server_that_answers_badly_is_named_with_the_way_out(behaviour):
     assert text.isprintable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", FAULTS)
 def test_what_was_measured_before_a_fault_is_kept(behaviour):
     """The figures stay and say why the load ended; nothing is raised."""
@@ -178,6 +182,7 @@ def test_what_was_measured_before_a_fault_is_kept(behaviour):
     assert figures["requests"]["faults"][fault] >= 5
 
 
+@pytest.mark.slow
 def test_a_fault_now_and_then_ends_nothing():
     """Nine in ten requests succeed: figures are of those, and the others are counted."""
     behaviours = ([WELL] * 9 + ["429"]) * 40
