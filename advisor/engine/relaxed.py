@@ -5,11 +5,11 @@ Every change is found by asking the decision again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from advisor.domain import Change
+from advisor.domain import Change, Relaxation
 from advisor.engine.constraints import Asking, Constraint, cheapest
 
 
@@ -22,6 +22,28 @@ class Relaxed(NamedTuple):
     def changes(self, request: Any) -> tuple[Change, ...]:
         """What differs from the request as it was."""
         return tuple(_change(each, request, self.request) for each in self.changed)
+
+
+def cheapest_relaxations(
+    request: Any,
+    constraints: Sequence[Constraint],
+    asking: Asking,
+    chosen: Callable[[Any], Any | None],
+    further: Sequence[Relaxation] = (),
+) -> tuple[Relaxation, ...]:
+    """What would make something answer, with what is `chosen` then, and the `further`
+    ones, the cheapest first."""
+    found = [
+        Relaxation(changes=one.changes(request), gives=gives)
+        for one in least_relaxed(request, constraints, asking)
+        if (gives := chosen(one.request)) is not None
+    ]
+    return tuple(
+        sorted(
+            [*found, *further],
+            key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint),
+        )
+    )
 
 
 def least_relaxed(request: Any, constraints: Sequence[Constraint], asking: Asking) -> list[Relaxed]:

@@ -15,7 +15,7 @@ from advisor.engine.decision import recommend, specs_that_answer
 from advisor.engine.limits import count_that_would_do
 from advisor.engine.network_constraints import constraints_of
 from advisor.engine.prepared import Preparations
-from advisor.engine.relaxed import least_relaxed
+from advisor.engine.relaxed import cheapest_relaxations
 from advisor.engine.table import Table
 from advisor.records import replace
 
@@ -39,14 +39,12 @@ def relaxations(
         # Who asks for more than 24 GiB on a GPU is not helped by an instance without one.
         request = replace(request, accelerated_only=True)
     asking = _Asking(catalog, Preparations(catalog, model))
-    found = []
-    for one in least_relaxed(request, list(constraints_of(request)), asking):
-        gives = recommend(one.request, asking.known, today=answer.today).chosen
-        if gives is not None:
-            found.append(Relaxation(changes=one.changes(request), gives=gives))
-    found += _on_several(answer, asking)
-    return tuple(
-        sorted(found, key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint))
+    return cheapest_relaxations(
+        request,
+        list(constraints_of(request)),
+        asking,
+        lambda changed: recommend(changed, asking.known, today=answer.today).chosen,
+        _on_several(answer, asking),
     )
 
 

@@ -22,6 +22,11 @@ ALWAYS_SIXTEEN = ("router", "embedding", "head", "other")
 _Q4_K_M, _Q4_K, _Q6_K = 4.8, 4.5, 6.5625
 
 
+def engine_of_formats(name: str) -> LlmEngine:
+    """The engine whose formats count; engines of measured rows that we do not serve as vLLM's."""
+    return LlmEngine(name) if name in set(LlmEngine) else LlmEngine.VLLM
+
+
 def bits_by_module(
     model: LanguageModel, precision: LlmPrecision, engine: LlmEngine = LlmEngine.VLLM
 ) -> Weights:

@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
 from models.language.bounds import Bounds, Floats
-from models.language.formats import bits_by_module
+from models.language.formats import bits_by_module, engine_of_formats
 from models.language.language_model import LanguageModel
 
 _GIB = 2.0**30
@@ -230,7 +230,12 @@ def serving_memory(
     facts = _Row(*rows.reshape(count, len(_Row._fields)).T)
     tokens = np.where(memory >= _LARGE_GPU_GIB, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
     overhead = facts.fixed + tokens * facts.token
-    kv = _room(memory, np.asarray(facts.weights), overhead, [_server(one[-1]) for one in replicas])
+    kv = _room(
+        memory,
+        np.asarray(facts.weights),
+        overhead,
+        [engine_of_formats(one[-1]) for one in replicas],
+    )
     free = np.maximum(memory - facts.weights - overhead - kv.median, 0.0)
     return ServingMemory(
         np.asarray(facts.weights), np.asarray(overhead), kv, free, np.asarray(facts.full),
@@ -256,18 +261,15 @@ def _row(
     model: LanguageModel, precision: str, kv_precision: str, tensor_parallel: int, engine: str
 ) -> _Row:
     each = _layer_bytes(model, KvPrecision(kv_precision), tensor_parallel)
-    weights = weight_gib_per_gpu(model, LlmPrecision(precision), tensor_parallel, _server(engine))
+    weights = weight_gib_per_gpu(
+        model, LlmPrecision(precision), tensor_parallel, engine_of_formats(engine)
+    )
     return _Row(
         weights=weights, fixed=_fixed_gib(tensor_parallel),
         token=_token_gib(model, tensor_parallel), full=model.full_layers * each,
         window=model.window_layers * each, window_tokens=float(model.window or np.inf),
         max_context=float(model.max_context or np.inf),
     )  # fmt: skip
-
-
-def _server(engine: str) -> LlmEngine:
-    """The engine; others, of measured rows, count as vLLM."""
-    return LlmEngine(engine) if engine in set(LlmEngine) else LlmEngine.VLLM
 
 
 def _several(values: Any) -> tuple[Any, ...]:

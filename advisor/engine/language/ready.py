@@ -60,8 +60,8 @@ def ready_disk(
     request: GenerationRequest, catalog: Catalog, offer: Offer, weights_gib: float,
     *, gib: float, gpus: int,
 ) -> tuple[Disk, ReadyTime] | Rejected:  # fmt: skip
-    """The cheapest disk for weights of which `gib` are read by `gpus` GPUs, that surely has the
-    model serving in time, with no more rate than that takes."""
+    """The cheapest disk for weights of which `gib` are read by `gpus` GPUs, whose upper bound of
+    the time until the model serves keeps the limit, with no more rate than that takes."""
     found = disks_by_price(request, catalog, offer, weights_gib)
     if isinstance(found, Rejected):
         return found

@@ -18,7 +18,7 @@ from advisor.engine.language.rates import Level
 from advisor.engine.language.table import ServingTable
 from advisor.engine.limits import MOST_INSTANCES
 from advisor.engine.place_constraints import Choice, of_place
-from advisor.engine.relaxed import least_relaxed
+from advisor.engine.relaxed import cheapest_relaxations
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
@@ -30,14 +30,11 @@ def serving_relaxations(
     """What would make something answer, cheapest first; empty where something does already."""
     if answer.chosen is not None:
         return ()
-    request, found = answer.request, list[Relaxation]()
-    for one in least_relaxed(request, list(_constraints(request)), _Asking(preparations)):
-        gives = recommend_serving(one.request, preparations, today=today).chosen
-        if gives is not None:
-            found.append(Relaxation(changes=one.changes(request), gives=gives))
-    return tuple(
-        sorted(found, key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint))
-    )
+    request = answer.request
+    return cheapest_relaxations(
+        request, list(_constraints(request)), _Asking(preparations),
+        lambda relaxed: recommend_serving(relaxed, preparations, today=today).chosen,
+    )  # fmt: skip
 
 
 class _Asking(NamedTuple):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.generation import KvPrecision, LlmPrecision
 from models.language.configs import LanguageModel
 from models.language.deployments import Deployment
-from models.language.formats import bits_by_module
+from models.language.formats import bits_by_module, engine_of_formats
 from models.language.memory import kv_bytes_per_token
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ class ModelWork(NamedTuple):
 def model_work(model: LanguageModel, precision: str, engine: str) -> ModelWork:
     """Counts of one model in one format (`LlmPrecision`), as an engine serves it."""
     weights, mla = model.weights, model.mla
-    bits = bits_by_module(model, LlmPrecision(precision), _engine_of(engine))
+    bits = bits_by_module(model, LlmPrecision(precision), engine_of_formats(engine))
     head = model.vocab * model.hidden
     # Weights that each token reads, with their bits: the input's embedding is looked up.
     read = (
@@ -72,11 +72,6 @@ def model_work(model: LanguageModel, precision: str, engine: str) -> ModelWork:
         window=float(model.window or np.inf),
         attention_width=model.layers * model.heads * (key_width + value_width),
     )  # fmt: skip
-
-
-def _engine_of(name: str) -> LlmEngine:
-    """The engine whose formats count; engines of measured rows that we do not serve as vLLM's."""
-    return LlmEngine(name) if name in set(LlmEngine) else LlmEngine.VLLM
 
 
 class Work(NamedTuple):

@@ -15,7 +15,7 @@ from advisor.engine.language.tuning.decision import Preparations, recommend_tuni
 from advisor.engine.language.tuning.table import TuningTable
 from advisor.engine.language.tuning.ways import tuning_ways
 from advisor.engine.place_constraints import Choice, of_place
-from advisor.engine.relaxed import least_relaxed
+from advisor.engine.relaxed import cheapest_relaxations
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
@@ -27,14 +27,11 @@ def tuning_relaxations(
     """What would make something answer, cheapest first; empty where something does already."""
     if answer.chosen is not None:
         return ()
-    request, found = answer.request, list[Relaxation]()
-    for one in least_relaxed(request, list(_constraints(request)), _Asking(preparations)):
-        gives = recommend_tuning(one.request, preparations, today=today).chosen
-        if gives is not None:
-            found.append(Relaxation(changes=one.changes(request), gives=gives))
-    return tuple(
-        sorted(found, key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint))
-    )
+    request = answer.request
+    return cheapest_relaxations(
+        request, list(_constraints(request)), _Asking(preparations),
+        lambda relaxed: recommend_tuning(relaxed, preparations, today=today).chosen,
+    )  # fmt: skip
 
 
 class _Asking(NamedTuple):
