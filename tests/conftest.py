@@ -9,6 +9,7 @@ runs in the quick lane, whatever else it needs.
 import ctypes.util
 import os
 import shutil
+import signal
 import subprocess
 from types import MappingProxyType
 
@@ -50,6 +51,7 @@ _MARK_OF_FIXTURE = MappingProxyType(
         "gpu": "gpu",
     }
 )
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FULL = ("slow", "machine", "postgres", "ray", "browser", "pdf", "kills")
 
 
@@ -88,6 +90,14 @@ def _own_home(tmp_path_factory, monkeypatch):
         monkeypatch.setenv(variable, str(home / variable.lower()))
     for variable in ("ADVISOR_DATABASE_URL", "ADVISOR_TODAY", "ADVISOR_DEBUG"):
         monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_handler_left():
+    """A handler that stays would answer for the next test, and in the processes that it forks."""
+    before = list(map(signal.getsignal, _ENDING_SIGNALS))
+    yield
+    assert list(map(signal.getsignal, _ENDING_SIGNALS)) == before
 
 
 @pytest.fixture(scope="session")

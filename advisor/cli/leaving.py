@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -17,7 +17,7 @@ from advisor.errors import Stopped, Terminated
 
 _SHOW_CURSOR = "\x1b[?25h"
 # SIGHUP: the terminal was closed, or the connection to it lost.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -29,7 +29,8 @@ def leaving_cleanly(
     one is told what is `abandoned`."""
     from sweeps.trial.orphans.removing import clean_up, owning
 
-    with _answered_signals(abandoned) as handler:
+    handler = _Handler(abandoned)
+    with handled_signals(handler):
         if count := clean_up():
             click.echo(f"removed what a killed sweep left here: {count} things", err=True)
         try:
@@ -42,19 +43,19 @@ def leaving_cleanly(
 
 
 @contextmanager
-def _answered_signals(abandoned: str) -> Iterator[_Handler]:
-    """The handlers, where this thread may set them; a signal that is ignored (nohup) stays so."""
-    handler = _Handler(abandoned)
-    if threading.current_thread() is not threading.main_thread():
-        yield handler
-        return
+def handled_signals(
+    handler: Callable[[int, FrameType | None], None], numbers: Iterable[int] = ENDING_SIGNALS
+) -> Iterator[None]:
+    """The handler, where this thread may set one, until the block ends; a signal that is ignored
+    (nohup) stays so."""
+    ours = threading.current_thread() is threading.main_thread()
     before: dict[int, Any] = {
         number: signal.signal(number, handler)
-        for number in _SIGNALS
-        if signal.getsignal(number) is not signal.SIG_IGN
+        for number in numbers
+        if ours and signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
-        yield handler
+        yield
     finally:
         for number, one in before.items():
             signal.signal(number, one)
@@ -79,7 +80,7 @@ class _Handler:
 def _leave_at_once(number: int, abandoned: str) -> None:
     from sweeps.trial.orphans.removing import give_back_own
 
-    for each in _SIGNALS:
+    for each in ENDING_SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     show = _SHOW_CURSOR if sys.stderr.isatty() else ""
     os.write(2, f"{show}advisor: abandoned; {abandoned}\n".encode())

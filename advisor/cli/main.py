@@ -8,7 +8,6 @@ import importlib
 import os
 import signal
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TextIO
 
 import click
 
+from advisor.cli.leaving import handled_signals
 from advisor.errors import ERROR_VARIABLE, AdvisorError, Terminated, one_line
 
 # Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
@@ -115,8 +115,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code."""
-    _leave_cleanly_on_sigterm()
+    """Run a command; returns its exit code. SIGTERM takes the same way out as Ctrl-C: what was
+    started is ended first."""
+    with handled_signals(_interrupt, (signal.SIGTERM,)):
+        return _exit_code(arguments)
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
     try:
         outcome = cli.main(args=arguments, prog_name="advisor", standalone_mode=False)
         if sys.stdout is not None:  # None when it was closed before we began
@@ -131,12 +136,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (Exception, KeyboardInterrupt) as error:
         return _fail(error)
-
-
-def _leave_cleanly_on_sigterm() -> None:
-    """A polite end takes the same way out as Ctrl-C: what was started is ended first."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _interrupt)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from advisor.cli.leaving import handled_signals
 from advisor.cli.questions import output_option, question_from, question_options
 from advisor.cli.schedule_view import added_text, list_text, schedule_text
 from advisor.errors import Stopped, UsageError
@@ -140,9 +141,6 @@ def _click_command(kind: tuple[str, ...]) -> click.Command:
     return run
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
 @click.group()
 def schedule() -> None:
     """Run sweeps, fits and price refreshes at the times of a cron line.
@@ -232,14 +230,12 @@ def run() -> None:
 
     with closing(open_schedules(patience_seconds=PATIENCE_SECONDS)) as book:
         daemon, stopping = Daemon(book, say=_say, between=Resender(_say).look), _Stopping()
-        for number in _SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, stopping)
-        _say(f"watching the schedules in '{book.name}'; Ctrl-C ends this")
-        try:
-            daemon.serve(stopping.event)
-        finally:
-            ended = daemon.leave()
+        with handled_signals(stopping):
+            _say(f"watching the schedules in '{book.name}'; Ctrl-C ends this")
+            try:
+                daemon.serve(stopping.event)
+            finally:
+                ended = daemon.leave()
     ended_words = "1 run is" if len(ended) == 1 else f"{len(ended)} runs are"
     kept = f"; {ended_words} gone on with by the next daemon" if ended else ""
     raise Stopped(f"the daemon has ended{kept}", exit_code=128 + stopping.number)

@@ -3,6 +3,7 @@
 import multiprocessing
 import pickle
 import tarfile
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from PIL import Image
@@ -65,8 +66,8 @@ class TestSourceContract:
         source = open_dataset(converted / target)
         first = source.read(0)
         assert pickle.loads(pickle.dumps(source)).read(0) == first
-        with multiprocessing.get_context("fork").Pool(1) as pool:
-            assert pool.apply(source.read, (0,)) == first
+        with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+            assert pool.submit(source.read, 0).result() == first
 
     def test_the_profile_counts_all_stored_bytes(self, converted, target, tmp_path):
         profile = profile_folder(converted / target)
