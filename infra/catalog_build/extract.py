@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from infra.catalog_build.tables import SOURCES, OutputTable, number
+from infra.catalog_build.tables import OutputTable, number, write_source
 
 Row = Mapping[str, str]
 GCP_MARKETS = {
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
             return list(csv.DictReader(file))
 
     for extract in extracts(read):
-        (SOURCES / extract.path).write_bytes(extract.encoded())
+        write_source(extract)
 
 
 def extracts(read: Callable[[str], list[dict[str, str]]]) -> list[OutputTable]:

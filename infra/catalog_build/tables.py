@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
@@ -32,9 +33,18 @@ class OutputTable:
 
 
 def read_source(name: str) -> list[dict[str, str]]:
-    """All rows of `infra/sources/<name>` by column name."""
-    with (SOURCES / name).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    """All rows of `infra/sources/<name>` by column name; a name in `.gz` is unpacked."""
+    packed = (SOURCES / name).read_bytes()
+    text = (gzip.decompress(packed) if name.endswith(".gz") else packed).decode()
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def write_source(extract: OutputTable) -> None:
+    """Write an extract to `infra/sources`, packed where its name ends in `.gz`."""
+    content = extract.encoded()
+    if extract.path.endswith(".gz"):
+        content = gzip.compress(content, 9, mtime=0)
+    (SOURCES / extract.path).write_bytes(content)
 
 
 def table(path: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> OutputTable:
