@@ -126,12 +126,36 @@ _GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
 # gp3 gives every IOPS and MiB/s that it has for less than gp2, io1 and io2 do: io2 begins where it
 # ends. 16,000 IOPS of 256 KiB are all the MiB/s that io2 has.
 _IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((16000, None), (256000, None))
-_STEPS = {"gp2": (), "gp3": _GP3_STEPS, "io1": (), "io2": _IO2_STEPS}
+# Azure sells MB/s of 10**6 bytes: 2,000 of them are 1,907 MiB/s.
+_PREMIUM_V2_STEPS: tuple[tuple[float | None, float | None], ...] = (
+    (None, None),
+    (8000, 250),
+    (16000, 500),
+    (40000, 1000),
+    (80000, 1907),
+)
+# Ultra begins where Premium SSD v2 ends, which gives all that it has for a tenth.
+_ULTRA_STEPS: tuple[tuple[float | None, float | None], ...] = ((160000, 3800), (400000, 9536))
+_STEPS = {
+    "gp2": (),
+    "gp3": _GP3_STEPS,
+    "io1": (),
+    "io2": _IO2_STEPS,
+    "premium-ssd": (),
+    "premium-ssd-v2": _PREMIUM_V2_STEPS,
+    "ultra": _ULTRA_STEPS,
+}
 # Where only some types may be had, each has to reach as far as it can.
 _IO_STEPS = tuple((iops, None) for iops in (3000, 8000, 16000, 32000, 64000, 128000, 256000))
-_WIDE_STEPS = {"gp3": _GP3_STEPS, "io1": _IO_STEPS, "io2": _IO_STEPS}
-_MOST_IOPS_OF_GP3 = 80000.0
-_MOST_MIB_PER_SECOND_OF_GP3 = 2000.0
+_WIDE_STEPS = {
+    "gp3": _GP3_STEPS,
+    "io1": _IO_STEPS,
+    "io2": _IO_STEPS,
+    "premium-ssd-v2": _PREMIUM_V2_STEPS,
+    "ultra": ((3000, 125), (16000, 500), (80000, 1907), *_ULTRA_STEPS),
+}
+# IOPS and MiB/s that an instance has to pass on, more than which only such a type gives.
+_WORTH_BEYOND = {"io2": (80000.0, 2000.0), "ultra": (80000.0, 1907.0)}
 
 
 def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Iterator[DiskChoice]:
@@ -146,12 +170,12 @@ def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Itera
     if steps is not None:
         yield from _provisioned(rule, smallest_gib, steps)
         return
-    size, reached, most = smallest_gib, None, _speed(rule.rate(rule.max_gib))
+    size, reached, most = rule.size_for(smallest_gib), None, _speed(rule.rate(rule.max_gib))
     while reached != most:
         now = _speed(rule.rate(size))
         if now != reached:  # the smallest sizes of gp2 are all as fast
             yield DiskChoice(type=rule.type, size_gib=size)
-        size, reached = min(2 * size, rule.max_gib), now
+        size, reached = rule.size_for(min(2 * size, rule.max_gib)), now
 
 
 def cut_to(
@@ -162,7 +186,7 @@ def cut_to(
     iops, mib_per_second = choice.iops, choice.mib_per_second
     if iops is not None:
         limit = instance.ebs_baseline_iops
-        if rule.type == "io2" and not wide and not _passes_on_more_than_gp3(instance):
+        if not wide and not _passes_on_more(instance, _WORTH_BEYOND.get(rule.type)):
             return None
         iops = min(iops, max(limit or iops, rule.included_iops(choice.size_gib) or 0.0))
     if mib_per_second is not None:
@@ -175,10 +199,12 @@ def cut_to(
     )
 
 
-def _passes_on_more_than_gp3(instance: InstanceType) -> bool:
-    return (instance.ebs_baseline_iops or 0.0) > _MOST_IOPS_OF_GP3 or (
-        instance.ebs_baseline_mib_per_second or 0.0
-    ) > _MOST_MIB_PER_SECOND_OF_GP3
+def _passes_on_more(instance: InstanceType, beyond: tuple[float, float] | None) -> bool:
+    if beyond is None:
+        return True
+    iops, mib_per_second = beyond
+    passed_on = instance.ebs_baseline_mib_per_second or 0.0
+    return (instance.ebs_baseline_iops or 0.0) > iops or passed_on > mib_per_second
 
 
 def undominated(disks: Iterable[Disk]) -> list[Disk]:

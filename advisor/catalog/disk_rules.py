@@ -1,19 +1,17 @@
 """How fast a volume of a type and size is: the rules, as numbers from the bundle.
 
-Rates are sustained ones. gp2, st1 and sc1 can be faster while burst credits last; credits never
-enter an answer's rates, and `Burst` tells what they lend, so that a short test can be told from
-what lasts. A rate below is also held to IOPS x the largest request that counts as one
-(256 KiB on SSD, 1 MiB on HDD): a 100 GiB gp2 volume keeps 300 IOPS, so 75 MiB/s, although it
-may burst to 128. Rules of the volumes: EC2 User Guide, `general-purpose.md` and `hdd-vols.md`; of
-the instances: `ebs-optimized.md`.
+Rates are sustained ones; what a volume lends at first is in `disk_bursts`. A rate is also held to
+IOPS x the largest request that counts as one (256 KiB on SSD, 1 MiB on HDD): a 100 GiB gp2 volume
+keeps 300 IOPS, so 75 MiB/s, although it may burst to 128. Rules of EBS: EC2 User Guide,
+`general-purpose.md` and `hdd-vols.md`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from advisor.domain import Burst, DiskRate, InstanceType
+from advisor.domain import DiskRate
 from advisor.errors import UsageError
 from advisor.records import dataclass
 
@@ -22,12 +20,27 @@ DEFAULT_PROVISIONED_IOPS = 3000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiskSize:
+    """A size that a type is sold in, what it sustains, and what it lends at first (None: no more).
+
+    A disk of any other size is billed, and runs, as the next larger one of these.
+    """
+
+    gib: float
+    iops: float
+    mib_s: float
+    burst_iops: float | None = None
+    burst_mib_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRule:
     """One volume type; None means the type has no such term.
 
     Unprovisioned IOPS: `iops_base + iops_per_gib * GiB`, held in `iops_floor`..`iops_cap`.
     MiB/s: `mib_s_base + mib_s_per_gib * GiB` (or `mib_s_large` from `mib_s_large_from_gib` on,
-    or `mib_s_per_provisioned_iops` where that is more), up to `mib_s_cap`.
+    or `mib_s_per_provisioned_iops` where that is more), up to `mib_s_cap`. A type with `sizes`
+    has the IOPS and MiB/s of its size instead.
     """
 
     type: str
@@ -52,6 +65,7 @@ class DiskRule:
     provision_mib_s_per_iops: float | None
     provision_mib_s_max: float | None
     typical_read_latency_ms: float
+    sizes: tuple[DiskSize, ...] = ()
 
     def require_size(self, size_gib: float) -> None:
         """Refuse a size the type is not sold in."""
@@ -61,8 +75,16 @@ class DiskRule:
                 f"not {size_gib:g}GiB"
             )
 
-    def size_for(self, size_gib: float, iops: float | None) -> float:
-        """The smallest size from `size_gib` on that may have so many IOPS provisioned."""
+    def sold_as(self, size_gib: float) -> DiskSize | None:
+        """The size that a disk is billed as; None where every GiB counts."""
+        self.require_size(size_gib)
+        return next((size for size in self.sizes if size.gib >= size_gib), None)
+
+    def size_for(self, size_gib: float, iops: float | None = None) -> float:
+        """The smallest size from `size_gib` on that is sold and may have so many IOPS."""
+        if self.sizes and size_gib <= self.max_gib:
+            sold = self.sold_as(size_gib)
+            return sold.gib if sold else size_gib
         if iops is None or self.provision_iops_per_gib is None:
             return size_gib
         if iops <= (self.included_iops(size_gib) or 0.0):
@@ -71,6 +93,9 @@ class DiskRule:
 
     def included_iops(self, size_gib: float) -> float | None:
         """IOPS in the price of the size; None where they are provisioned or follow the rate."""
+        sold = self.sold_as(size_gib) if self.sizes else None
+        if sold:
+            return sold.iops
         if self.iops_base is None or self.iops_per_gib is None:
             return None
         iops = self.iops_base + self.iops_per_gib * size_gib
@@ -120,10 +145,14 @@ class DiskRule:
         self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None
     ) -> tuple[float, float]:
         """IOPS and MiB/s that cost extra: what is provisioned above what the size includes."""
-        has_iops = self.provisioned_iops(size_gib, iops) or 0.0
-        extra_iops = has_iops - (self.included_iops(size_gib) or 0.0)
-        extra_rate = (mib_per_second or 0.0) - (self.provision_mib_s_min or 0.0)
-        return max(0.0, extra_iops), max(0.0, extra_rate) if mib_per_second else 0.0
+        included = self.included_iops(size_gib)
+        extra_iops = (self.provisioned_iops(size_gib, iops) or 0.0) - (included or 0.0)
+        if self.provision_mib_s_max is None:
+            return max(0.0, extra_iops), 0.0
+        rate = self.mib_s_base if mib_per_second is None else mib_per_second
+        # Where IOPS come with the size, so does the rate that nobody asks for.
+        extra_rate = rate if included is None else rate - self.mib_s_base
+        return max(0.0, extra_iops), max(0.0, extra_rate)
 
     def _iops_range(self, size_gib: float, included: float | None) -> tuple[float, float]:
         assert self.provision_iops_max is not None
@@ -133,6 +162,9 @@ class DiskRule:
     def _mib_per_second(self, size_gib: float, iops: float | None, asked: float | None) -> float:
         if asked is not None:
             return self._provisioned_rate(size_gib, iops or 0.0, asked)
+        sold = self.sold_as(size_gib) if self.sizes else None
+        if sold:
+            return sold.mib_s
         rate = self.mib_s_base + self.mib_s_per_gib * size_gib
         if self.mib_s_large is not None and size_gib >= (self.mib_s_large_from_gib or 0.0):
             rate = self.mib_s_large
@@ -142,9 +174,7 @@ class DiskRule:
 
     def _provisioned_rate(self, size_gib: float, iops: float, asked: float) -> float:
         if self.provision_mib_s_max is None:
-            raise UsageError(
-                f"{self.type} throughput cannot be provisioned: gp3 alone sells it apart"
-            )
+            raise UsageError(f"{self.type} throughput cannot be provisioned: it is not sold apart")
         low = self.provision_mib_s_min or 0.0
         high = min((self.provision_mib_s_per_iops or math.inf) * iops, self.provision_mib_s_max)
         if not low <= asked <= high:
@@ -158,122 +188,16 @@ class DiskRule:
 _TEXT_FIELDS = ("type", "media")
 
 
-def rule_from(row: Mapping[str, str]) -> DiskRule:
-    """One row of the disk type table as a rule."""
+def rule_from(row: Mapping[str, str], sizes: Sequence[Mapping[str, str]] = ()) -> DiskRule:
+    """One row of the disk type table as a rule, with the type's rows of the table of sizes."""
     values = {
         name: row[name] if name in _TEXT_FIELDS else _number(row[name])
         for name in DiskRule.__slots__
+        if name != "sizes"
     }
-    return DiskRule(**values)  # type: ignore[arg-type]
+    sold = (DiskSize(**{n: _number(one[n]) for n in DiskSize.__slots__}) for one in sizes)  # type: ignore[arg-type]
+    return DiskRule(**values, sizes=tuple(sorted(sold, key=lambda one: one.gib)))  # type: ignore[arg-type]
 
 
 def _number(text: str) -> float | None:
     return float(text) if text else None
-
-
-# "can support maximum performance for 30 minutes at least once every 24 hours"
-INSTANCE_BURST_SECONDS = 1800.0
-# Less than this is no difference that a test would show.
-_VISIBLE = 1.02
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeBurst:
-    """A full bucket of one volume: limits while it lasts, and what it holds.
-
-    `io_credits` are single requests (gp2), `mib_credits` MiB (st1, sc1); the other is None.
-    """
-
-    mib_per_second: float
-    iops: float
-    io_credits: float | None = None
-    mib_credits: float | None = None
-
-    def seconds(self, used: tuple[float, float], earned: tuple[float, float]) -> float:
-        """How long a full bucket lasts at `used` (MiB/s, IOPS), refilled at the `earned` ones."""
-        if self.mib_credits is not None:
-            return _lasting(self.mib_credits, used[0], earned[0])
-        return _lasting(self.io_credits or 0.0, used[1], earned[1])
-
-
-def volume_burst(
-    row: Mapping[str, str], size_gib: float, sustained: DiskRate
-) -> VolumeBurst | None:
-    """The bucket of a volume by its row of the disk type table; None for one that never bursts."""
-    if row.get("burst_iops_credits"):
-        return _io_bucket(row, size_gib, sustained)
-    if row.get("burst_mib_credits_per_gib"):
-        return _mib_bucket(row, size_gib, sustained)
-    return None
-
-
-def burst_on(
-    instance: InstanceType | None, volume: DiskRate, bucket: VolumeBurst | None
-) -> Burst | None:
-    """What the volume reads on the instance at first (alone, where there is none), if more.
-
-    A burst of one is held to what the other passes on, and ends when the first one's credits do.
-    """
-    always = (volume.read_mib_per_second or math.inf, volume.read_iops or math.inf)
-    at_first = (bucket.mib_per_second, bucket.iops) if bucket else always
-    passed, passed_at_first = _passed_on(instance)
-    lasting = _lower(always, passed)
-    fast = _lower(at_first, passed_at_first)
-    if not any(new > old * _VISIBLE for new, old in zip(fast, lasting, strict=True)):
-        return None
-    seconds, causes = math.inf, []
-    if bucket and any(new > old for new, old in zip(fast, always, strict=True)):
-        seconds, causes = bucket.seconds(fast, always), [volume.type]
-    if instance and any(new > old for new, old in zip(fast, passed, strict=True)):
-        seconds = min(seconds, INSTANCE_BURST_SECONDS)
-        causes.append(instance.name)
-    return Burst(
-        read_mib_per_second=fast[0], read_iops=fast[1], seconds=seconds, causes=tuple(causes)
-    )
-
-
-def _io_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> VolumeBurst | None:
-    """gp2 below 1,000 GiB: 3,000 IOPS; up to 170 GiB 128 MiB/s, above 250."""
-    iops = float(row["burst_iops"])
-    if (rate.read_iops or 0.0) >= iops:
-        return None
-    large = size_gib > float(row["burst_mib_s_large_above_gib"])
-    mib_per_second = float(row["burst_mib_s_large" if large else "burst_mib_s_base"])
-    return VolumeBurst(
-        mib_per_second=mib_per_second, iops=iops, io_credits=float(row["burst_iops_credits"])
-    )
-
-
-def _mib_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> VolumeBurst | None:
-    """st1 250 and sc1 80 MiB/s a TiB, up to 500 and 250; the bucket holds one scan."""
-    cap = float(row["burst_mib_s_cap"])
-    mib_per_second = min(float(row["burst_mib_s_per_gib"]) * size_gib, cap)
-    if mib_per_second <= (rate.read_mib_per_second or 0.0):
-        return None
-    return VolumeBurst(
-        mib_per_second=mib_per_second,
-        iops=mib_per_second,
-        mib_credits=float(row["burst_mib_credits_per_gib"]) * size_gib,
-    )
-
-
-def _passed_on(
-    instance: InstanceType | None,
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """(MiB/s, IOPS) an instance passes on for ever, and at first."""
-    if instance is None:
-        return (math.inf, math.inf), (math.inf, math.inf)
-    mib_per_second = instance.ebs_baseline_mib_per_second or math.inf
-    iops = instance.ebs_baseline_iops or math.inf
-    return (mib_per_second, iops), (
-        max(mib_per_second, instance.ebs_burst_mib_per_second or 0.0),
-        max(iops, instance.ebs_burst_iops or 0.0),
-    )
-
-
-def _lower(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return min(one[0], other[0]), min(one[1], other[1])
-
-
-def _lasting(credits: float, used: float, earned: float) -> float:
-    return credits / (used - earned) if used > earned else math.inf

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from advisor.catalog.disk_bursts import burst_on, volume_burst
 from advisor.catalog.disk_orders import (
     HEADROOM,
     LOCAL,
@@ -21,7 +22,7 @@ from advisor.catalog.disk_orders import (
     volumes,
     without_slow_steps,
 )
-from advisor.catalog.disk_rules import DiskRule, burst_on, rule_from, volume_burst
+from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
 from advisor.catalog.prices import (
@@ -67,12 +68,17 @@ class DiskCatalog:
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
         limits = f"catalog/{cloud}_disk_limits.csv"
         self._limit_table = files.table(limits) if files.has(limits) else None
+        sizes = f"catalog/{cloud}_disk_sizes.csv"
+        self._size_table = files.table(sizes) if files.has(sizes) else None
         self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, DiskRule]:
         """Network volume types by name."""
-        return {name: rule_from(row) for name, row in self._rows.items()}
+        sizes: dict[str, list[dict[str, str]]] = {}
+        for size in self._size_table.records() if self._size_table else ():
+            sizes.setdefault(size["type"], []).append(size)
+        return {name: rule_from(row, sizes.get(name, ())) for name, row in self._rows.items()}
 
     @property
     def network_types(self) -> tuple[str, ...]:
@@ -173,7 +179,8 @@ class DiskCatalog:
         """What a volume of that rate and size reads at first, on an instance where one is given;
         None where it lasts."""
         takes = instance and self._as_it_takes(instance, volume.type)
-        return burst_on(takes, volume, volume_burst(self._rows[volume.type], size_gib, volume))
+        row, rule = self._rows[volume.type], self.rules[volume.type]
+        return burst_on(takes, volume, volume_burst(rule, row, size_gib, volume))
 
     def lasting(self, volume: DiskRate, instance: InstanceType | None = None) -> DiskRate:
         """What a volume of that rate sustains on the instance."""
@@ -278,7 +285,8 @@ class DiskCatalog:
     def _limits_of(self, instance: InstanceType, disk_type: str) -> _Limits:
         """What the instance passes on: as listed for the type of disk, else for all of them."""
         own = instance.ebs_baseline_mib_per_second, instance.ebs_baseline_iops
-        return self._limits.get(instance.name, {}).get(disk_type, own)
+        listed = self._limits.get(instance.name, {}).get(disk_type, own)
+        return own if listed == (None, None) else listed
 
     def _as_it_takes(self, instance: InstanceType, disk_type: str) -> InstanceType:
         """The instance with its own limits for a disk type, where those are listed."""
@@ -320,11 +328,13 @@ class DiskCatalog:
         return {row["type"]: row for row in self._rule_table.records()}
 
     @cached_property
-    def _limits(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """Instance type -> disk type -> (MiB/s, IOPS) that it passes on, where clouds list them."""
-        found: dict[str, dict[str, tuple[float, float]]] = {}
+    def _limits(self) -> dict[str, dict[str, _Limits]]:
+        """Instance type -> disk type -> (MiB/s, IOPS) that it passes on, where clouds list them;
+        None: what it passes on to all types."""
+        found: dict[str, dict[str, _Limits]] = {}
         for row in self._limit_table.records() if self._limit_table else ():
-            limits = float(row["read_mib_s"]), float(row["read_iops"])
+            rate, iops = row["read_mib_s"], row["read_iops"]
+            limits = float(rate) if rate else None, float(iops) if iops else None
             found.setdefault(row["instance_type"], {})[row["disk_type"]] = limits
         return found
 

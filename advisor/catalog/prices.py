@@ -233,27 +233,35 @@ def told_prices(
 
 @dataclass(frozen=True, slots=True)
 class PriceParts:
-    """Where the tiers begin, and dollars a GiB, a MiB/s, and an IOPS of each tier."""
+    """Where the tiers begin, and dollars a GiB, a MiB/s, an IOPS of each tier, and each of the
+    `sizes` (GiB) where the type is sold in no others."""
 
     tiers: tuple[float, ...]
     usd: tuple[float, ...]
+    sizes: tuple[float, ...] = ()
 
 
 def price_parts(row: Mapping[str, str]) -> PriceParts:
     """A row of a disk price table in numbers."""
     steps = _steps(row["usd_per_iops_month"])
     apart = float(row["usd_per_gib_month"]), float(row["usd_per_mib_s_month"])
-    return PriceParts(tuple(above for above, _ in steps), (*apart, *(usd for _, usd in steps)))
+    sold = _steps(row.get("usd_per_size_month") or "")
+    usd = (*apart, *(usd for _, usd in steps), *(usd for _, usd in sold))
+    return PriceParts(tuple(above for above, _ in steps), usd, tuple(gib for gib, _ in sold))
 
 
 def at_most(one: PriceParts, other: PriceParts) -> bool:
     """Whether no disk costs more by the one price than by the other."""
-    return one.tiers == other.tiers and all(a <= b for a, b in zip(one.usd, other.usd, strict=True))
+    alike = (one.tiers, one.sizes) == (other.tiers, other.sizes)
+    return alike and all(a <= b for a, b in zip(one.usd, other.usd, strict=True))
 
 
 def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: float) -> float:
     """A disk of a size, with so many IOPS and MiB/s beyond what the size includes."""
-    per_gib, per_mib_per_second, *per_iops = parts.usd
+    per_gib, per_mib_per_second, *apart = parts.usd
+    per_iops, per_size = apart[: len(parts.tiers)], apart[len(parts.tiers) :]
+    if parts.sizes:
+        return next(usd for size, usd in zip(parts.sizes, per_size, strict=True) if size >= gib)
     usd = gib * per_gib + mib_per_second * per_mib_per_second
     for above, end, each in zip(parts.tiers, (*parts.tiers[1:], math.inf), per_iops, strict=True):
         if iops > above:
@@ -262,6 +270,6 @@ def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: fl
 
 
 def _steps(tiers: str) -> list[tuple[float, float]]:
-    """'0:0.065|32000:0.0455' -> where each tier begins, and its price of an IOPS."""
-    pairs = (tier.split(":") for tier in tiers.split("|"))
+    """'0:0.065|32000:0.0455' -> where each tier begins, and what an IOPS costs; sizes likewise."""
+    pairs = (tier.split(":") for tier in tiers.split("|") if tier)
     return [(float(above), float(usd)) for above, usd in pairs]

@@ -296,7 +296,7 @@ class _Search:
         """What is sold and gives so much of the part."""
         iops, rate = self.base.iops, self.base.mib_per_second
         if part == "size":
-            return replace(self.base, size_gib=float(math.ceil(at)))
+            return replace(self.base, size_gib=self.rule.size_for(float(math.ceil(at))))
         if part == "both":
             iops, rate = at * (iops or 0), at * (rate or 0)
         elif part == "rate":

@@ -243,7 +243,7 @@ def least_order(
     parts = parts_for(rule, needed_gib, iops, rate)
     if iops is None and rate is None and order.size_gib and rule.provision_iops_max is None:
         size = _least(needed_gib, order.size_gib, 1.0, lambda at: gives((at, None, None)))
-        parts = size, None, None
+        parts = rule.size_for(size), None, None
     if not gives(parts):
         return order
     size_gib, iops, rate = parts
