@@ -21,8 +21,6 @@ from advisor.catalog.prices import (
     Basis,
     Currency,
     PriceTable,
-    array_path,
-    price_rows,
     read_bases,
     told_prices,
 )
@@ -55,7 +53,7 @@ class Place(NamedTuple):
         return Offer(
             instance=instance,
             region=self.region,
-            market=self.table.bases[self.row].market,
+            market=self.table.market,
             price=self.price,
         )
 
@@ -80,7 +78,7 @@ class Cloud:
         self._currencies = currencies
         self._capability_of = capability_of
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
-        self._tables: dict[str, PriceTable] = {}
+        self._tables: dict[str, list[PriceTable]] = {}
         self._told = NOTHING_TOLD
         self._dearer: dict[str, frozenset[str]] = {}
 
@@ -136,27 +134,27 @@ class Cloud:
         """Prices in the regions, on the markets and of the types that are asked for, and not above
         the limit, in the bundle's order."""
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
-        for table in self._prices_in(query.region):
-            for row, column, usd in table.cells(names, query.region, query.market):
+        for table in self._prices_in(query.region, query.market):
+            market = str(table.market)
+            for row, column, usd in table.cells(names, query.region):
                 if usd <= limit:
-                    name, market = table.types[row], str(table.bases[row].market)
-                    region = table.regions[column]
+                    name, region = table.types[row], table.regions[column]
                     yield Place(usd, self.name, region, name, market, self, table, row, column)
 
     def lowest_prices(self, query: OfferQuery, names: Collection[str]) -> dict[str, float]:
         """Type -> USD per hour in its cheapest region, of `names` within the price that is asked
         for; no other types are looked at."""
         lowest: dict[str, float] = {}
-        for table in self._prices_in(query.region):
-            for name, usd in table.lowest(names, query.region, query.market):
+        for table in self._prices_in(query.region, query.market):
+            for name, usd in table.lowest(names, query.region):
                 lowest[name] = min(usd, lowest.get(name, usd))
         limit = query.max_usd_per_hour
         return {name: usd for name, usd in lowest.items() if limit is None or usd <= limit}
 
     def price(self, name: str, region: str, market: Market) -> Price | None:
         """One price; None where it is not known."""
-        for table in self._prices_in(region):
-            for row, column, _ in table.cells((name,), region, market):
+        for table in self._prices_in(region, market):
+            for row, column, _ in table.cells((name,), region):
                 return table.price(row, column)
         return None
 
@@ -226,14 +224,16 @@ class Cloud:
         regions = self.instances.regions_of(name)
         return region in regions if region else bool(regions)
 
-    def _prices_in(self, region: str | None) -> Iterator[PriceTable]:
+    def _prices_in(self, region: str | None, market: Market | None) -> Iterator[PriceTable]:
+        """The tables that may hold such prices; no other is read."""
+        market_of: Mapping[str, str] = self._facts.get("markets", {})
         for path, regions in self._facts["prices"].items():
-            if region is None or region in regions:
-                if path not in self._tables:
-                    files, array = self._files, array_path(path)
-                    rows = files.array(array) if files.has(array) else price_rows(files.table(path))
-                    self._tables[path] = PriceTable(path, rows, regions, self._bases)
-                yield self._tables[path]
+            if region not in (None, *regions) or market not in (None, market_of.get(path, market)):
+                continue
+            if path not in self._tables:
+                stored = self._files.prices(path)
+                self._tables[path] = [PriceTable(one, self._bases) for one in stored]
+            yield from (one for one in self._tables[path] if market in (None, one.market))
 
 
 def unbeaten(found: Iterable[Place]) -> list[Place]:

@@ -1,29 +1,25 @@
 """The bundle's files: found, hashed against the manifest, and cut into lines. Nothing else.
 
-Format `advisor.catalog-bundle/2`: plain CSV without quoting (no cell holds a comma), one
-header line; `catalog/manifest.json` lists every file with its SHA-256, and holds its own. Prices
-are wide, one column a region, so that many offers stay small; each table of them stands there once
-more as a .npy, which is read in its place (`prices.PRICE_ROW`). A file is read, and checked, when
-it is first asked for: who asks about one cloud never waits for another.
+Format `advisor.catalog-bundle/3`: plain CSV without quoting (no cell holds a comma), one
+header line; prices are coded, a file for each cloud and market (`stored_prices`).
+`catalog/manifest.json` lists every file with its SHA-256, and holds its own. A file is read, and
+checked, when it is first asked for: who asks about one cloud never waits for another.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from advisor.catalog.stored_prices import StoredPrices, unpacked
 from advisor.errors import DataError
 
 DATA_FOLDER = Path(__file__).parents[1] / "data"
 MANIFEST = "catalog/manifest.json"
-SCHEMA = "advisor.catalog-bundle/2"
+SCHEMA = "advisor.catalog-bundle/3"
 REFRESHED_FILE = "aws.refreshed.json"  # in the user's folder: see `refreshed`
 _OWN_DIGEST = b'"digest": "%s"'
 _WAY_OUT = (
@@ -73,8 +69,8 @@ class Files(Protocol):
     def table(self, path: str) -> Table:
         """The table at `path`; `DataError` where it is not whole."""
 
-    def array(self, path: str) -> NDArray[np.void]:
-        """The array at `path`, where `has` says that it is there; `DataError` as for a table."""
+    def prices(self, path: str) -> Sequence[StoredPrices]:
+        """The prices at `path`, one entry a market; `DataError` as for a table."""
 
 
 class BundleFiles:
@@ -101,10 +97,9 @@ class BundleFiles:
         """The table at `path`, relative to the data folder."""
         return Table(path, self._checked(path).decode())
 
-    def array(self, path: str) -> NDArray[np.void]:
-        """The array at `path`, relative to the data folder."""
-        rows: NDArray[np.void] = np.load(io.BytesIO(self._checked(path)), allow_pickle=False)
-        return rows
+    def prices(self, path: str) -> Sequence[StoredPrices]:
+        """The prices at `path`, relative to the data folder: of one market."""
+        return [unpacked(self._checked(path), path)]
 
     def verify(self) -> None:
         """Read and check every file now."""

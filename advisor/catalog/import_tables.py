@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from advisor.catalog.import_rows import ImportRow, bad
+from advisor.catalog.imported import PRICE_KEYS
 from advisor.catalog.instances import TYPE_COLUMNS
 from advisor.catalog.matching import ECC_SHARE, is_gpu
-from advisor.catalog.prices import BASES_FILE, KEYS
+from advisor.catalog.prices import BASES_FILE
 from advisor.domain import Gpu
 
 Sheets = Mapping[str, Gpu]
@@ -163,7 +164,7 @@ def _prices(
         if row.price is not None:
             lines.setdefault((row.instance_type, basis), {})[row.region] = f"{row.price:.10g}"
     body = [(*key, *(cells.get(r, "") for r in regions)) for key, cells in lines.items()]
-    return csv_text((*KEYS, *regions), body), regions
+    return csv_text((*PRICE_KEYS, *regions), body), regions
 
 
 def _text(value: float | str | None) -> str:

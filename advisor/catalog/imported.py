@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from advisor.catalog.files import Table
+from advisor.catalog.prices import BASES_FILE
+from advisor.catalog.stored_prices import StoredPrices, stored_prices
 from advisor.errors import DataError, UsageError, unknown_name
 
 SCHEMA = "advisor.catalog-import/1"
 SUFFIX = ".import.json"
+# Columns of a table of prices before the regions.
+PRICE_KEYS = ("instance_type", "basis")
 
 
 class ImportedFiles:
@@ -60,9 +62,9 @@ class ImportedFiles:
             raise self._damaged()
         return Table(path, self._texts[path])
 
-    def array(self, path: str) -> NDArray[np.void]:
-        """An import has none: its tables are read."""
-        raise KeyError(path)
+    def prices(self, path: str) -> list[StoredPrices]:
+        """The prices of the table at `path`, one entry a market."""
+        return _by_market(self.table(path), self.table(BASES_FILE))
 
     @cached_property
     def _texts(self) -> dict[str, str]:
@@ -78,6 +80,18 @@ class ImportedFiles:
             f"the import {self._path} is damaged; import its file again, or remove it with: "
             f"advisor catalog import --remove {name}"
         )
+
+
+def _by_market(table: Table, bases: Table) -> list[StoredPrices]:
+    """A table with a line for each type and basis, and a column for each region."""
+    market_of = {row["basis"]: row["market"] for row in bases.records()}
+    cells: dict[str, dict[str, dict[str, tuple[float, str]]]]
+    cells = defaultdict(lambda: defaultdict(dict))
+    for name, basis, *prices in table:
+        for region, price in zip(table.header[len(PRICE_KEYS) :], prices, strict=True):
+            if price:
+                cells[market_of[basis]][name][region] = float(price), basis
+    return [stored_prices(market, of_types) for market, of_types in cells.items()]
 
 
 def imported_files(folder: Path) -> list[ImportedFiles]:

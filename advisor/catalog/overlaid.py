@@ -1,6 +1,6 @@
 """The bundle with refreshed prices and offerings of AWS laid over it, as one set of tables.
 
-What a refreshed price replaces is blanked in the bundle's tables; the new ones stand in a table
+What a refreshed price replaces is taken out of the bundle's prices; the new ones stand in a file
 of their own. A region that no longer offers a type has no price of it either, so that the type is
 looked for elsewhere, and `withdrawn` in the manifest says why.
 """
@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from advisor.catalog.files import Files, Table
-from advisor.catalog.prices import BASES_FILE, KEYS, array_path
+from advisor.catalog.prices import BASES_FILE
 from advisor.catalog.refreshed import Refreshed, plain_cell
+from advisor.catalog.stored_prices import StoredPrices, stored_prices
 from advisor.domain import Market, Price
 
 CLOUD = "aws"
-PRICES_FILE = f"catalog/{CLOUD}_prices_refreshed.csv"
+PRICES_FILE = f"catalog/{CLOUD}_prices_refreshed"
 TYPES_FILE = f"catalog/{CLOUD}_instance_types.csv"
 SETS_FILE = f"catalog/{CLOUD}_region_sets.csv"
 SOURCES_FILE = "catalog/sources.csv"
@@ -43,19 +41,20 @@ class OverlaidFiles:
 
     def has(self, path: str) -> bool:
         """Whether there is this table."""
-        return path == PRICES_FILE or (self._bundle.has(path) and path not in self._replaced_arrays)
+        return self._bundle.has(path)
 
-    def array(self, path: str) -> NDArray[np.void]:
-        """The array at `path`: of another cloud's prices, which nothing replaces."""
-        return self._bundle.array(path)
+    def prices(self, path: str) -> Sequence[StoredPrices]:
+        """The refreshed prices, or those at `path` without what is older than what was told."""
+        if path == PRICES_FILE:
+            return self._refreshed_prices()
+        stored = self._bundle.prices(path)
+        if path not in self._bundle.manifest["clouds"][CLOUD]["prices"]:
+            return stored
+        return [one.without(self._replaced(one.market)) for one in stored]
 
     def table(self, path: str) -> Table:
         """The table at `path`, with what was refreshed in it."""
-        if path == PRICES_FILE:
-            return self._refreshed_prices()
         table = self._bundle.table(path)
-        if path in self._bundle.manifest["clouds"][CLOUD]["prices"]:
-            return self._without_older(table)
         added = {
             SOURCES_FILE: self._with_sources,
             BASES_FILE: self._with_bases,
@@ -63,10 +62,6 @@ class OverlaidFiles:
             SETS_FILE: self._with_sets,
         }
         return added[path](table) if path in added else table
-
-    @property
-    def _replaced_arrays(self) -> set[str]:
-        return {array_path(path) for path in self._bundle.manifest["clouds"][CLOUD]["prices"]}
 
     def _manifest(self, refreshed: Refreshed) -> dict[str, Any]:
         whole = dict(self._bundle.manifest)
@@ -96,38 +91,17 @@ class OverlaidFiles:
         kinds = sorted({_basis_key(key[2], price) for key, price in self._prices.items()})
         return {kind: f"refreshed{number}" for number, kind in enumerate(kinds)}
 
-    def _refreshed_prices(self) -> Table:
-        regions = self.manifest["clouds"][CLOUD]["prices"][PRICES_FILE]
-        rows: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-        for (name, region, market), price in sorted(self._prices.items()):
+    def _refreshed_prices(self) -> list[StoredPrices]:
+        cells: dict[Market, dict[str, dict[str, tuple[float, str]]]]
+        cells = defaultdict(lambda: defaultdict(dict))
+        for (name, region, market), price in self._prices.items():
             basis = self._bases[_basis_key(market, price)]
-            rows[name, basis][region] = repr(price.usd_per_hour)
-        lines = [
-            ",".join([*key, *(cells.get(region, "") for region in regions)])
-            for key, cells in rows.items()
-        ]
-        return Table(PRICES_FILE, "\n".join([",".join([*KEYS, *regions]), *lines]))
+            cells[market][name][region] = price.usd_per_hour, basis
+        return [stored_prices(str(market), of_types) for market, of_types in cells.items()]
 
-    def _without_older(self, table: Table) -> Table:
-        """A price table of the bundle, with blanks where something newer is known."""
-        markets = {row["basis"]: row["market"] for row in self._bundle.table(BASES_FILE).records()}
-        blank: dict[str, set[tuple[str, int]]] = defaultdict(set)
-        for name, region, market in self._replaced():
-            if region in table.column:
-                blank[name].add((market, table.column[region]))
-        for at, line in enumerate(table.lines):
-            name = line[: line.index(",")]
-            if name in blank:
-                cells = line.split(",")
-                for market, column in blank[name]:
-                    if markets[cells[1]] == market:
-                        cells[column] = ""
-                table.lines[at] = ",".join(cells)
-        return table
-
-    def _replaced(self) -> set[tuple[str, str, str]]:
-        gone = {(*place, str(market)) for place in self._gone for market in Market}
-        return gone | {(name, region, str(market)) for name, region, market in self._prices}
+    def _replaced(self, market: str) -> set[tuple[str, str]]:
+        """Pairs of a type and a region whose price on this market counts no longer."""
+        return {*self._gone, *((name, place) for name, place, on in self._prices if on == market)}
 
     def _with_sources(self, table: Table) -> Table:
         header, lines = list(table.header), table.lines
@@ -136,14 +110,14 @@ class OverlaidFiles:
         for (_, _, day, source, terms), basis in self._bases.items():
             cells = {"source": basis, "as_of": day.isoformat(), "licence": _LICENCE}
             cells |= {"origin": plain_cell(source), "terms": plain_cell(terms)}
-            lines = [*lines, ",".join(cells[column] for column in header)]
+            lines = [*lines, ",".join(cells.get(column, "") for column in header)]
         return Table(table.path, "\n".join([",".join(header), *lines]))
 
     def _with_bases(self, table: Table) -> Table:
         for (market, kind, *_), basis in self._bases.items():
             cells = {"basis": basis, "market": str(market), "kind": kind}
             cells |= {"currency": "USD", "source": basis}
-            table.lines.append(",".join(cells[column] for column in table.header))
+            table.lines.append(",".join(cells.get(column, "") for column in table.header))
         return table
 
     def _with_own_sets(self, table: Table) -> Table:

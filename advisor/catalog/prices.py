@@ -1,9 +1,9 @@
-"""Prices of instances (a row a type and market, a column a region), and the parts of a disk's."""
+"""Prices of instances with what they rest on, and the parts of a disk's price."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
@@ -11,20 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.catalog.files import Files, Table
+from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin, read_origins
+from advisor.catalog.stored_prices import StoredPrices
 from advisor.domain import FREE, Market, Price
 from advisor.errors import DataError
 from advisor.records import dataclass
 
-# Columns before the regions.
-KEYS = ("instance_type", "basis")
 BASES_FILE = "catalog/price_kinds.csv"
-# How often the Spot Instance Advisor saw instances taken back; by the index it gives.
-INTERRUPTIONS = tuple(
-    f"{share} interrupted within a month"
-    for share in ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")
-)
 
 
 class Currency(NamedTuple):
@@ -40,13 +34,18 @@ class Currency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a row of prices is: the market, how the prices are known, their worth and origin."""
+    """How prices are known, their currency and origin.
 
-    market: Market
+    The true price lies with 90 % between `low` and `high` times the one that is stored.
+    """
+
     kind: str
     origin: Origin
     currency: str
     rate: Currency
+    terms: str = ""
+    low: float = 1.0
+    high: float = 1.0
 
     @property
     def source(self) -> str:
@@ -58,133 +57,97 @@ class Basis:
 def read_bases(
     files: Files, origins: Mapping[str, Origin], currencies: Mapping[str, Currency]
 ) -> dict[str, Basis]:
-    """Every basis by its id."""
+    """Every basis by its id; an import tells no interval, and the terms with the origin."""
     return {
         row["basis"]: Basis(
-            Market(row["market"]),
-            row["kind"],
-            origins[row["source"]],
-            row["currency"],
-            currencies[row["currency"]],
+            kind=row["kind"],
+            origin=origins[row["source"]],
+            currency=row["currency"],
+            rate=currencies[row["currency"]],
+            terms=row.get("terms") or origins[row["source"]].terms,
+            low=float(row.get("low") or 1),
+            high=float(row.get("high") or 1),
         )
         for row in files.table(BASES_FILE).records()
     }
 
 
-def array_path(path: str) -> str:
-    """Where the array of a table of prices stands."""
-    return path.removesuffix(".csv") + ".npy"
-
-
-def price_rows(table: Table) -> NDArray[np.void]:
-    """A table as an array of its rows: names in ASCII, one `price` (nan: none) and one `band` (an
-    index of `INTERRUPTIONS`, -1: none) a region, in the row's own currency."""
-    if tuple(table.header[: len(KEYS)]) != KEYS:
-        raise DataError(f"{table.path} does not start with the columns {', '.join(KEYS)}")
-    regions = len(table.header) - len(KEYS)
-    rows = [(name, basis, *_numbers(table.path, name, cells)) for name, basis, *cells in table]
-    kinds = [
-        ("instance_type", f"S{max([1, *(len(row[0]) for row in rows)])}"),
-        ("basis", f"S{max([1, *(len(row[1]) for row in rows)])}"),
-        ("price", "<f8", (regions,)),
-        ("band", "i1", (regions,)),
-    ]
-    return np.array(rows, dtype=kinds)
-
-
-def _numbers(path: str, name: str, cells: Sequence[str]) -> tuple[list[float], list[int]]:
-    """The prices of a row, and its bands."""
-    prices, bands = [math.nan] * len(cells), [-1] * len(cells)
-    for at, cell in enumerate(cells):
-        if cell:
-            usd, _, band = cell.partition("~")
-            try:
-                prices[at], bands[at] = float(usd), int(band or -1)
-            except ValueError:
-                prices[at] = math.inf
-            if not 0 <= prices[at] < math.inf:
-                raise DataError(f"{path}: what {name} costs is no price")
-    return prices, bands
-
-
 class PriceTable:
-    """Prices, a row a type and basis, a column a region; nan is a missing price, never 0."""
+    """Prices of one market, a row a type, a column a region; nan is a missing price, never 0."""
 
-    def __init__(
-        self,
-        path: str,
-        rows: NDArray[np.void],
-        regions: Sequence[str],
-        bases: Mapping[str, Basis],
-    ) -> None:
-        self.regions = regions
-        self.types = [name.decode() for name in rows["instance_type"].tolist()]
-        self.bases = [bases[key.decode()] for key in rows["basis"].tolist()]
-        self._bands = rows["band"].copy()  # a part would keep the whole
-        # A dollar is one dollar: dividing by it changes no bit.
-        per_usd = [basis.rate.per_usd if basis.currency != "USD" else 1.0 for basis in self.bases]
-        self._usd = rows["price"] / np.array(per_usd)[:, None]
-        self._prices: dict[tuple[float, int, int], Price] = {}
-        for at in np.flatnonzero((self._usd == 0).any(axis=1)).tolist():
-            if self.bases[at].kind != FREE:
-                raise DataError(f"{path}: what {self.types[at]} costs is no price")
+    def __init__(self, stored: StoredPrices, bases: Mapping[str, Basis]) -> None:
+        self.market = Market(stored.market)
+        self.types = stored.types
+        self.regions = stored.regions
+        self._stored = stored
+        self._bases = [bases[key] for key in stored.bases]
+        self._per_usd = np.array([one.rate.per_usd for one in self._bases])
+        self._in_dollars = all(one.currency == "USD" for one in self._bases)
+        self._prices: dict[tuple[float, int], Price] = {}
+        if (stored.distinct == 0).any() and any(one.kind != FREE for one in self._bases):
+            self._require_free_ones_free()
 
     def cells(
-        self, names: Collection[str] | None, region: str | None, market: Market | None
+        self, names: Collection[str] | None, region: str | None
     ) -> Iterator[tuple[int, int, float]]:
-        """Row, column and USD per hour of every price of the named types (None: all) on one market
-        or all, in a region or in all."""
-        rows, columns = self._rows(names, market), self._columns(region)
-        usd = self._usd[rows][:, columns]
+        """Row, column and USD per hour of every price of the named types (None: all), in a region
+        or in all."""
+        rows, columns = self._rows(names), self._columns(region)
+        usd = self._usd(rows, columns)
         at, column = np.nonzero(~np.isnan(usd))
         return zip(rows[at].tolist(), columns[column].tolist(), usd[at, column].tolist(),
                    strict=True)  # fmt: skip
 
-    def lowest(
-        self, names: Collection[str], region: str | None, market: Market | None
-    ) -> Iterator[tuple[str, float]]:
-        """Of each row of `cells`: the type, and its lowest price."""
-        rows = self._rows(names, market)
-        lowest = np.fmin.reduce(self._usd[rows][:, self._columns(region)], axis=1)
+    def lowest(self, names: Collection[str], region: str | None) -> Iterator[tuple[str, float]]:
+        """Of each type of `cells`: its lowest price."""
+        rows, columns = self._rows(names), self._columns(region)
+        lowest = np.fmin.reduce(self._usd(rows, columns), axis=1, initial=np.nan)
         for row, usd in zip(rows.tolist(), lowest.tolist(), strict=True):
             if not math.isnan(usd):
                 yield self.types[row], usd
 
     def price(self, row: int, column: int) -> Price:
         """What stands in a cell, with its date and source; equal ones are one record."""
-        basis = self.bases[row]
-        usd, band = float(self._usd[row, column]), int(self._bands[row, column])
-        key = (usd, band, id(basis))
-        if key not in self._prices:
-            self._prices[key] = Price(
+        at = int(self._stored.basis[row, column])
+        (usd,) = self._usd(np.array([row]), np.array([column])).ravel().tolist()
+        if (usd, at) not in self._prices:
+            basis = self._bases[at]
+            self._prices[usd, at] = Price(
                 usd_per_hour=usd,
                 kind=basis.kind,
                 as_of=basis.origin.as_of,
                 source=basis.source,
-                terms=INTERRUPTIONS[band] if band >= 0 else basis.origin.terms,
+                terms=basis.terms,
             )
-        return self._prices[key]
+        return self._prices[usd, at]
 
-    def _rows(self, names: Collection[str] | None, market: Market | None) -> NDArray[np.intp]:
-        rows = range(len(self.types)) if names is None else self._rows_of(names)
-        kept = [at for at in rows if market in (None, self.bases[at].market)]
+    def _usd(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float64]:
+        cells = rows[:, None], columns
+        found: NDArray[np.float64] = self._stored.distinct[self._stored.position[cells]]
+        return found if self._in_dollars else found / self._per_usd[self._stored.basis[cells]]
+
+    def _rows(self, names: Collection[str] | None) -> NDArray[np.intp]:
+        """In the table's order; one type is often asked for after another."""
+        if names is None:
+            return np.arange(len(self.types))
+        kept = sorted(self._row_of[name] for name in set(names) if name in self._row_of)
         return np.array(kept, dtype=np.intp)
 
-    def _rows_of(self, names: Collection[str]) -> list[int]:
-        """In the table's order; one type is often asked for after another."""
-        return sorted(at for name in set(names) for at in self._by_type.get(name, ()))
-
     @cached_property
-    def _by_type(self) -> dict[str, list[int]]:
-        rows: dict[str, list[int]] = {}
-        for at, name in enumerate(self.types):
-            rows.setdefault(name, []).append(at)
-        return rows
+    def _row_of(self) -> dict[str, int]:
+        return {name: at for at, name in enumerate(self.types)}
 
     def _columns(self, region: str | None) -> NDArray[np.intp]:
         if region is None:
             return np.arange(len(self.regions))
         return np.array([self.regions.index(region)] if region in self.regions else [], np.intp)
+
+    def _require_free_ones_free(self) -> None:
+        """`DataError` where something that is not free costs 0."""
+        stored, free = self._stored, np.array([one.kind == FREE for one in self._bases])
+        wrong = (stored.distinct[stored.position] == 0) & ~free[stored.basis]
+        for row in np.flatnonzero(wrong.any(axis=1)).tolist():
+            raise DataError(f"what {self.types[row]} costs is no price")
 
 
 # A table of list prices; an import tells currency and kind beside.

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from infra.catalog_build.provenance import Source
 from infra.catalog_build.tables import OutputTable, number, read_source, table
 
 GPUS_FILE = "catalog/gpus.csv"
+SOURCE = Source(
+    "gpu-sheets",
+    "2026-08-02",
+    "plain facts",
+    "IGUANE; gpu-info-api; NeuSight; Habitat; gpu-specs and vendor sheets",
+    "GPU data sheets",
+)
 
 # fp64 results over fp32 results a clock and multiprocessor, by compute capability, tensor cores not
 # counted: CUDA C++ Programming Guide, table "Throughput of Native Arithmetic Instructions".

@@ -10,16 +10,24 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.catalog.cpus import plain_cpu_name
+from infra.catalog_build.aws.types import family
+from infra.catalog_build.provenance import Source
 from infra.catalog_build.second_threads import (
     measured_servers,
     second_thread_yields,
     usual_yield,
 )
 from infra.catalog_build.tables import OutputTable, number, read_source, table
-from infra.catalog_build.types import family
 
 SERVERS_FILE = "sparecores/aws_servers.csv"
 CPU_FILE = "sparecores/cpu_models.csv"
+SOURCE = Source(
+    "sparecores-804d3c71",
+    "2026-06-11",
+    "CC BY-SA 4.0",
+    "SpareCores/sc-inspector-data@804d3c71 (measured)",
+    "CPU and GPU measurements",
+)
 
 SERVER_HEADER = (
     "instance_type",

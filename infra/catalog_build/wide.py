@@ -1,50 +1,99 @@
-"""What the clouds share: wide price tables, sets of regions, checked figures."""
+"""What every provider's part of the build is made of: prices, sets of regions, checked figures."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from advisor.catalog.prices import BASES_FILE, KEYS
-from advisor.domain import PRICE_KINDS
-from infra.catalog_build import provenance
-from infra.catalog_build.tables import OutputTable, number, table
+from advisor.catalog.prices import BASES_FILE
+from advisor.catalog.stored_prices import stored_prices
+from advisor.domain import PRICE_KINDS, Market
+from infra.catalog_build.provenance import Source
+from infra.catalog_build.tables import OutputTable, number, read_source, table
 
 Row = Mapping[str, str]
-CURRENCIES = frozenset({"USD", "CNY"})
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a line of prices is: the market, how the prices are known, currency, origin."""
+    """How prices are known, their currency, and the id of their source.
+
+    The true price lies with 90 % between `low` and `high` times the one told: 1 and 1 for what a
+    seller lists. `terms` is what comes with it.
+    """
 
     id: str
-    market: str
     kind: str
     currency: str
     source: str
+    low: float = 1.0
+    high: float = 1.0
+    terms: str = ""
 
     def __post_init__(self) -> None:
-        if self.currency not in CURRENCIES:
+        known = {row["currency"] for row in read_source("catalog/currencies.csv")}
+        if self.currency not in known:
             raise ValueError(f"{self.id}: '{self.currency}' is no known currency")
         if self.kind not in PRICE_KINDS:
             raise ValueError(f"{self.id}: '{self.kind}' is no way to know a price")
+        if not 0 < self.low <= 1 <= self.high < math.inf:
+            raise ValueError(f"{self.id}: no price lies between {self.low} and {self.high} of it")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One price as it is written, in the currency of its basis, and the id of that basis."""
+
+    price: str
+    basis: str
 
 
 @dataclass(frozen=True, slots=True)
 class PriceRow:
-    """One type on one basis: a price a region."""
+    """One type on one market: a price a region, each on a basis of its own."""
 
     instance_type: str
-    basis: Basis
-    cells: Mapping[str, str]
+    market: str
+    cells: Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class PriceFile:
+    """Prices of one cloud on one market, as they are written."""
+
+    path: str
+    market: str
+    regions: tuple[str, ...]
+    offers: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CloudPart:
+    """Everything of one cloud. `as_of` is the date of its list prices; `notes` are for whoever
+    builds."""
+
+    name: str
+    as_of: str
+    tables: tuple[OutputTable, ...]
+    prices: tuple[PriceRow, ...]
+    bases: tuple[Basis, ...]
+    sources: tuple[Source, ...]
+    notes: tuple[str, ...] = ()
 
 
 def basis_table(bases: Iterable[Basis]) -> OutputTable:
-    """The table that price lines refer to."""
-    rows = [(entry.id, entry.market, entry.kind, entry.currency, entry.source) for entry in bases]
-    return table(BASES_FILE, ("basis", "market", "kind", "currency", "source"), rows)
+    """The table that prices refer to."""
+    header = ("basis", "kind", "currency", "source", "low", "high", "terms")
+    rows = [
+        (one.id, one.kind, one.currency, one.source, f"{one.low:g}", f"{one.high:g}", one.terms)
+        for one in bases
+    ]
+    if len({row[0] for row in rows}) < len(rows):
+        raise ValueError("two bases have one id")
+    return table(BASES_FILE, header, rows)
 
 
 def price_cell(text: str, what: str) -> str:
@@ -60,26 +109,39 @@ def price_cell(text: str, what: str) -> str:
     return number(text) if value else ""
 
 
-def price_table(path: str, rows: Iterable[PriceRow]) -> OutputTable:
-    """Rows as one table with a column for each region; two prices for one offer are refused."""
-    kept = [row for row in rows if any(row.cells.values())]
-    regions = sorted({region for row in kept for region, cell in row.cells.items() if cell})
-    seen: set[tuple[str, str, str]] = set()
-    for row in kept:
-        offers = {
-            (row.instance_type, row.basis.market, region) for region, c in row.cells.items() if c
-        }
-        if seen & offers:
-            raise ValueError(f"{path}: two prices for {sorted(seen & offers)[0]}")
-        seen |= offers
-    lines = [
-        (
-            *(row.instance_type, row.basis.id),
-            *(row.cells.get(region, "") for region in regions),
-        )
-        for row in kept
-    ]
-    return table(path, (*KEYS, *regions), lines)
+def price_row(instance_type: str, market: str, prices: Row, basis: str) -> PriceRow:
+    """A row whose prices all stand on one basis; empty ones are left out."""
+    cells = {region: Cell(usd, basis) for region, usd in prices.items() if usd}
+    return PriceRow(instance_type, market, cells)
+
+
+def price_files(cloud: str, rows: Iterable[PriceRow]) -> list[PriceFile]:
+    """A file for each market; two prices for one offer are refused."""
+    by_market: dict[str, dict[str, dict[str, tuple[float, str]]]]
+    by_market = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        kept = by_market[Market(row.market)][row.instance_type]
+        for region, cell in row.cells.items():
+            if region in kept:
+                what = f"{row.instance_type} in {region} ({row.market})"
+                raise ValueError(f"{cloud}: two prices for {what}")
+            if not 0 < float(cell.price) < math.inf:
+                raise ValueError(f"{cloud}: {cell.price} is no price of {row.instance_type}")
+            kept[region] = float(cell.price), cell.basis
+    return [_price_file(cloud, market, by_market[market]) for market in sorted(by_market)]
+
+
+def _price_file(
+    cloud: str, market: str, cells: Mapping[str, Mapping[str, tuple[float, str]]]
+) -> PriceFile:
+    stored = stored_prices(market, cells)
+    return PriceFile(
+        path=f"catalog/{cloud}_prices_{market}",
+        market=market,
+        regions=tuple(stored.regions),
+        offers=sum(map(len, cells.values())),
+        content=stored.packed(),
+    )
 
 
 def region_sets(
@@ -103,24 +165,3 @@ def wide_prices(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, dict[str,
         }
         for row in rows
     }
-
-
-AWS_LIST = Basis("list", "on-demand", "list", "USD", provenance.PRICES.id)
-AWS_SPOT = Basis("spot", "spot", "estimated", "USD", provenance.SPOT.id)
-AWS_REGIONAL = Basis("regional", "on-demand", "estimated", "USD", provenance.REGIONAL.id)
-AWS_REGIONAL_SPOT = Basis("regspot", "spot", "estimated", "USD", provenance.REGIONAL_SPOT.id)
-GCP = {
-    "on-demand": Basis("gcp", "on-demand", "list", "USD", provenance.GCP.id),
-    "spot": Basis("gcpspot", "spot", "observed", "USD", provenance.GCP.id),
-    "month-1y": Basis("gcp1y", "commitment-1y", "list", "USD", provenance.GCP.id),
-    "month-3y": Basis("gcp3y", "commitment-3y", "list", "USD", provenance.GCP.id),
-}
-AZURE = {"on-demand": Basis("azure", "on-demand", "list", "USD", provenance.AZURE.id)}
-ALIBABA = {
-    "on-demand": Basis("ali", "on-demand", "list", "CNY", provenance.ALIBABA.id),
-    "spot": Basis("alispot", "spot", "observed", "CNY", provenance.ALIBABA.id),
-}
-ALL_BASES = (
-    *(AWS_LIST, AWS_SPOT, AWS_REGIONAL, AWS_REGIONAL_SPOT),
-    *(*GCP.values(), *AZURE.values(), *ALIBABA.values()),
-)

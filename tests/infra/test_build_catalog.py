@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.catalog.cpus import plain_cpu_name
-from advisor.catalog.files import DATA_FOLDER, MANIFEST, BundleFiles
-from advisor.catalog.prices import array_path
+from advisor.catalog.files import DATA_FOLDER, MANIFEST
 from infra.build_catalog import main
 from infra.catalog_build import bundle as bundles
 from infra.catalog_build.tables import number, table
@@ -29,12 +28,12 @@ def test_the_bundled_snapshot_is_what_the_sources_give():
 def test_a_stale_snapshot_is_named(built, tmp_path):
     """The check says which file differs and what to run."""
     bundles.write(built, tmp_path)
-    prices = tmp_path / "catalog" / "aws_prices.csv"
-    prices.write_text(prices.read_text().replace("0.526", "0.527"))
+    prices = tmp_path / "catalog" / "aws_prices_on-demand"
+    prices.write_bytes(prices.read_bytes()[:-1])
     (tmp_path / "catalog" / "gpus.csv").unlink()
     done = CliRunner().invoke(main, ["--check", "--out", str(tmp_path)])
     assert done.exit_code == 1
-    assert "catalog/aws_prices.csv" in done.stderr
+    assert "catalog/aws_prices_on-demand" in done.stderr
     assert "catalog/gpus.csv" in done.stderr
     assert "python -m infra.build_catalog" in done.stderr
 
@@ -120,20 +119,3 @@ def test_second_threads_add_the_same_to_every_core_that_has_them(built):
     cascade_lake = models["Intel Xeon Platinum 8259CL"]
     assert float(cascade_lake["mixed_marks_yield"]) == pytest.approx(0.33, abs=0.02)
     assert float(cascade_lake["integer_division_yield"]) == pytest.approx(0.318, abs=0.005)
-
-
-def test_the_arrays_of_prices_say_what_their_tables_say(built, tmp_path):
-    """The catalogue reads the array; a person reads the table."""
-    bundles.write(built, tmp_path)
-    files = BundleFiles(tmp_path)
-    tables = [path for path in built.files if array_path(path) in built.files and ".csv" in path]
-    assert len(tables) == 5
-    for path in tables:
-        rows, table = files.array(array_path(path)), files.table(path)
-        for row, (name, basis, *cells) in zip(rows, table, strict=True):
-            assert [row["instance_type"].decode(), row["basis"].decode()] == [name, basis]
-            texts = [cell.partition("~")[::2] for cell in cells]
-            assert [float(usd or "nan") for usd, _ in texts] == pytest.approx(
-                row["price"].tolist(), rel=0, abs=0, nan_ok=True
-            )
-            assert [int(band or -1) for _, band in texts] == row["band"].tolist()

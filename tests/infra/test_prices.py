@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from infra.catalog_build import other_clouds, prices, regional, wide
+from infra.catalog_build import azure, wide
+from infra.catalog_build.aws import estimates, prices
+from infra.catalog_build.aws.estimates import RegionalRatios
+from infra.catalog_build.aws.sources import LIST_BASIS, REGIONAL_BASIS, SPOT_BASES
 from infra.catalog_build.extract import extracts
-from infra.catalog_build.regional import RegionalRatios
-from infra.catalog_build.wide import Basis, PriceRow, price_cell, price_table
+from infra.catalog_build.wide import Basis, Cell, PriceRow, price_cell, price_files, price_row
 
 
 def row(usd="1.5", **changes):
@@ -21,7 +23,7 @@ def row(usd="1.5", **changes):
 def listed(monkeypatch, *rows):
     """Build AWS prices from these rows alone."""
     monkeypatch.setattr(prices, "read_source", lambda name: list(rows))
-    monkeypatch.setattr(regional, "read_source", lambda name: [])
+    monkeypatch.setattr(estimates, "read_source", lambda name: [])
     return prices.build_prices({"a.big": ("us-east-1",)})
 
 
@@ -55,19 +57,38 @@ def test_zero_is_how_sources_say_missing():
     assert price_cell("0.0010", "x") == "0.001"
 
 
-def test_two_prices_for_one_offer_are_refused_whatever_line_they_stand_in():
+def test_two_prices_for_one_offer_are_refused_whatever_row_they_stand_in():
     """A list price and an estimate for the same type, market and region."""
-    one = PriceRow("a.big", wide.AWS_LIST, {"r": "1"})
-    other = PriceRow("a.big", wide.AWS_REGIONAL, {"r": "2"})
-    with pytest.raises(ValueError, match="two prices"):
-        price_table("x.csv", [one, other])
+    one = price_row("a.big", "on-demand", {"r": "1"}, LIST_BASIS.id)
+    other = price_row("a.big", "on-demand", {"r": "2"}, REGIONAL_BASIS.id)
+    with pytest.raises(ValueError, match=r"two prices for a\.big in r \(on-demand\)"):
+        price_files("x", [one, other])
 
 
-@pytest.mark.parametrize("changes", [{"currency": ""}, {"currency": "EUR"}, {"kind": "guessed"}])
-def test_a_basis_without_a_known_currency_or_kind_is_refused(changes):
-    """Every price says what it is in, and how it is known."""
-    facts = {"id": "x", "market": "spot", "kind": "list", "currency": "USD", "source": "s"}
-    with pytest.raises(ValueError, match=r"no known currency|no way to know"):
+def test_one_row_holds_prices_on_several_bases():
+    """A list price here and an estimate there; the market tells rows apart."""
+    cells = {"here": Cell("1", LIST_BASIS.id), "there": Cell("2", REGIONAL_BASIS.id)}
+    spot = price_row("a.big", "spot", {"here": "0.5"}, SPOT_BASES[0].id)
+    first, second = price_files("x", [PriceRow("a.big", "on-demand", cells), spot])
+    assert (first.path, first.offers) == ("catalog/x_prices_on-demand", 2)
+    assert (second.path, second.offers) == ("catalog/x_prices_spot", 1)
+
+
+@pytest.mark.parametrize("price", ["0", "-1", "inf", "nan"])
+def test_no_builder_can_write_what_is_no_price(price):
+    """Whatever a source says and a builder overlooks."""
+    with pytest.raises(ValueError, match=r"no price of a\.big"):
+        price_files("x", [PriceRow("a.big", "spot", {"r": Cell(price, "b")})])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"currency": ""}, {"currency": "XYZ"}, {"kind": "guessed"}, {"low": 1.1}, {"high": 0}],
+)
+def test_a_basis_that_cannot_be_is_refused(changes):
+    """Every price says what it is in, how it is known, and between what it lies."""
+    facts = {"id": "x", "kind": "list", "currency": "USD", "source": "s"}
+    with pytest.raises(ValueError, match=r"no known currency|no way to know|no price lies"):
         Basis(**(facts | changes))
 
 
@@ -103,14 +124,15 @@ def test_estimates_are_marked_and_made_for_offered_regions_only(monkeypatch):
         "catalog/aws_regional_prices_2022.csv": ratios,
         "catalog/aws_spot_advisor.csv": advice,
     }
-    monkeypatch.setattr(regional, "read_source", tables.__getitem__)
+    monkeypatch.setattr(estimates, "read_source", tables.__getitem__)
     offered = {"a.small": ("far", "us-east-1"), "a.large": ("us-east-1",)}
-    rows = regional.on_demand_estimates({"a.small": "10", "a.large": "20"}, offered)
-    assert [dict(one.cells) for one in rows] == [{"far": "12"}, {}]
-    assert {one.basis.kind for one in rows} == {"estimated"}
-    (spot,) = regional.spot_estimates({"a.small": {"us-east-1": "10", "far": "12"}}, wide.AWS_SPOT)
-    assert dict(spot.cells) == {"us-east-1": "3~2"}  # a saving of 100 % would be a price of 0
-    assert spot.basis.kind == "estimated"
+    rows = estimates.on_demand_estimates({"a.small": "10", "a.large": "20"}, offered)
+    assert [dict(one.cells) for one in rows] == [{"far": Cell("12", REGIONAL_BASIS.id)}, {}]
+    assert REGIONAL_BASIS.kind == "estimated"
+    (spot,) = estimates.spot_estimates({"a.small": {"us-east-1": "10", "far": "12"}}, SPOT_BASES)
+    # A saving of 100 % would be a price of 0.
+    assert dict(spot.cells) == {"us-east-1": Cell("3", SPOT_BASES[2].id)}
+    assert {one.kind for one in SPOT_BASES} == {"estimated"}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +148,7 @@ def test_estimates_are_marked_and_made_for_offered_regions_only(monkeypatch):
 )
 def test_azures_size_names_tell_vcpus_and_card_and_nothing_else(size, vcpus, card):
     """RAM and the GPU count are not in the name, so they stay unknown."""
-    facts = other_clouds._azure_type(size)
+    facts = azure.azure_type(size)
     assert (facts["vcpus"], facts["gpu_name"]) == (vcpus, card)
     assert not facts.get("memory_mib")
     assert not facts.get("gpu_count")

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
 import subprocess
 import sys
+import zlib
 
+import numpy as np
 import pytest
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.files import DATA_FOLDER, MANIFEST, SCHEMA, BundleFiles, sealed
+from advisor.domain import Market
 from advisor.errors import DataError
+from advisor.records import replace
 from tests.rows import assert_each
 
 FILES = sorted(json.loads((DATA_FOLDER / MANIFEST).read_text())["files"])
@@ -120,44 +125,65 @@ def test_no_byte_of_the_manifest_changes_unnoticed(folder):
 
 def test_one_cloud_is_answered_with_another_one_damaged(folder):
     """Who asks about AWS reads nothing of GCP; who asks about GCP is told."""
-    (folder / "catalog" / "gcp_prices.npy").write_text("instance_type,basis\n")
+    (folder / "catalog" / "gcp_prices_on-demand").write_text("{}")
     damaged = load_catalog(folder)
     assert damaged.offers(OfferQuery(cloud="aws", region="us-east-1", gpus=("T4",)))
-    with pytest.raises(DataError, match="gcp_prices"):
+    with pytest.raises(DataError, match="gcp_prices_on-demand"):
         damaged.offers(OfferQuery(cloud="gcp"))
 
 
-def test_us_east_1_is_answered_without_reading_other_regions(folder):
-    """The default question waits for no estimate."""
-    (folder / "catalog" / "aws_prices_estimated.npy").unlink()
-    found = load_catalog(folder).offers(OfferQuery(cloud="aws", region="us-east-1"))
-    assert len(found) > 1000
+def test_one_market_is_answered_without_reading_the_others(folder):
+    """The default question waits for no spot price."""
+    (folder / "catalog" / "aws_prices_spot").unlink()
+    query = OfferQuery(cloud="aws", region="us-east-1", market=Market.ON_DEMAND)
+    assert len(load_catalog(folder).offers(query)) > 1000
 
 
-def reseal(folder, path, text):
-    """Put a table with wrong content, no array of it, and a manifest that vouches for it."""
-    (folder / path).write_text(text)
+def reseal(folder, path, content):
+    """Put a file with wrong content, and a manifest that vouches for it."""
+    (folder / path).write_bytes(content)
     manifest = json.loads((folder / MANIFEST).read_text())
-    manifest["files"].pop(path.replace(".csv", ".npy"))
-    manifest["files"][path]["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    manifest["files"][path]["sha256"] = hashlib.sha256(content).hexdigest()
     (folder / MANIFEST).write_bytes(sealed(manifest))
 
 
-@pytest.mark.parametrize("lie", ["0", "-0.5", "nan", "inf", "free", "0x1", "1e999", " "])
+def with_price(stored, usd):
+    """The same with another price of g4dn.xlarge in us-east-1."""
+    position = stored.position.copy()
+    cell = stored.types.index("g4dn.xlarge"), stored.regions.index("us-east-1")
+    position[cell] = len(stored.distinct)
+    return replace(stored, position=position, distinct=np.append(stored.distinct, usd))
+
+
+@pytest.mark.parametrize("lie", [0.0, -0.5, math.nan, math.inf])
 def test_no_wrong_price_passes_even_where_the_digest_is_right(folder, lie):
     """Zero, negative, endless and senseless prices end the answer; none is shown."""
-    path = "catalog/aws_prices.csv"
-    text = (folder / path).read_text().replace("g4dn.xlarge,list,0.526", f"g4dn.xlarge,list,{lie}")
-    assert f",{lie}" in text
-    reseal(folder, path, text)
+    path = "catalog/aws_prices_on-demand"
+    (stored,) = BundleFiles(folder).prices(path)
+    reseal(folder, path, with_price(stored, lie).packed())
     with pytest.raises(DataError, match="is no price"):
         load_catalog(folder).offers(OfferQuery(cloud="aws", region="us-east-1"))
 
 
-def test_reordered_columns_are_refused(folder):
-    """A price table's first columns have a fixed order: no region is taken for another thing."""
-    path = "catalog/aws_prices.csv"
-    text = (folder / path).read_text().replace("instance_type,basis", "basis,instance_type", 1)
-    reseal(folder, path, text)
-    with pytest.raises(DataError, match="does not start with the columns"):
+PLAIN = b'{"market":"spot","types":["a"],"regions":["r"],"bases":["b"],'
+KINDS = b'"dtypes":{"distinct":"<f8","position":"|u1","basis":"|u1"},"distinct":1}\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        zlib.compress(b"{}\n"),
+        zlib.compress(PLAIN + KINDS + bytes(8)),  # cut short
+        zlib.compress(PLAIN + KINDS + bytes(11)),  # too long
+        zlib.compress(PLAIN + KINDS + bytes(8) + b"\x01\x00"),  # points at no price
+        zlib.compress(PLAIN + KINDS + bytes(8) + b"\x00\x01"),  # points at no basis
+    ],
+)
+def test_what_is_no_file_of_prices_is_refused_even_where_the_digest_is_right(folder, content):
+    """Of another form, cut short, too long, or pointing beside its own prices."""
+    path = "catalog/aws_prices_on-demand"
+    reseal(folder, path, content)
+    with pytest.raises(DataError, match="aws_prices_on-demand is no table of prices"):
         load_catalog(folder).offers(OfferQuery(cloud="aws", region="us-east-1"))

@@ -143,29 +143,22 @@ def test_the_cheapest_gpu_types_that_can_run_are_nvidia_and_current(catalog):
 
 
 def test_files_are_those_of_the_manifest(manifest):
-    """Every listed file is there with its digest and row count, and no other CSV ships."""
+    """Every listed file is there with its digest and row count, and no other file ships."""
     for path, facts in manifest["files"].items():
         content = (DATA_FOLDER / path).read_bytes()
         assert hashlib.sha256(content).hexdigest() == facts["sha256"]
-        assert path.endswith(".npy") or len(content.splitlines()) == facts["rows"] + 1
+        assert "offers" in facts or len(content.splitlines()) == facts["rows"] + 1
     shipped = {
         f"{folder}/{file.name}"
         for folder in ("catalog", "sparecores")
-        for file in (DATA_FOLDER / folder).glob("*.csv")
+        for file in (DATA_FOLDER / folder).iterdir()
     }
-    assert shipped == {path for path in manifest["files"] if path.endswith(".csv")}
+    assert shipped - {MANIFEST, "sparecores/README.md"} == set(manifest["files"])
 
 
 def test_the_bundle_is_small():
-    """At most 1.5 MB of text, manifest and licences included, and 2 MB of arrays."""
-    folders = (DATA_FOLDER / "catalog", DATA_FOLDER / "sparecores")
-    files = [file for folder in folders for file in folder.iterdir()]
-    sizes = {
-        is_array: sum(file.stat().st_size for file in files if (file.suffix == ".npy") is is_array)
-        for is_array in (False, True)
-    }
-    assert sizes[False] <= 1.5e6
-    assert sizes[True] <= 2e6
+    """At most 3 MB, manifest included."""
+    assert sum(file.stat().st_size for file in (DATA_FOLDER / "catalog").iterdir()) <= 3e6
 
 
 def test_share_alike_data_carries_its_licence():

@@ -7,13 +7,14 @@ from functools import cache, cached_property, lru_cache
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.files import DATA_FOLDER, BundleFiles, Table
 from advisor.catalog.prices import Currency
+from advisor.catalog.stored_prices import stored_prices
 
-# On-demand, spot and commitments as the price lists name them; the last two are CNY.
+# Markets with the bases of their prices; those of Alibaba are in CNY.
 BASES = {
-    "aws": ("list", "regspot"),
-    "gcp": ("gcp", "gcpspot", "gcp1y"),
-    "azure": ("azure",),
-    "alibaba": ("ali", "alispot"),
+    "aws": {"on-demand": ("list",), "spot": tuple(f"regspot{band}" for band in range(5))},
+    "gcp": {"on-demand": ("gcp",), "spot": ("gcpspot",), "commitment-1y": ("gcp",)},
+    "azure": {"on-demand": ("azure",)},
+    "alibaba": {"on-demand": ("ali",), "spot": ("alispot",)},
 }
 # How many of the worlds have which cloud.
 SHARES = {"aws": 1.0, "gcp": 0.5, "azure": 0.15, "alibaba": 0.15}
@@ -61,16 +62,17 @@ class _Part:
     """The shipped bundle with other types and prices."""
 
     def __init__(self, clouds):
-        self._own = {path: text for tables, _ in clouds.values() for path, text in tables.items()}
-        self.manifest = {"clouds": {name: facts for name, (_, facts) in clouds.items()}}
+        self._own = {
+            path: text for tables, _, _ in clouds.values() for path, text in tables.items()
+        }
+        self._prices = {f"{name} prices": prices for name, (_, prices, _) in clouds.items()}
+        self.manifest = {"clouds": {name: facts for name, (_, _, facts) in clouds.items()}}
 
     def has(self, path):
-        if path.removesuffix(".npy") + ".csv" in self._own:
-            return False  # the shipped array holds other prices
         return path in self._own or _shipped().has(path)
 
-    def array(self, path):
-        return _shipped().array(path)
+    def prices(self, path):
+        return self._prices[path]
 
     def table(self, path):
         return Table(path, self._own[path]) if path in self._own else _shipped_table(path)
@@ -113,19 +115,19 @@ def _drawn_cloud(cloud, draw):
     pools = draw.choices(kinds, _SHARES_OF_KINDS, k=draw.randint(2, 5))
     rows = {cells[0]: cells for cells in map(draw.choice, pools)}
     regions = _drawn_regions(cloud, [*rows.values()], header, draw)
-    prices = [line for name in rows for line in _price_lines(cloud, name, regions, draw)]
+    cells = {market: {} for market in BASES[cloud]}
+    for name in rows:
+        for market, drawn in _drawn_prices(cloud, regions, draw):
+            cells[market][name] = drawn
+    prices = [stored_prices(market, drawn) for market, drawn in cells.items()]
     lacking = _shipped().manifest["clouds"][cloud]["lacking"]
-    path = f"catalog/{cloud}_prices.csv"
-    tables = {
-        f"catalog/{cloud}_instance_types.csv": _csv(header, rows.values()),
-        path: _csv(["instance_type", "basis", *regions], prices),
-    }
+    tables = {f"catalog/{cloud}_instance_types.csv": _csv(header, rows.values())}
     facts = {
         "as_of": AS_OF.isoformat(),
-        "prices": {path: regions},
+        "prices": {f"{cloud} prices": regions},
         "lacking": sorted(set(lacking) & set(rows)),
     }
-    return tables, facts
+    return tables, prices, facts
 
 
 def _drawn_regions(cloud, rows, header, draw):
@@ -143,14 +145,17 @@ def _drawn_regions(cloud, rows, header, draw):
     return sorted(regions)
 
 
-def _price_lines(cloud, name, regions, draw):
+def _drawn_prices(cloud, regions, draw):
     usual = 10 ** draw.uniform(-0.7, 0.9)
-    for place, basis in enumerate(BASES[cloud]):
+    for place, (market, bases) in enumerate(BASES[cloud].items()):
         if place and draw.random() < 0.5:
             continue
-        band = f"~{draw.randint(0, 4)}" if basis == "regspot" else ""
-        cells = [f"{usual * draw.uniform(0.8, 1.3) / (1 + place):.4g}{band}" for _ in regions]
-        yield [name, basis, *(cell if draw.random() < 0.85 else "" for cell in cells)]
+        basis = draw.choice(bases)
+        cells = {
+            region: (float(f"{usual * draw.uniform(0.8, 1.3) / (1 + place):.4g}"), basis)
+            for region in regions
+        }
+        yield market, {name: cell for name, cell in cells.items() if draw.random() < 0.85}
 
 
 def _csv(header, rows):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.catalog.instances import TYPE_COLUMNS
-from infra.catalog_build import provenance
+from infra.catalog_build.aws.sources import moto
 from infra.catalog_build.gpus import sheet_names
+from infra.catalog_build.provenance import Source
 from infra.catalog_build.tables import OutputTable, flag, number, read_source, table
 from infra.catalog_build.wide import region_sets
 
@@ -19,7 +20,7 @@ def read_types() -> list[dict[str, str]]:
     return read_source("catalog/aws_instance_types.csv")
 
 
-def build_types() -> tuple[list[OutputTable], list[provenance.Source]]:
+def build_types() -> tuple[list[OutputTable], list[Source]]:
     """The type table, the region sets it refers to, and the origins of its rows."""
     offered = {name: regions for name, regions in offered_regions().items() if regions}
     sets, set_of = region_sets(REGION_SETS_FILE, offered)
@@ -37,8 +38,7 @@ def build_types() -> tuple[list[OutputTable], list[provenance.Source]]:
         for row in rows
     ]
     origins = {
-        origin.id: origin
-        for origin in (provenance.moto(r["source_commit"], r["source_date"]) for r in rows)
+        origin.id: origin for origin in (moto(r["source_commit"], r["source_date"]) for r in rows)
     }
     return [table(TYPES_FILE, TYPE_COLUMNS, table_rows), sets], list(origins.values())
 

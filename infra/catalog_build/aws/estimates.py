@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from infra.catalog_build import wide
+from infra.catalog_build.aws.sources import REGIONAL_BASIS
+from infra.catalog_build.aws.types import family
 from infra.catalog_build.tables import read_source
-from infra.catalog_build.types import family
-from infra.catalog_build.wide import Basis, PriceRow, wide_prices
+from infra.catalog_build.wide import Basis, Cell, PriceRow, price_row, wide_prices
 
 HOME = "us-east-1"
 Cells = Mapping[str, str]
@@ -54,26 +54,27 @@ def on_demand_estimates(listed: Cells, offered: Mapping[str, Iterable[str]]) -> 
             for region, ratio in existing.items()
             if ratio and region != HOME
         }
-        rows.append(PriceRow(name, wide.AWS_REGIONAL, cells))
+        rows.append(price_row(name, "on-demand", cells, REGIONAL_BASIS.id))
     return rows
 
 
-def spot_estimates(on_demand: Mapping[str, Cells], basis: Basis) -> list[PriceRow]:
-    """Spot prices where a saving is known: '0.1578~3', the price and the interruption band."""
+def spot_estimates(on_demand: Mapping[str, Cells], bases: Sequence[Basis]) -> list[PriceRow]:
+    """Spot prices where a saving is known; `bases` has one for each band of interruptions."""
     advice = {row["instance_type"]: row for row in read_source("catalog/aws_spot_advisor.csv")}
     return [
-        PriceRow(name, basis, _spot_cells(cells, advice[name]))
+        PriceRow(name, "spot", _spot_cells(cells, advice[name], bases))
         for name, cells in on_demand.items()
         if name in advice
     ]
 
 
-def _spot_cells(on_demand: Cells, advice: Cells) -> dict[str, str]:
+def _spot_cells(on_demand: Cells, advice: Cells, bases: Sequence[Basis]) -> dict[str, Cell]:
     cells = {}
     for region, usd in on_demand.items():
         saving, _, band = advice.get(region, "").partition("~")
         if usd and saving and 0 <= int(saving) < 100:
-            cells[region] = f"{float(usd) * (100 - int(saving)) / 100:.5g}~{band}"
+            estimate = f"{float(usd) * (100 - int(saving)) / 100:.5g}"
+            cells[region] = Cell(estimate, bases[int(band)].id)
     return cells
 
 

@@ -1,0 +1,106 @@
+"""GCP: machine types with list, spot and commitment prices, persistent disks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from infra.catalog_build import disks
+from infra.catalog_build.hosts import cloud_part, gpu, host, no_gpu
+from infra.catalog_build.provenance import Source
+from infra.catalog_build.tables import number, read_source, table
+from infra.catalog_build.wide import Basis, CloudPart, price_row, wide_prices
+
+Row = Mapping[str, str]
+HOURS_PER_MONTH = 730
+LIMITS_FILE = "catalog/gcp_disk_limits.csv"
+LIMIT_HEADER = ("instance_type", "disk_type", "read_iops", "read_mib_s")
+_CYCLENERD = "Cyclenerd/google-cloud-pricing-cost-calculator@fd66b26f"
+
+SOURCE = Source(
+    "gcp-fd66b26f",
+    "2026-07-30",
+    "Apache-2.0",
+    f"{_CYCLENERD} (GCP price list)",
+    "GCP types and prices",
+)
+DISK_RULES = Source(
+    "gcp-disk-rules",
+    "2024-01-01",
+    "plain facts",
+    "Compute Engine docs; opengovern/opengovernance@003004c0 (the same docs as code)",
+    "GCP disk types",
+)
+DISK_PRICES = Source(
+    "gcp-disks-fd66b26f", "2026-07-30", "Apache-2.0", _CYCLENERD, "GCP disk prices"
+)
+LIST = Basis("gcp", "list", "USD", SOURCE.id)
+SPOT = Basis("gcpspot", "observed", "USD", SOURCE.id)
+# Markets of the source -> ours.
+_MARKETS = {
+    "on-demand": ("on-demand", LIST),
+    "spot": ("spot", SPOT),
+    "month-1y": ("commitment-1y", LIST),
+    "month-3y": ("commitment-3y", LIST),
+}
+
+
+def build() -> CloudPart:
+    """Everything of GCP; a commitment's month is 730 hours."""
+    prices = wide_prices(read_source("catalog/gcp_prices.csv"), ("machine_type", "market"))
+    rows = []
+    for key, cells in prices.items():
+        name, listed_as = key.split("/")
+        market, basis = _MARKETS[listed_as]
+        hourly = _hourly(cells) if listed_as.startswith("month-") else cells
+        rows.append(price_row(name, market, hourly, basis.id))
+    types = [_type(row) for row in read_source("catalog/gcp_machine_types.csv")]
+    return cloud_part(
+        *("gcp", SOURCE, types, rows, (LIST, SPOT)),
+        disks=[
+            *disks.disk_tables("gcp", read_source("catalog/gcp_disk_rules.csv"), _disk_prices()),
+            table(LIMITS_FILE, LIMIT_HEADER, _limits()),
+        ],
+        sources=(DISK_RULES, DISK_PRICES),
+    )
+
+
+def _type(row: Row) -> Row:
+    name = row["machine_type"]
+    series = name.partition("-")[0]
+    count = float(row["gpu_count"])
+    card = gpu("gcp", row["gpu_name"], str(max(1, round(count))), min(1.0, count)) if count else {}
+    return (
+        host("gcp", name, (name, series), row["vcpus"], row["memory_gb"])
+        | {"instance_store_gb": _local_gb(row["bundled_local_ssd"]), "instance_store_nvme": "1"}
+        | (card or no_gpu())
+    )
+
+
+def _local_gb(gib: str) -> str:
+    """Bundled local SSDs are sold as 375 GiB each; the types table has GB of 10**9 bytes."""
+    return number(str(float(gib) * 2**30 / 1e9)) if gib else ""
+
+
+def _hourly(cells: Mapping[str, str]) -> dict[str, str]:
+    return {r: f"{float(usd) / HOURS_PER_MONTH:.6g}" if usd else "" for r, usd in cells.items()}
+
+
+def _disk_prices() -> list[tuple[str, ...]]:
+    """A persistent disk costs its size alone."""
+    return [
+        (
+            row["region"],
+            row["disk_type"],
+            number(row["usd_per_gb_month"]),
+            "0:0",
+            "0",
+            DISK_PRICES.id,
+        )
+        for row in read_source("catalog/gcp_disk_prices.csv")
+    ]
+
+
+def _limits() -> list[tuple[str, ...]]:
+    """What an instance passes on to a disk."""
+    rows = read_source("catalog/gcp_disk_limits.csv")
+    return [tuple(row[column] for column in LIMIT_HEADER) for row in rows]

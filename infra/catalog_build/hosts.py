@@ -1,0 +1,109 @@
+"""What clouds that list prices and sizes share: types as they are written, facts by family.
+
+A fact that no file at hand gives stays empty, and a type that lacks one is listed, never ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from advisor.catalog.instances import TYPE_COLUMNS
+from infra.catalog_build.provenance import Source
+from infra.catalog_build.tables import OutputTable, number, read_source, table
+from infra.catalog_build.wide import Basis, CloudPart, PriceRow, region_sets
+
+Row = Mapping[str, str]
+# A GPU that no file at hand names.
+UNNAMED = "unnamed GPU"
+
+
+def cloud_part(
+    name: str,
+    source: Source,
+    types: Iterable[Row],
+    prices: Iterable[PriceRow],
+    bases: Iterable[Basis],
+    *,
+    disks: Iterable[OutputTable] = (),
+    sources: Iterable[Source] = (),
+) -> CloudPart:
+    """A cloud whose types and list prices come from one source, with `sources` of what else it has.
+
+    A type is offered where it has a price; one that the price list does not name is left out.
+    """
+    rows = tuple(prices)
+    offered: dict[str, set[str]] = {}
+    for row in rows:
+        offered.setdefault(row.instance_type, set()).update(row.cells)
+    sets, set_of = region_sets(f"catalog/{name}_region_sets.csv", offered)
+    placed = [
+        dict(row) | {"region_set": set_of[row["instance_type"]], "source": source.id}
+        for row in types
+        if row["instance_type"] in set_of
+    ]
+    type_rows = [tuple(row.get(column, "") for column in TYPE_COLUMNS) for row in placed]
+    own = table(f"catalog/{name}_instance_types.csv", TYPE_COLUMNS, type_rows)
+    return CloudPart(
+        name, source.as_of, (own, sets, *disks), rows, tuple(bases), (source, *sources)
+    )
+
+
+def host(cloud: str, name: str, keys: Iterable[str], vcpus: str, memory_gib: str) -> dict[str, str]:
+    """Columns of a type; `keys` are the families, nearest first, that may say what its CPU is."""
+    families = _cpu_families()
+    family = next((families[cloud, key] for key in keys if (cloud, key) in families), {})
+    threads = int(family.get("threads_per_core", 2))
+    whole = max(1, int(float(vcpus)))
+    return {
+        "instance_type": name,
+        "vcpus": str(whole),
+        "physical_cores": str(max(1, whole // threads)),
+        "memory_mib": str(round(float(memory_gib) * 1024)),
+        "cpu_architecture": family.get("cpu_architecture", "x86_64"),
+        "burstable": family.get("shared", "0"),
+        "current": "1",
+    }
+
+
+def gpu(cloud: str, key: str, count: str, share: float = 1.0) -> dict[str, str]:
+    """An unknown card keeps the cloud's name; a share of unknown size has no count."""
+    existing = gpu_families().get((cloud, key))
+    if existing is None:
+        named = key if cloud == "gcp" else UNNAMED
+        return {"gpu_vendor": "NVIDIA", "gpu_name": named, "gpu_count": count} | {
+            "gpu_fraction": number(str(share))
+        }
+    whole = existing["whole"] == "1"
+    memory = round(_sheet_gib()[existing["sheet"]] * 1024 * share)
+    return {
+        "gpu_vendor": "NVIDIA",
+        "gpu_name": existing["sheet"],
+        "gpu_count": count if whole else "",
+        "gpu_fraction": number(str(share)) if whole else "",
+        "gpu_memory_mib": str(memory) if whole else "",
+    }
+
+
+def no_gpu() -> dict[str, str]:
+    """Columns of a type of CPUs alone."""
+    return {"gpu_count": "0"}
+
+
+@cache
+def _cpu_families() -> dict[tuple[str, str], dict[str, str]]:
+    rows = read_source("catalog/cpu_families.csv")
+    return {(row["cloud"], row["family"]): row for row in rows}
+
+
+@cache
+def gpu_families() -> dict[tuple[str, str], dict[str, str]]:
+    """What is known of the card of a family, by cloud and family."""
+    rows = read_source("catalog/gpu_families.csv")
+    return {(row["cloud"], row["family"]): row for row in rows}
+
+
+@cache
+def _sheet_gib() -> dict[str, float]:
+    rows = read_source("catalog/gpu_specs.csv")
+    return {row["gpu"]: float(row["memory_gb"]) for row in rows}
