@@ -156,6 +156,9 @@ class Trial:
         # Trials of before latencies, several GPUs and stacks were known are the same trials.
         if content["resources"]["disk"]["read_latency_seconds"] is None:
             del content["resources"]["disk"]["read_latency_seconds"]
+        # A trial is held to a rate; how well a seller's was known makes no other trial.
+        for told in ("low", "high"):
+            del content["resources"]["disk"][told]
         if content["resources"]["gpu_count"] == 1:
             del content["resources"]["gpu_count"]
         # What a sheet tells beside the rates makes no other trial.

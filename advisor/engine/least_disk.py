@@ -204,8 +204,12 @@ class _Above:
         count = len(points) // 2
         rate, iops = np.full_like(points, np.inf), np.full_like(points, np.inf)
         rate[:count], iops[count:] = np.exp(points[:count]), np.exp(points[count:])
-        latency = np.tile(self.disks.latency_seconds, 2)[:, None] + np.zeros_like(points)
-        disks = DiskTable(rate, iops, latency)
+        has = self.disks
+        latency, low, high = (
+            np.tile(column, 2)[:, None] + np.zeros_like(points)
+            for column in (has.latency_seconds, has.low, has.high)
+        )
+        disks = DiskTable(rate, iops, latency, low, high)
         return self._table.log_lowers(np.tile(self._rows, 2), disks, cache)
 
 

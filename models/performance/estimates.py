@@ -28,6 +28,7 @@ from models.performance.pipeline import (
     PipelineColumns,
     join_logs,
     second_thread_cores,
+    storage_rate,
     trial_group,
 )
 
@@ -48,7 +49,9 @@ _OTHER_FORMAT_SIGMA = 0.40
 # Tokenisers and formats of tensors are the user's own; a judgement.
 _READING_SIGMA = 0.40
 
-_ACCELERATOR, _HOST, _TRANSFER = 0, 1, 3
+_ACCELERATOR, _HOST, _STORAGE, _TRANSFER = 0, 1, 2, 3
+# A disk's rate lies between its `low` and `high` in 9 of 10 cases: 1 in 20 lies beyond either.
+_QUANTILE_OF_90 = gaussian_multiplier(0.95)
 # A stage that weighs less counts for nothing; its logarithm is finite.
 _LEAST_WEIGHT = 1e-12
 
@@ -124,19 +127,19 @@ class Spread:
     `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the
     same m up; `by_stage` (levels, stages, 3) holds the half widths of trials bound by a stage and
     whether residuals back them; `calibrated` (n,) says whether they back the accelerator;
-    `exponent` (levels,) is the half width of a real GPU's log exponent with one batch ahead.
+    `quantile` (levels,) is the standard normal one of each confidence.
     """
 
     shifts: Floats
     by_stage: Floats
     calibrated: Booleans
-    exponent: Floats
+    quantile: Floats
     level: Integers
 
     def take(self, rows: NDArray[np.intp]) -> Spread:
         """Those of some requests."""
         return Spread(
-            self.shifts[:, :, rows], self.by_stage, self.calibrated[rows], self.exponent,
+            self.shifts[:, :, rows], self.by_stage, self.calibrated[rows], self.quantile,
             self.level[rows],
         )  # fmt: skip
 
@@ -149,13 +152,13 @@ class Spread:
     def joined(spreads: Sequence[Spread]) -> Spread:
         """Requests of several spreads one after the other."""
         most = max(spread.shifts.shape[1] // 2 for spread in spreads)
-        sizes = [len(spread.exponent) for spread in spreads]
+        sizes = [len(spread.quantile) for spread in spreads]
         firsts = np.cumsum(sizes) - sizes
         return Spread(
             np.concatenate([_padded(spread.shifts, most) for spread in spreads], axis=2),
             np.concatenate([spread.by_stage for spread in spreads]),
             np.concatenate([spread.calibrated for spread in spreads]),
-            np.concatenate([spread.exponent for spread in spreads]),
+            np.concatenate([spread.quantile for spread in spreads]),
             np.concatenate([s.level + first for s, first in zip(spreads, firsts, strict=True)]),
         )
 
@@ -170,7 +173,7 @@ def _padded(shifts: Floats, many: int) -> Floats:
 def spread_of(
     columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float
 ) -> Spread:
-    """Spread of stages and of whole trials; disks have none of their own."""
+    """Spread of stages and of whole trials; that of disks comes with the disk."""
     result = [
         half_widths(pipeline.residuals, (trial_group(stage), ALL_TRIALS), confidence)
         for stage in STAGES
@@ -183,7 +186,7 @@ def spread_of(
             [[(entry.lower, entry.upper, entry.calibrated) for entry in result]], dtype=float
         ),
         calibrated=errors.accelerator_calibrated,
-        exponent=np.array([z * _EXPONENT_SIGMA]),
+        quantile=np.array([z]),
         level=np.zeros(len(columns.vcpus), dtype=np.intp),
     )
 
@@ -208,7 +211,8 @@ def interval(
     columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
 ) -> Interval:
     """The join of `rates` (n, stages), and the interval around it."""
-    logs, weights = _joined(columns, rates, spread.shifts, pipeline)
+    shifts = _with_disk_moves(spread.shifts, columns, rates, spread, pipeline)
+    logs, weights = _joined(columns, rates, shifts, pipeline)
     below, above, calibrated = spread.of_stage(weights.argmax(axis=0)).T
     many = len(logs) // 2
     moved = (logs[1:] - logs[0]) ** 2
@@ -227,11 +231,32 @@ def log_lower(
 ) -> Floats:
     """The logarithm of the lower bound alone (n,), in half the time."""
     downwards = spread.shifts[:, : 1 + spread.shifts.shape[1] // 2]
+    downwards = _with_disk_moves(downwards, columns, rates, spread, pipeline)
     logs, weights = _joined(columns, rates, downwards, pipeline)
     below = spread.of_stage(weights.argmax(axis=0))[:, 0]
     knee = _knee(columns, weights, spread, pipeline) ** 2
     width = np.sqrt(below**2 + knee + ((logs[1:] - logs[0]) ** 2).sum(axis=0))
     return np.asarray(logs[0] - width)
+
+
+def _with_disk_moves(
+    shifts: Floats, columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
+) -> Floats:
+    """Moves of the stages (`Spread.shifts`, or its downward half alone) with those of disks whose
+    rate is known from `disk_low` to `disk_high` only: what of the data set lies in the page cache
+    is read as before."""
+    if not (np.any(columns.disk_low < 1) or np.any(columns.disk_high > 1)):
+        return shifts
+    many = spread.shifts.shape[1] // 2
+    reach = spread.quantile[spread.level] / _QUANTILE_OF_90
+    sides = (columns.disk_low, columns.disk_high)[: 1 if shifts.shape[1] == 1 + many else 2]
+    parts = [shifts[:, : 1 + many], shifts[:, 1 + many :]]
+    for at, factor in enumerate(sides):
+        disks = columns.with_disks_times(factor**reach)
+        move = np.zeros((len(STAGES), 1, len(rates)))
+        move[_STORAGE, 0] = np.log(storage_rate(disks, pipeline.parameters) / rates[:, _STORAGE])
+        parts[at] = np.concatenate([parts[at], move], axis=1)
+    return np.concatenate(parts, axis=1)
 
 
 def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
@@ -242,7 +267,8 @@ def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: P
         return np.zeros(len(beside_gpu))
     gamma = exponents(columns.training, columns.batches_ahead, pipeline.parameters)
     entropy = -(weights * np.log(np.maximum(weights, _LEAST_WEIGHT))).sum(axis=0)
-    return np.asarray(beside_gpu * spread.exponent[spread.level] * entropy / gamma)
+    width = _EXPONENT_SIGMA * spread.quantile[spread.level]
+    return np.asarray(beside_gpu * width * entropy / gamma)
 
 
 def _joined(

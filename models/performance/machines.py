@@ -17,8 +17,8 @@ Integers = NDArray[np.intp]
 _NO_GPU = -1
 _COLUMNS = (
     "vcpus", "physical_cores", "memory_mib", "score", "second_thread_yield",
-    "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "host_to_gpu_gb_per_second",
-    "gpu_count",
+    "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "disk_low", "disk_high",
+    "host_to_gpu_gb_per_second", "gpu_count",
 )  # fmt: skip
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # Single-thread marks nearer than this are one CPU.
@@ -38,7 +38,8 @@ class ResourceTable:
     """One row a machine, every column of shape (n,): `Resources` in columns.
 
     An unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
-    indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `architectures` are those
+    indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `disk_low` and `disk_high`
+    are the factors between which the disk's rate lies. `architectures` are those
     of the CPUs and `cpus` their names, "" where no CPU is known.
     """
 
@@ -50,6 +51,8 @@ class ResourceTable:
     disk_mib_per_second: Floats
     disk_iops: Floats
     disk_latency_seconds: Floats
+    disk_low: Floats
+    disk_high: Floats
     host_to_gpu_gb_per_second: Floats
     gpu_count: Floats
     gpu: Integers
@@ -94,27 +97,28 @@ class ResourceTable:
 
 @dataclass(frozen=True, slots=True)
 class DiskTable:
-    """Disks as columns of shape (n,); what is not limited is infinite."""
+    """Disks as columns of shape (n,); what is not limited is infinite. `low` and `high` are the
+    factors between which a rate lies."""
 
     mib_per_second: Floats
     iops: Floats
     latency_seconds: Floats
+    low: Floats
+    high: Floats
 
     @classmethod
     def of(cls, disks: Sequence[DiskRate]) -> DiskTable:
         """The same disks in columns, in their order."""
         numbers = np.array([_disk_numbers(entry) for entry in disks], dtype=float)
-        return cls(*numbers.reshape(-1, 3).T)
+        return cls(*numbers.reshape(-1, len(cls.__slots__)).T)
 
     def take(self, rows: Integers) -> DiskTable:
         """Some of them."""
-        return DiskTable(self.mib_per_second[rows], self.iops[rows], self.latency_seconds[rows])
+        return DiskTable(*(getattr(self, name)[rows] for name in self.__slots__))
 
     def raveled(self) -> DiskTable:
         """Columns of shape (n, k) one after the other."""
-        return DiskTable(
-            self.mib_per_second.ravel(), self.iops.ravel(), self.latency_seconds.ravel()
-        )
+        return DiskTable(*(getattr(self, name).ravel() for name in self.__slots__))
 
 
 def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:
@@ -137,11 +141,13 @@ def useful_cores(cores: Floats, contention: float, coherence: float) -> Floats:
     return useful
 
 
-def _disk_numbers(disk: DiskRate) -> tuple[float, float, float]:
+def _disk_numbers(disk: DiskRate) -> tuple[float, ...]:
     return (
         disk.read_mib_per_second or np.inf,
         disk.read_iops or np.inf,
         disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS,
+        disk.low,
+        disk.high,
     )
 
 

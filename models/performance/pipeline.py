@@ -22,7 +22,7 @@ from advisor.domain import (
     Workload,
     require_positive,
 )
-from advisor.records import dataclass, field
+from advisor.records import dataclass, field, replace
 from models.performance.intervals import exponents, logs_by_stage, smooth_log_minimum
 from models.performance.machines import DiskTable, Integers, Ranges, ResourceTable, useful_cores
 from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
@@ -81,7 +81,8 @@ class PipelineColumns:
     0 where it is part of a long one; `reading_seconds` is what a core of the reference machine
     works on a sample that is no image, 0 for images; `cached_share` is the part of the
     data set that lies in the page cache; `disk_operations_per_second` is limited by IOPS and by
-    the latency that each loader process waits out; `copy_bytes_per_second` is infinite where no
+    the latency that each loader process waits out, and both lie between `disk_low` and `disk_high`
+    times what they are; `copy_bytes_per_second` is infinite where no
     batch crosses a bus; `on_cpu` and `training` are 0 or 1; `batches_ahead` are those that loaders
     prepare while GPUs compute, 0 where no real GPU does; `workers` are loader
     processes.
@@ -100,6 +101,8 @@ class PipelineColumns:
     cached_share: Floats
     disk_bytes_per_second: Floats
     disk_operations_per_second: Floats
+    disk_low: Floats
+    disk_high: Floats
     copy_bytes_per_second: Floats
     input_bytes: Floats
     on_cpu: Floats
@@ -115,7 +118,16 @@ class PipelineColumns:
         taken["disk_operations_per_second"] = _operations(
             disks.iops, taken["workers"], disks.latency_seconds
         )
+        taken["disk_low"], taken["disk_high"] = disks.low, disks.high
         return PipelineColumns(**taken)
+
+    def with_disks_times(self, factor: Floats) -> PipelineColumns:
+        """The requests, each with a disk so many times as fast (n,)."""
+        return replace(
+            self,
+            disk_bytes_per_second=self.disk_bytes_per_second * factor,
+            disk_operations_per_second=self.disk_operations_per_second * factor,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +204,8 @@ def columns_of(
         disk_operations_per_second=_operations(
             machines.disk_iops, workers, machines.disk_latency_seconds
         ),
+        disk_low=machines.disk_low,
+        disk_high=machines.disk_high,
         copy_bytes_per_second=np.where(crosses > 0, 1e9 * machines.copy_gb_per_second(), np.inf),
         input_bytes=input_bytes,
         on_cpu=on_cpu,

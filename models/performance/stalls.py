@@ -85,6 +85,8 @@ def stalled_runs(rows: list[dict[str, str]]) -> StalledRuns:
         cached_share=ones,
         disk_bytes_per_second=np.inf * ones,
         disk_operations_per_second=np.inf * ones,
+        disk_low=ones,
+        disk_high=ones,
         copy_bytes_per_second=np.inf * ones,
         input_bytes=12 * numbers("input_width") ** 2,
         on_cpu=0 * ones,

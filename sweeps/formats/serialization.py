@@ -69,8 +69,14 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
 def _shortened(document: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
     """Without what is as usual and was not written either before it could be otherwise; the
     accelerator in its written form."""
-    workload = without_the_usual(document["workload"])
-    return {**document, "workload": workload, "accelerator": str(trial.accelerator)}
+    workload, resources = without_the_usual(document["workload"]), document["resources"]
+    disk = {name: value for name, value in resources["disk"].items() if name not in ("low", "high")}
+    return {
+        **document,
+        "workload": workload,
+        "resources": {**resources, "disk": disk},
+        "accelerator": str(trial.accelerator),
+    }
 
 
 class NewerFormatError(DataError):
