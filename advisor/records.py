@@ -23,7 +23,8 @@ Values = dict[str, Any]
 def _dataclass(
     *, slots: bool, frozen: bool = False, kw_only: bool = False
 ) -> Callable[[type[Any]], type[Any]]:
-    """As `dataclasses.dataclass`, for records that have slots and no parents with fields."""
+    """As `dataclasses.dataclass`, for records that have slots and whose parents are such records. A
+    method calls its parent's by name: `super()` knows the class before it got its slots."""
     if not slots:
         raise TypeError("records have slots; for others take dataclasses.dataclass")
     return lambda cls: _made(cls, frozen, kw_only)
@@ -51,10 +52,16 @@ else:
 def _made(cls: type[Any], frozen: bool, kw_only: bool) -> type[Any]:
     """The class once more with slots, which leave no room for the defaults of its fields."""
     space: Values = {key: value for key, value in vars(cls).items() if key not in _OF_NO_SLOTS}
-    names: Names = tuple(space.get("__annotations__", ()))
-    given = {name: space.pop(name) for name in names if name in space}
+    own = space.get("__annotations__", {})
+    given = {name: space.pop(name) for name in own if name in space}
+    for parent in cls.__bases__:
+        if late := vars(parent).get("__dataclass_fields__"):
+            given = {n: one for n, one in late.given.items() if n not in own} | given
+            own = parent.__annotations__ | own
+    names: Names = tuple(own)
     space |= {
         "__qualname__": cls.__qualname__,
+        "__annotations__": own,
         "__slots__": names,
         "__match_args__": () if kw_only else names,
         "__dataclass_fields__": _Late(given, kw_only, attrgetter("__dataclass_fields__")),
@@ -198,7 +205,7 @@ class _Late:
     """What only a real dataclass can tell: asked of one with the same fields, made when needed."""
 
     def __init__(self, given: Values, kw_only: bool, ask: Callable[[type[Any]], Any]) -> None:
-        self._given = given
+        self.given = given
         self._kw_only = kw_only
         self._ask = ask
         self._told: Any = None
@@ -209,7 +216,7 @@ class _Late:
 
             given = {
                 name: field(**one._asdict()) if isinstance(one, _Made) else one
-                for name, one in self._given.items()
+                for name, one in self.given.items()
             }
             named = owner.__annotations__.items()
             fields = [(n, t, given[n]) if n in given else (n, t) for n, t in named]

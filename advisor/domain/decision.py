@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from advisor.domain.judged import Judged
-from advisor.domain.machines import ANY, InstanceType, Range, require_positive
-from advisor.domain.money import HOURS_PER_MONTH, Disk, DiskChoice, Price, Spec
-from advisor.domain.results import Latency, Prediction, Rejected
+from advisor.domain.machines import InstanceType, require_positive
+from advisor.domain.money import Disk, Price, Spec
+from advisor.domain.results import Latency, LazyRejected, Prediction, Rejected, nearest_first
 from advisor.domain.runs import RunTime, Span
+from advisor.domain.spec_request import SpecRequest
 from advisor.domain.words import (
     MEASURABLE_PRECISIONS,
     CloseCallKind,
-    Market,
     MemoryFormat,
     Precision,
     Stack,
@@ -34,27 +34,20 @@ Text = Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(SpecRequest):
     """One question. What is None is left to the advisor; `input` None is the network's own.
 
-    `region` None is every region: each type is then taken where it is cheapest. `disk` without a
-    size is sized for the data set; `disk_types` leaves these to choose among. `max_latency_ms` is
-    one batch's p99, and goes with inference. `epochs` or `samples` says how long a run is, and
-    what `max_hours` and `max_run_usd` limit, by their upper bounds. `max_first_epoch_hours` goes
-    with training, whose first epoch reads its data from the disk. `horizon_hours` is how long the
-    spec is to be paid for: it decides whether a verifying trial pays, and never what is
-    recommended. `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it
-    that may still be used; what it does not name is not limited. `max_gpus` is how many GPUs of an
-    instance are used at most (None: all of them), `max_count` how many identical instances may
-    share the work, each with a copy of the data on a disk of its own. `pareto` asks for the front
-    of price and rate with a target too. `accelerated_only` keeps out instances without an
-    accelerator; so does whatever asks for a GPU.
+    `max_latency_ms` is one batch's p99, and goes with inference. `epochs` or `samples` says how
+    long a run is, and what `max_hours` and `max_run_usd` limit, by their upper bounds.
+    `max_first_epoch_hours` goes with training, whose first epoch reads its data from the disk.
+    `max_count` is how many identical instances may share the work, each with a copy of the data on
+    a disk of its own. `pareto` asks for the front of price and rate with a target too.
+    `accelerated_only` keeps out instances without an accelerator; so does whatever asks for a GPU.
     """
 
     network: str
     task: Task
     target_throughput: float | None = None
-    confidence: float = 0.9
     batch_size: int | None = None
     precision: Precision = Precision.FP32
     dataset: DatasetProfile = IMAGENET
@@ -62,62 +55,34 @@ class Request:
     memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS
     tf32: Tf32 = Tf32.CONVOLUTIONS
     input: str | None = None
-    cloud: str = "aws"
-    region: str | None = "us-east-1"
-    market: Market = Market.ON_DEMAND
-    gpus: tuple[str, ...] = ()
-    min_gpu_memory_mib: float | None = None
-    max_gpu_memory_mib: float | None = None
-    compute_capability: Range = ANY
-    vcpus: Range = ANY
-    memory_mib: Range = ANY
-    max_usd_per_hour: float | None = None
     max_latency_ms: float | None = None
     epochs: float | None = None
     samples: int | None = None
     max_hours: float | None = None
     max_run_usd: float | None = None
     max_first_epoch_hours: float | None = None
-    vcpu_quota: tuple[tuple[str, float], ...] = ()
-    disk: DiskChoice | None = None
-    disk_types: tuple[str, ...] = ()
-    max_gpus: int | None = None
     max_count: int = 1
-    horizon_hours: float = HOURS_PER_MONTH
-    max_results: int = 10
-    allow_extrapolation: bool = False
     pareto: bool = False
     accelerated_only: bool = False
 
     def __post_init__(self) -> None:
+        SpecRequest.__post_init__(self)
         require_positive(
             target_throughput=self.target_throughput,
             batch_size=self.batch_size,
-            min_gpu_memory_mib=self.min_gpu_memory_mib,
-            max_gpu_memory_mib=self.max_gpu_memory_mib,
-            max_usd_per_hour=self.max_usd_per_hour,
             max_latency_ms=self.max_latency_ms,
             run_samples=self.run_samples,
             max_hours=self.max_hours,
             max_run_usd=self.max_run_usd,
             max_first_epoch_hours=self.max_first_epoch_hours,
-            max_gpus=self.max_gpus,
             max_count=self.max_count,
-            horizon_hours=self.horizon_hours,
-            max_results=self.max_results,
         )
-        if not 0.5 <= self.confidence < 1:
-            raise ValueError(f"confidence must lie in 0.5..1, not {self.confidence}")
         if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
             raise ValueError(f"max_latency_ms goes with inference, not with {self.task}")
         if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
             raise ValueError(f"max_first_epoch_hours goes with training, not with {self.task}")
         if self.epochs is not None and self.samples is not None:
             raise ValueError("epochs and samples both say how long a run is: give one of them")
-        if self.disk is not None and self.disk_types:
-            raise ValueError("disk fixes what disk_types leaves open: give one of them")
-        if any(not (math.isfinite(vcpus) and vcpus >= 0) for _, vcpus in self.vcpu_quota):
-            raise ValueError(f"vcpu_quota must be vCPUs of 0 or more, not {self.vcpu_quota}")
         if self.run_samples is None and (self.max_hours or self.max_run_usd):
             raise ValueError("max_hours and max_run_usd need epochs or samples")
 
@@ -240,24 +205,26 @@ class Relaxation:
     gives: AnyCandidate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recommendation(Judged):
-    """The answer. `chosen` is None where no offer meets the target: then `nearest` comes closest
-    within the price, and `beyond_price` would answer if its price were allowed.
+R = TypeVar("R")
+C = TypeVar("C")
 
-    `ranked` begins with the chosen one; `rejected_counts` says how many types each reason took out;
-    `offers_considered` counts the priced offers looked at.
-    `close_calls` begins with the one whose trial is worth most. `live` tells what was asked of the
-    cloud for this answer; None where nothing was to be asked. `relaxations` say what would make
-    something answer where nothing does: one change each, cheapest first, or two where one is not
-    enough. `pareto`, where it is asked for or there is no target, are the specs that
-    answer and that none other beats in price and rate. `other_settings` are of the chosen one.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged(Generic[R, C]):
+    """An answer that turned types down. `ranked` is empty where no offer meets the target: then
+    `nearest` comes closest within the price, and `beyond_price` would answer if its price were
+    allowed.
+
+    `rejected_counts` says how many types each reason took out; `offers_considered` counts the
+    priced offers looked at. `close_calls` begins with the one whose trial is worth most.
+    `relaxations` say what would make something answer where nothing does: one change each, cheapest
+    first, or two where one is not enough.
     """
 
-    request: Request
-    ranked: tuple[Candidate, ...]
-    nearest: Candidate | None
-    beyond_price: Candidate | None = None
+    request: R
+    ranked: tuple[C, ...]
+    nearest: C | None
+    beyond_price: C | None = None
     rejected: Sequence[Rejected]
     rejected_counts: Mapping[str, int] | None = None
     offers_considered: int
@@ -265,15 +232,40 @@ class Recommendation(Judged):
     warnings: tuple[Text, ...]
     today: date
     close_calls: tuple[CloseCall, ...] = ()
-    live: LiveCheck | None = None
     relaxations: tuple[Relaxation, ...] = ()
-    pareto: tuple[Candidate, ...] = ()
-    other_settings: tuple[OtherSetting, ...] = ()
 
     @property
-    def chosen(self) -> Candidate | None:
-        """The cheapest spec that meets the target; without one, the cheapest by sample."""
+    def chosen(self) -> C | None:
+        """The cheapest spec that meets the target; without one, the cheapest by what it does."""
         return self.ranked[0] if self.ranked else None
+
+    def nearest_rejected(self, most: int | None = None) -> Sequence[Rejected]:
+        """The rejected types, or the first `most` of them, as `nearest_first` orders them."""
+        chosen: AnyCandidate = self.chosen
+        price = chosen.spec.total_usd_per_hour if chosen else None
+        if most is not None and isinstance(self.rejected, LazyRejected):
+            return self.rejected.nearest(price, most)
+        return nearest_first(self.rejected, price)[:most]
+
+    @property
+    def rejected_by_reason(self) -> dict[str, int]:
+        """How many types each reason took out, the most frequent first."""
+        counts = self.rejected_counts or Counter(map(attrgetter("reason"), self.rejected))
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation(Judged[Request, Candidate]):
+    """The answer about a network.
+
+    `live` tells what was asked of the cloud for this answer; None where nothing was to be asked.
+    `pareto`, where it is asked for or there is no target, are the specs that answer and that none
+    other beats in price and rate. `other_settings` are of the chosen one.
+    """
+
+    live: LiveCheck | None = None
+    pareto: tuple[Candidate, ...] = ()
+    other_settings: tuple[OtherSetting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from datetime import date
 
-from advisor.domain.decision import CloseCall, Relaxation, Text
+from advisor.domain.decision import Judged, Text
 from advisor.domain.generation import (
     KvPrecision,
     Link,
@@ -15,12 +13,10 @@ from advisor.domain.generation import (
     ServingBind,
     StepKind,
 )
-from advisor.domain.judged import Judged
-from advisor.domain.machines import ANY, Range, require_positive
-from advisor.domain.money import HOURS_PER_MONTH, DiskChoice, Price, Spec
-from advisor.domain.results import Rejected
+from advisor.domain.machines import require_positive
+from advisor.domain.money import Price, Spec
 from advisor.domain.runs import Span
-from advisor.domain.words import Market
+from advisor.domain.spec_request import SpecRequest
 from advisor.records import dataclass
 
 MILLION = 1e6
@@ -29,7 +25,7 @@ MOST_SEQUENCES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationRequest:
+class GenerationRequest(SpecRequest):
     """One question about serving a language model. What is None is left to the advisor.
 
     `input_tokens` and `output_tokens` are means of one request, `prefix_share` is the part of the
@@ -38,7 +34,7 @@ class GenerationRequest:
     time per output token without the first one, `max_e2e_seconds` the mean of a whole request;
     `context_tokens` is the longest sequence that must fit. `max_ready_seconds` counts from the
     start of the engine to its first answer. `precision` None is the format in which the weights
-    were published. Places, hardware, prices and disks are as in `Request`.
+    were published.
     """
 
     model: str
@@ -57,27 +53,10 @@ class GenerationRequest:
     context_tokens: int | None = None
     max_ready_seconds: float | None = None
     tensor_parallel: int | None = None
-    confidence: float = 0.9
-    cloud: str = "aws"
-    region: str | None = "us-east-1"
-    market: Market = Market.ON_DEMAND
-    gpus: tuple[str, ...] = ()
-    min_gpu_memory_mib: float | None = None
-    max_gpu_memory_mib: float | None = None
-    compute_capability: Range = ANY
-    vcpus: Range = ANY
-    memory_mib: Range = ANY
-    max_usd_per_hour: float | None = None
-    vcpu_quota: tuple[tuple[str, float], ...] = ()
-    disk: DiskChoice | None = None
-    disk_types: tuple[str, ...] = ()
-    max_gpus: int | None = None
     max_count: int = 1
-    horizon_hours: float = HOURS_PER_MONTH
-    max_results: int = 10
-    allow_extrapolation: bool = False
 
     def __post_init__(self) -> None:
+        SpecRequest.__post_init__(self)
         require_positive(
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
@@ -90,20 +69,10 @@ class GenerationRequest:
             context_tokens=self.context_tokens,
             max_ready_seconds=self.max_ready_seconds,
             tensor_parallel=self.tensor_parallel,
-            min_gpu_memory_mib=self.min_gpu_memory_mib,
-            max_gpu_memory_mib=self.max_gpu_memory_mib,
-            max_usd_per_hour=self.max_usd_per_hour,
-            max_gpus=self.max_gpus,
             max_count=self.max_count,
-            horizon_hours=self.horizon_hours,
-            max_results=self.max_results,
         )
         if not 0 <= self.prefix_share < 1:
             raise ValueError(f"prefix_share must lie in 0..1, not {self.prefix_share}")
-        if not 0.5 <= self.confidence < 1:
-            raise ValueError(f"confidence must lie in 0.5..1, not {self.confidence}")
-        if self.disk is not None and self.disk_types:
-            raise ValueError("disk fixes what disk_types leaves open: give one of them")
         if len(self.targets) > 1:
             raise ValueError(f"one target at a time, not {' and '.join(self.targets)}")
 
@@ -263,31 +232,14 @@ class ServingStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationRecommendation(Judged):
-    """The answer about serving, as `Recommendation` is about networks.
+class GenerationRecommendation(Judged[GenerationRequest, GenerationCandidate]):
+    """The answer about serving; without a target ranked by the cost of output tokens.
 
     `front` is of the chosen instances, the fastest answers first; `steps` are of the chosen one.
     """
 
-    request: GenerationRequest
-    ranked: tuple[GenerationCandidate, ...]
-    nearest: GenerationCandidate | None
-    beyond_price: GenerationCandidate | None = None
-    rejected: Sequence[Rejected]
-    rejected_counts: Mapping[str, int] | None = None
-    offers_considered: int
-    assumptions: tuple[Text, ...]
-    warnings: tuple[Text, ...]
-    today: date
-    close_calls: tuple[CloseCall, ...] = ()
-    relaxations: tuple[Relaxation, ...] = ()
     front: tuple[FrontPoint, ...] = ()
     steps: tuple[ServingStep, ...] = ()
-
-    @property
-    def chosen(self) -> GenerationCandidate | None:
-        """The cheapest spec that meets the target; without one, the cheapest by output token."""
-        return self.ranked[0] if self.ranked else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

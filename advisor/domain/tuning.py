@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date
-
-from advisor.domain.decision import Relaxation, Text
+from advisor.domain.decision import Judged, Text
 from advisor.domain.generation import Link, LlmMethod
-from advisor.domain.judged import Judged
-from advisor.domain.machines import ANY, Range, require_positive
-from advisor.domain.money import HOURS_PER_MONTH, DiskChoice, Price, Spec
-from advisor.domain.results import Rejected
+from advisor.domain.machines import require_positive
+from advisor.domain.money import Price, Spec
 from advisor.domain.runs import Span
-from advisor.domain.words import Market
+from advisor.domain.spec_request import SpecRequest
 from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FineTuningRequest:
+class FineTuningRequest(SpecRequest):
     """One question about tuning a language model on `tokens` tokens, in sequences of `sequence`.
 
     `micro_batch` counts sequences on each GPU in one pass. `max_hours` and `max_run_usd` limit the
-    run by its upper bounds. The rest is as in `GenerationRequest`.
+    run by its upper bounds.
     """
 
     model: str
@@ -32,26 +27,9 @@ class FineTuningRequest:
     target_tokens_per_second: float | None = None
     max_hours: float | None = None
     max_run_usd: float | None = None
-    confidence: float = 0.9
-    cloud: str = "aws"
-    region: str | None = "us-east-1"
-    market: Market = Market.ON_DEMAND
-    gpus: tuple[str, ...] = ()
-    min_gpu_memory_mib: float | None = None
-    max_gpu_memory_mib: float | None = None
-    compute_capability: Range = ANY
-    vcpus: Range = ANY
-    memory_mib: Range = ANY
-    max_usd_per_hour: float | None = None
-    vcpu_quota: tuple[tuple[str, float], ...] = ()
-    disk: DiskChoice | None = None
-    disk_types: tuple[str, ...] = ()
-    max_gpus: int | None = None
-    horizon_hours: float = HOURS_PER_MONTH
-    max_results: int = 10
-    allow_extrapolation: bool = False
 
     def __post_init__(self) -> None:
+        SpecRequest.__post_init__(self)
         require_positive(
             tokens=self.tokens,
             sequence=self.sequence,
@@ -59,17 +37,7 @@ class FineTuningRequest:
             target_tokens_per_second=self.target_tokens_per_second,
             max_hours=self.max_hours,
             max_run_usd=self.max_run_usd,
-            min_gpu_memory_mib=self.min_gpu_memory_mib,
-            max_gpu_memory_mib=self.max_gpu_memory_mib,
-            max_usd_per_hour=self.max_usd_per_hour,
-            max_gpus=self.max_gpus,
-            horizon_hours=self.horizon_hours,
-            max_results=self.max_results,
         )
-        if not 0.5 <= self.confidence < 1:
-            raise ValueError(f"confidence must lie in 0.5..1, not {self.confidence}")
-        if self.disk is not None and self.disk_types:
-            raise ValueError("disk fixes what disk_types leaves open: give one of them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,22 +113,5 @@ class TuningMemoryAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FineTuningRecommendation(Judged):
+class FineTuningRecommendation(Judged[FineTuningRequest, FineTuningCandidate]):
     """The answer about tuning; ranked by the price by the hour for a target, else by the run's."""
-
-    request: FineTuningRequest
-    ranked: tuple[FineTuningCandidate, ...]
-    nearest: FineTuningCandidate | None
-    beyond_price: FineTuningCandidate | None = None
-    rejected: Sequence[Rejected]
-    rejected_counts: Mapping[str, int] | None = None
-    offers_considered: int
-    assumptions: tuple[Text, ...]
-    warnings: tuple[Text, ...]
-    today: date
-    relaxations: tuple[Relaxation, ...] = ()
-
-    @property
-    def chosen(self) -> FineTuningCandidate | None:
-        """The cheapest spec that keeps every limit."""
-        return self.ranked[0] if self.ranked else None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from advisor.domain import Candidate, Recommendation, Relaxation, Request
-from advisor.domain.judged import Judged
+from advisor.domain.decision import Judged
+from advisor.domain.spec_request import SpecRequest
 from advisor.engine.limits import (
     count_that_would_do,
     least_first_rate_of,
@@ -15,9 +16,6 @@ from advisor.engine.limits import (
 )
 from advisor.messages import Message
 from advisor.units import ceil_ms, ceil_significant, floor_rate
-
-if TYPE_CHECKING:
-    from advisor.engine.offers import AnyRequest
 
 # The line that ends a command has room for so many ways out.
 MOST_WAYS = 5
@@ -55,7 +53,7 @@ def no_offer(answer: Recommendation) -> Message:
     )  # fmt: skip
 
 
-def where_of(request: AnyRequest) -> Message:
+def where_of(request: SpecRequest) -> Message:
     """The place and the market that were asked for."""
     return Message(
         "{cloud} {region} ({market})",
@@ -64,7 +62,7 @@ def where_of(request: AnyRequest) -> Message:
     )  # fmt: skip
 
 
-def none_of(answer: Judged, where: Message) -> Message:
+def none_of(answer: Judged[Any, Any], where: Message) -> Message:
     """Where nothing even runs, why."""
     reasons = answer.rejected_by_reason
     if not reasons:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from advisor.catalog import Catalog, OfferQuery, Rejection, check
 from advisor.catalog.disk_orders import LOCAL
 from advisor.catalog.support import quota_shortfall
-from advisor.domain import Disk, InstanceType, Offer, Rejected, Request
+from advisor.domain import Disk, InstanceType, Offer, Rejected
+from advisor.domain.spec_request import SpecRequest
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import Message
-
-if TYPE_CHECKING:
-    from advisor.domain.language import GenerationRequest
-    from advisor.domain.tuning import FineTuningRequest
-
-    AnyRequest = Request | GenerationRequest | FineTuningRequest
 
 DATA_SET = Message("the data set")
 
 
-def place_query(request: AnyRequest, *, accelerated: bool | None) -> OfferQuery:
+def place_query(request: SpecRequest, *, accelerated: bool | None) -> OfferQuery:
     """What the catalogue is asked for; `accelerated` None keeps types with and without a GPU."""
     return OfferQuery(
         cloud=request.cloud,
@@ -36,14 +29,14 @@ def place_query(request: AnyRequest, *, accelerated: bool | None) -> OfferQuery:
     )
 
 
-def offers_in(request: AnyRequest, catalog: Catalog, query: OfferQuery) -> list[Offer]:
+def offers_in(request: SpecRequest, catalog: Catalog, query: OfferQuery) -> list[Offer]:
     """Offers in the region that is asked for; without one, of each type those in the regions
     where it could be cheapest with a disk."""
     return catalog.offers(query) if request.region else catalog.best_places(query)
 
 
 def judged_offer(
-    request: AnyRequest, catalog: Catalog, offer: Offer, *, needs_gpu: bool
+    request: SpecRequest, catalog: Catalog, offer: Offer, *, needs_gpu: bool
 ) -> str | Rejected:
     """What the user must mind of an offer that can be had and runs CUDA where `needs_gpu`, or why
     it is turned down."""
@@ -66,7 +59,7 @@ def rejected_offer(offer: Offer, reason: str, detail: Message | str) -> Rejected
 
 
 def attached_disks(
-    request: AnyRequest, catalog: Catalog, offer: Offer, data_gib: float, data: Message = DATA_SET
+    request: SpecRequest, catalog: Catalog, offer: Offer, data_gib: float, data: Message = DATA_SET
 ) -> tuple[Disk, ...] | Rejected:
     """`disks_holding` for an offer, or why it has none that holds `data`."""
     try:
@@ -80,7 +73,7 @@ def attached_disks(
 
 
 def disks_holding(
-    request: AnyRequest, catalog: Catalog, instance: InstanceType, data_gib: float, region: str
+    request: SpecRequest, catalog: Catalog, instance: InstanceType, data_gib: float, region: str
 ) -> tuple[Disk, ...]:
     """The disk that was asked for, or those worth a look on this instance, cheapest first; priced
     in the region.

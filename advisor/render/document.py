@@ -10,6 +10,7 @@ from advisor.domain.decision import Request
 from advisor.domain.generation import LanguageTask
 from advisor.domain.machines import ANY, Range
 from advisor.domain.money import DiskChoice
+from advisor.domain.spec_request import SpecRequest
 from advisor.domain.words import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.domain.workload import DatasetProfile
 from advisor.messages import Message
@@ -129,10 +130,15 @@ class _Codec:
     read: Callable[[Any], Any]
 
 
+def request_fields(kind: type[Any]) -> list[str]:
+    """The names of a request's fields: what is asked for first, then what the spec must be."""
+    return sorted(kind.__slots__, key=SpecRequest.__slots__.__contains__)
+
+
 def request_document(request: Request) -> dict[str, Any]:
     """JSON-ready values of all fields, defaults filled in."""
     document = {}
-    for name in Request.__slots__:
+    for name in request_fields(Request):
         value = getattr(request, name)
         codec = _CODECS.get(name)
         document[_KEYS.get(name, name)] = codec.write(value) if codec else value

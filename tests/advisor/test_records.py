@@ -39,6 +39,27 @@ class Theirs:
     extra: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OurChild(Ours):
+    """A record with a parent, whose check it makes before its own."""
+
+    colour: str = "red"
+    tags: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        Ours.__post_init__(self)
+        if not self.colour:
+            raise ValueError("colour")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TheirChild(Theirs):
+    """The same, made by the standard library."""
+
+    colour: str = "red"
+    tags: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """A record whose fields are given by their place."""
@@ -84,6 +105,25 @@ def test_a_record_is_what_a_dataclass_is(one: dict[str, Any], other: dict[str, A
     changed = dataclasses.asdict(dataclasses.replace(theirs, **other))
     assert dataclasses.asdict(replace(ours, **other)) == changed
     assert dataclasses.asdict(dataclasses.replace(ours, **other)) == changed
+
+
+@pytest.mark.parametrize("values", [{"name": "a", "tags": ()}, {"tags": (), "colour": "blue"}])
+def test_a_child_has_the_fields_of_its_parent_first(values: dict[str, Any]) -> None:
+    """In the order, with the defaults and in the words of the standard library."""
+    values = {"name": "a"} | values
+    ours, theirs = OurChild(**values), TheirChild(**values)
+    assert repr(ours) == repr(theirs).replace("Theirs", "Ours").replace("TheirChild", "OurChild")
+    assert inspect.signature(OurChild) == inspect.signature(TheirChild)
+    assert dataclasses.asdict(ours) == dataclasses.asdict(theirs)
+    assert ours == pickle.loads(pickle.dumps(ours)) == replace(ours)
+    assert ours != Ours(**{"name": "a", "tags": ()})
+
+
+@pytest.mark.parametrize("wrong", [{"size": -1.0}, {"colour": ""}])
+def test_a_child_checks_what_its_parent_checks(wrong: dict[str, Any]) -> None:
+    """And what is its own."""
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        OurChild(name="a", tags=(), **wrong)
 
 
 def test_equal_records_are_one_key() -> None:

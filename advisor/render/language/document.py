@@ -33,7 +33,7 @@ from advisor.render.blocks import (
     risk_of,
     spec_block,
 )
-from advisor.render.document import SCHEMA, Sources, range_document
+from advisor.render.document import SCHEMA, Sources, range_document, request_fields
 from advisor.render.language.words import trial_command
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
@@ -121,7 +121,7 @@ def _shared(
 def request_block(request: GenerationRequest | FineTuningRequest, task: str) -> dict[str, Any]:
     """JSON-ready values of all fields, defaults filled in."""
     document: dict[str, Any] = {"task": task}
-    for name in type(request).__slots__:
+    for name in request_fields(type(request)):
         document[name] = _plain(name, getattr(request, name))
     return document
 
