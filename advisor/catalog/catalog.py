@@ -35,7 +35,7 @@ class Catalog:
     """Bundles of files as records; everything is read and built when it is first asked for."""
 
     def __init__(self, bundles: Sequence[Files], currencies: Mapping[str, Currency]) -> None:
-        self._bundles = bundles
+        self.bundles = bundles
         self._currencies = currencies
         self._cards: dict[tuple[str, int], Gpu] = {}
 
@@ -49,7 +49,7 @@ class Catalog:
         """One line a part: what it is, when it was true, where it comes from."""
         return tuple(
             f"{name} {part['as_of']}: {part['source']} ({part['licence']})"
-            for bundle in self._bundles
+            for bundle in self.bundles
             for name, part in sorted(bundle.manifest["parts"].items())
         )
 
@@ -59,9 +59,7 @@ class Catalog:
         import hashlib  # for the service alone
         import json
 
-        said = [
-            json.dumps(bundle.manifest, sort_keys=True, default=str) for bundle in self._bundles
-        ]
+        said = [json.dumps(bundle.manifest, sort_keys=True, default=str) for bundle in self.bundles]
         said.append(repr(sorted(self._currencies.items())))
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
@@ -87,7 +85,7 @@ class Catalog:
     @cached_property
     def gpu_sheets(self) -> Mapping[str, GpuSheet]:
         """Whole data sheets by name."""
-        return read_sheets(self._bundles[0])
+        return read_sheets(self.bundles[0])
 
     def capability_of(self, gpu_name: str | None) -> float | None:
         """CUDA compute capability of a GPU; None for none, and where it is not known."""
@@ -289,11 +287,11 @@ class Catalog:
     @cached_property
     def _clouds(self) -> dict[str, Cloud]:
         clouds = {}
-        for bundle in self._bundles:
+        for bundle in self.bundles:
             origins = read_origins(bundle)
             for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
                 clouds[name] = Cloud(name, bundle, origins, self._currencies, self.capability_of)
-        for bundle in self._bundles:
+        for bundle in self.bundles:
             for name in bundle.manifest.get("disk_prices", ()):
                 clouds[name].tell_disk_prices(bundle)
         return clouds

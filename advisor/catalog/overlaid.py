@@ -16,6 +16,7 @@ from typing import Any
 from advisor.catalog.files import Files, Table
 from advisor.catalog.prices import BASES_FILE
 from advisor.catalog.refreshed import Refreshed, plain_cell
+from advisor.catalog.sources import SOURCES_FILE
 from advisor.catalog.stored_prices import StoredPrices, stored_prices
 from advisor.domain import Market, Price
 
@@ -23,7 +24,6 @@ CLOUD = "aws"
 PRICES_FILE = f"catalog/{CLOUD}_prices_refreshed"
 TYPES_FILE = f"catalog/{CLOUD}_instance_types.csv"
 SETS_FILE = f"catalog/{CLOUD}_region_sets.csv"
-SOURCES_FILE = "catalog/sources.csv"
 _LICENCE = "told by AWS to the user"
 
 
@@ -110,6 +110,7 @@ class OverlaidFiles:
         for (_, _, day, source, terms), basis in self._bases.items():
             cells = {"source": basis, "as_of": day.isoformat(), "licence": _LICENCE}
             cells |= {"origin": plain_cell(source), "terms": plain_cell(terms)}
+            cells["part"] = "refreshed prices"
             lines = [*lines, ",".join(cells.get(column, "") for column in header)]
         return Table(table.path, "\n".join([",".join(header), *lines]))
 

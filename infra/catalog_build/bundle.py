@@ -94,9 +94,17 @@ def _cloud(part: CloudPart, prices: Sequence[PriceFile]) -> dict[str, Any]:
 
 
 def _parts(sources: Iterable[Source]) -> dict[str, dict[str, str]]:
+    """Each part with its sources and their licences, and the date of the oldest."""
+    of_part: dict[str, list[Source]] = {}
+    for one in sources:
+        of_part.setdefault(one.part, []).append(one)
     return {
-        one.part: {"as_of": one.as_of, "source": one.origin, "licence": one.licence}
-        for one in sources
+        part: {
+            "as_of": min(one.as_of for one in some),
+            "source": "; ".join(dict.fromkeys(one.origin for one in some)),
+            "licence": "; ".join(dict.fromkeys(one.licence for one in some)),
+        }
+        for part, some in of_part.items()
     }
 
 

@@ -1,0 +1,53 @@
+"""`advisor catalog sources`: every origin with its date, and how many prices rest on it."""
+
+import json
+from pathlib import Path
+
+from advisor.catalog import OfferQuery, load_catalog
+
+EXAMPLE = Path(__file__).parents[3] / "docs/examples/free_services.csv"
+
+
+def told(ask, *arguments):
+    code, out, _ = ask("catalog", "sources", "-o", "json", *arguments)
+    assert code == 0
+    return {row["source"]: row for row in json.loads(out)["sources"]}
+
+
+def test_every_price_rests_on_a_source_that_is_shown(ask):
+    """Prices of instances and of disks, counted one by one."""
+    catalog = load_catalog()
+    offers, query = catalog.offers(OfferQuery(cloud="any")), OfferQuery(cloud="any")
+    counted = len(offers) + len(catalog.partial_offers(query))
+    for cloud in catalog.disk_clouds:
+        disks = catalog.disks_of(cloud)
+        counted += sum(len(disks._by_region[region]) for region in disks._by_region)
+    assert sum(row["prices"] for row in told(ask).values()) == counted
+
+
+def test_age_counts_against_the_limit_of_prices_and_facts_have_none(ask, monkeypatch):
+    """The same source is fresh on one day and too old a year later."""
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-08-10")
+    now = told(ask)["gcp-fd66b26f"]
+    assert (now["age_days"], now["too_old"], now["licence"]) == (11, False, "Apache-2.0")
+    monkeypatch.setenv("ADVISOR_TODAY", "2027-09-01")
+    later = told(ask)
+    assert later["gcp-fd66b26f"]["too_old"] is True
+    assert (later["gpu-sheets"]["max_age_days"], later["gpu-sheets"]["too_old"]) == (None, False)
+
+
+def test_what_the_user_imported_is_among_them(ask):
+    """With the count of its own prices."""
+    before = told(ask)
+    assert ask("catalog", "import", str(EXAMPLE))[0] == 0
+    (own,) = [row for name, row in told(ask).items() if name not in before][:1]
+    assert own["licence"] == "the user's"
+    assert own["prices"] >= 1
+
+
+def test_the_table_is_one_line_a_source(ask):
+    """Dates and licences stand beside what rests on them."""
+    _, out, _ = ask("catalog", "sources")
+    line = next(line for line in out.splitlines() if "sc-inspector-data" in line)
+    assert "2026-06-11" in line
+    assert "CC BY-SA 4.0" in line
