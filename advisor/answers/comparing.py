@@ -13,8 +13,12 @@ from advisor.engine import stack_assumption
 from advisor.engine.single import compare_instances, on_gpu
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.questions.models import Compare
-from advisor.questions.requests import instance_named
+from advisor.questions.named import (
+    Compare,
+)
+from advisor.questions.spec_requests import (
+    instance_named,
+)
 from advisor.questions.values import GpuFilter
 from advisor.render.comparing import (
     COLUMNS,

@@ -11,8 +11,14 @@ from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.places import own_model_path
-from advisor.questions.models import RunQuestion, Sources, WorkloadQuestion
-from advisor.questions.requests import request_of
+from advisor.questions.listings import Sources
+from advisor.questions.models import (
+    RunQuestion,
+    WorkloadQuestion,
+)
+from advisor.questions.requests import (
+    request_of,
+)
 from advisor.render.document import Sources as SourcesDocument
 from models.performance import PerformanceModel, load_model
 

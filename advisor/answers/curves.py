@@ -10,8 +10,12 @@ from advisor.catalog import resources_of
 from advisor.catalog.what_if import with_host
 from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Request, Workload
 from advisor.engine.candidates import disks_for
-from advisor.questions.fields import MOST_POINTS, wrong
-from advisor.questions.requests import disk_fields, held_of
+from advisor.questions.curves import MOST_POINTS
+from advisor.questions.fields import wrong
+from advisor.questions.spec_requests import (
+    disk_fields,
+    held_of,
+)
 from advisor.questions.values import Curve
 from advisor.records import replace
 

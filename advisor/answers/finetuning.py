@@ -19,7 +19,9 @@ from advisor.engine.language.tuning.decision import Preparations, recommend_tuni
 from advisor.engine.language.tuning.single import predict_tuning, tuning_memory_of
 from advisor.questions import requests
 from advisor.questions.language_requests import finetuning_request, language_model_of
-from advisor.questions.requests import instance_named
+from advisor.questions.spec_requests import (
+    instance_named,
+)
 from advisor.questions.values import GpuFilter
 from advisor.records import replace
 from models.language.finetuning import bundled_finetuning_predictor

@@ -28,7 +28,9 @@ from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.questions import requests
 from advisor.questions.language_requests import generation_request, language_model_of
-from advisor.questions.requests import instance_named
+from advisor.questions.spec_requests import (
+    instance_named,
+)
 from advisor.questions.values import GpuFilter
 from advisor.records import replace
 from models.language.configs import bundled_language_models
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
         PredictGeneration,
         RecommendGeneration,
     )
-    from advisor.questions.models import Sources
+    from advisor.questions.listings import Sources
     from models.language.gpus import GpuFacts
     from models.language.language_model import LanguageModel
     from models.language.serving import ServingPredictor

@@ -13,8 +13,11 @@ from advisor.catalog.gpu_names import sheet_names
 from advisor.catalog.gpu_prices import cheapest_by_gpu
 from advisor.catalog.instances import GpuSheet
 from advisor.domain import DataKind, Market, Offer, Price, Provenance, Task
-from advisor.questions.models import ANY_MARKET, Gpus, InstanceDetails, Offers
-from advisor.questions.requests import hardware_fields, region_of
+from advisor.questions.listings import ANY_MARKET, Gpus, InstanceDetails, Offers
+from advisor.questions.spec_requests import (
+    hardware_fields,
+    region_of,
+)
 from advisor.questions.values import GpuFilter
 from advisor.render.blocks import price_block
 from advisor.render.catalog import catalog_head, offer_document, place_of, type_document

@@ -16,7 +16,9 @@ from advisor.domain import Gpu, Precision, Task
 from advisor.domain.workload import is_own
 from advisor.errors import MeasuringError, UsageError
 from advisor.questions.fields import wrong
-from advisor.questions.models import MemoryQuestion
+from advisor.questions.named import (
+    MemoryQuestion,
+)
 from advisor.questions.values import GpuFilter
 from advisor.records import replace
 from models.performance.memory import (

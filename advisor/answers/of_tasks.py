@@ -20,8 +20,15 @@ from advisor.answers.told import (
 from advisor.catalog import Catalog, load_catalog
 from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
 from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning
-from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
-from advisor.questions.models import Sources as AskedSources
+from advisor.questions.listings import Sources as AskedSources
+from advisor.questions.models import (
+    Recommend,
+)
+from advisor.questions.named import (
+    Compare,
+    MemoryQuestion,
+    Predict,
+)
 from advisor.records import replace
 from advisor.render.document import Sources, plain_document
 
@@ -171,7 +178,9 @@ def serving_compared_in(catalog: Catalog, question: CompareGeneration) -> Servin
     """The instances of the question, the baseline last where it is none of them."""
     from advisor.answers.language import serving_compared
     from advisor.questions.language_requests import generation_request, language_model_of
-    from advisor.questions.requests import instance_named
+    from advisor.questions.spec_requests import (
+        instance_named,
+    )
 
     context = _language_context(catalog)
     found = serving_compared(context, question)

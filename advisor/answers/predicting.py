@@ -12,8 +12,15 @@ from advisor.engine import stack_assumption
 from advisor.engine.other_settings import settings_of_instance, with_settings
 from advisor.engine.single import on_gpu, predict_instance
 from advisor.messages import Message
-from advisor.questions.models import Predict
-from advisor.questions.requests import instance_named, today
+from advisor.questions.named import (
+    Predict,
+)
+from advisor.questions.requests import (
+    today,
+)
+from advisor.questions.spec_requests import (
+    instance_named,
+)
 from advisor.questions.values import Curve
 from advisor.records import replace
 from advisor.render.document import Sources, plain_document

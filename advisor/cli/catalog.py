@@ -18,8 +18,10 @@ from advisor.cli.catalog_updates import import_offers, refresh
 from advisor.cli.questions import cny_option, output_option, question_options
 from advisor.domain import HOURS_PER_MONTH, DiskChoice, Offer, Price
 from advisor.errors import UsageError, unknown_name
-from advisor.questions.models import InstanceDetails, Offers
-from advisor.questions.requests import OWN_DISK
+from advisor.questions.listings import InstanceDetails, Offers
+from advisor.questions.spec_requests import (
+    OWN_DISK,
+)
 from advisor.render.catalog import Place, catalog_head, offer_document, place_of
 from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, table

@@ -16,8 +16,14 @@ from advisor.catalog.importing import Imported, import_file, imports_in
 from advisor.cli.questions import Day, Name, Text, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
-from advisor.questions.models import HardwareFilter
-from advisor.questions.requests import DEFAULT_REGION, hardware_fields, today
+from advisor.questions.listings import HardwareFilter
+from advisor.questions.requests import (
+    today,
+)
+from advisor.questions.spec_requests import (
+    DEFAULT_REGION,
+    hardware_fields,
+)
 from advisor.records import replace
 from advisor.render.text import table
 

@@ -9,7 +9,7 @@ import click
 from advisor.answers.of_tasks import compared_by
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.commands import COMPARE, AnyCompare
-from advisor.questions.models import Sources
+from advisor.questions.listings import Sources
 from advisor.render.tables import records_csv, records_markdown
 
 

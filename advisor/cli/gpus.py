@@ -9,7 +9,7 @@ import click
 from advisor.answers.listing import gpus_document_of
 from advisor.catalog import load_catalog
 from advisor.cli.questions import Name, question_options
-from advisor.questions.models import Gpus
+from advisor.questions.listings import Gpus
 from advisor.render.gpus import COLUMNS, flat_row, gpus_text
 from advisor.render.tables import records_csv, records_markdown
 

@@ -10,7 +10,7 @@ from advisor.answers.of_tasks import predicted_by
 from advisor.answers.predicting import Predicted, PredictedOnGpu
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.commands import PREDICT, AnyPredict
-from advisor.questions.models import Sources
+from advisor.questions.listings import Sources
 
 
 @click.command(cls=SectionedCommand)

@@ -15,9 +15,10 @@ import click
 
 from advisor.errors import UsageError
 from advisor.questions.by_task import ByTask, Kinds
-from advisor.questions.fields import Choice, Kind, Number, wrong
+from advisor.questions.fields import Choice, Kind, wrong
 from advisor.questions.fields import Text as ShownText
-from advisor.questions.models import Sources
+from advisor.questions.listings import Sources
+from advisor.questions.numbers import Number
 from advisor.questions.question import Field, Question
 from advisor.questions.reading import from_fields
 

@@ -14,7 +14,10 @@ from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND, AnyRecommend
 from advisor.questions.fields import wrong
-from advisor.questions.models import Recommend, Sources
+from advisor.questions.listings import Sources
+from advisor.questions.models import (
+    Recommend,
+)
 from advisor.render.exporting import EVERY_FORMAT as EXPORTS
 
 if TYPE_CHECKING:

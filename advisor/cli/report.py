@@ -19,7 +19,7 @@ from advisor.cli.report_diff import diff
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError
 from advisor.questions.commands import RECOMMEND
-from advisor.questions.models import Sources
+from advisor.questions.listings import Sources
 from advisor.render.sizing.formats import LANGUAGES, REPORT_FORMATS
 
 

@@ -29,9 +29,14 @@ from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.fields import wrong
-from advisor.questions.models import Recommend, Sources
+from advisor.questions.listings import Sources
+from advisor.questions.models import (
+    Recommend,
+)
 from advisor.questions.reading import from_fields, from_texts, options_of
-from advisor.questions.requests import today
+from advisor.questions.requests import (
+    today,
+)
 from advisor.render.document import is_language
 from advisor.render.sizing.facts import SCHEMA
 from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format

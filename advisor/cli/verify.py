@@ -17,8 +17,13 @@ from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
 from advisor.messages import Message
 from advisor.questions.fields import wrong
-from advisor.questions.models import Sources, Verify
-from advisor.questions.requests import today
+from advisor.questions.listings import Sources
+from advisor.questions.models import (
+    Verify,
+)
+from advisor.questions.requests import (
+    today,
+)
 from advisor.render.verification import verification_document, verification_text
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.questions import AWS, VerificationRun, dollars

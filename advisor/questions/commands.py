@@ -12,7 +12,14 @@ from advisor.questions.language import (
     RecommendFinetuning,
     RecommendGeneration,
 )
-from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
+from advisor.questions.models import (
+    Recommend,
+)
+from advisor.questions.named import (
+    Compare,
+    MemoryQuestion,
+    Predict,
+)
 
 AnyRecommend = Recommend | RecommendGeneration | RecommendFinetuning
 AnyPredict = Predict | PredictGeneration | PredictFinetuning

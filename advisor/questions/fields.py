@@ -1,6 +1,6 @@
 """The kinds of fields that questions have: how each is read, printed and described.
 
-A field is declared once, in `advisor.questions.models`, by `advisor.questions.question.ask`:
+A field is declared once, in a question, by `advisor.questions.question.ask`:
 `max_price: float | None = ask("USD per hour, disk included.", Number(), default=None)`.
 Options of the command line, fields over HTTP, their schemas and the text that asks again follow
 from that. A value comes as a text (of a command line, a plan or a link) or as a JSON value; a
@@ -11,23 +11,17 @@ Whatever is wrong is a `UsageError` that names its `field`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
-from advisor.quantities import parse_memory_mib, parse_number
-from advisor.questions.values import Curve
 
 Schema = dict[str, Any]
 LONGEST_TEXT = 300
 MOST_ITEMS = 64
-MOST_POINTS = 256
-# As far as a double counts, which is what JSON's readers have.
-_MOST_WHOLE = 2**53
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
@@ -56,7 +50,7 @@ class Kind:
 
     def from_link(self, texts: Sequence[str], field: str) -> Any:
         """What the query of a client's link has."""
-        return self.from_json(_only(texts, field), field)
+        return self.from_json(only_text(texts, field), field)
 
     def text_of(self, value: Any) -> str:
         """As `from_text` takes it."""
@@ -93,95 +87,6 @@ class Network(Text):
                 hint="take a name of /v1/networks, or ask by `advisor` where the file is",
             )  # fmt: skip
         return name
-
-
-class Number(Kind):
-    """A finite number above 0."""
-
-    metavar = "NUMBER"
-
-    def __init__(
-        self,
-        *,
-        whole: bool = False,
-        most: float = math.inf,
-        client_most: float = math.inf,
-        metavar: str = "NUMBER",
-    ) -> None:
-        self.whole = whole
-        self.most = most
-        self.client_most = min(most, client_most, _MOST_WHOLE if whole else math.inf)
-        self.metavar = metavar
-
-    def from_text(self, text: str, field: str) -> float:
-        """'500' -> 500.0; refuses 0, -5, nan, inf and 'abc'."""
-        return self._checked(text, field, self.most)
-
-    def from_json(self, value: Any, field: str) -> float:
-        """The same of a JSON number."""
-        if type(value) not in (int, float):
-            raise wrong(field, "{field} must be a number, not {what}", what=json_name(value))
-        return self._checked(value, field, self.client_most)
-
-    def from_link(self, texts: Sequence[str], field: str) -> float:
-        """The same of a link."""
-        return self._checked(_only(texts, field), field, self.client_most)
-
-    def text_of(self, value: Any) -> str:
-        """Without loss: '500' rather than '500.0', and as many digits as it takes."""
-        text = f"{value:.12g}"
-        return text if float(text) == value else repr(value)
-
-    def schema(self) -> Schema:
-        """With its limits."""
-        schema: Schema = {"type": "integer" if self.whole else "number", "exclusiveMinimum": 0}
-        if math.isfinite(self.client_most):
-            schema["maximum"] = self.client_most
-        return schema
-
-    def _checked(self, value: Any, field: str, most: float) -> float:
-        return parse_number(value, FieldName(field), whole=self.whole, most=most)
-
-
-class Probability(Number):
-    """A number from 0.5 up to, not including, 1."""
-
-    def __init__(self) -> None:
-        super().__init__(metavar="PROBABILITY")
-
-    def schema(self) -> Schema:
-        """With its limits."""
-        return {"type": "number", "minimum": 0.5, "exclusiveMaximum": 1}
-
-    def _checked(self, value: Any, field: str, most: float) -> float:
-        number = super()._checked(value, field, most)
-        if not 0.5 <= number < 1:
-            raise wrong(
-                field, "{field} must lie between 0.5 and 1 (as 0.9), not '{value}'", value=value
-            )
-        return number
-
-
-class Share(Number):
-    """A number from 0 up to, not including, 1."""
-
-    def __init__(self) -> None:
-        super().__init__(most=1, metavar="SHARE")
-
-    def schema(self) -> Schema:
-        """With its limits."""
-        return {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
-
-    def _checked(self, value: Any, field: str, most: float) -> float:
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not 0 <= number < most:
-            raise wrong(
-                field, "{field} must lie between 0 and 1 (as 0.5), not '{value}'", value=value
-            )
-        return number
 
 
 class Choice(Kind):
@@ -240,7 +145,7 @@ class Flag(Kind):
 
     def from_link(self, texts: Sequence[str], field: str) -> bool:
         """`true` or `false`."""
-        text = _only(texts, field).lower()
+        text = only_text(texts, field).lower()
         if text not in ("true", "false"):
             raise wrong(field, "{field} must be true or false, not '{text}'", text=text)
         return text == "true"
@@ -338,61 +243,6 @@ class File(Kind):
         return Path(some_text(text, field))
 
 
-_CURVES: Mapping[str, Schema] = {
-    "vcpus": {"type": "integer", "minimum": 1, "maximum": 1024},
-    "memory": Kind().schema(),
-    "disk": Kind().schema(),
-}
-
-
-class CurveOf(Kind):
-    """Lists of vCPUs ([1, 2, 4]), RAM (["8GiB"]) and disks (["gp3:1TiB"]); in a link the same as
-    JSON text. Only clients have it."""
-
-    metavar = "JSON"
-
-    def from_json(self, value: Any, field: str) -> Curve:
-        """The points."""
-        if not isinstance(value, dict) or not value or value.keys() - set(_CURVES):
-            raise wrong(field, "{field} takes an object with some of {names}", names=tuple(_CURVES))
-        lists = {name: self._points(value.get(name, ()), f"{field}.{name}") for name in _CURVES}
-        whole = Number(whole=True, most=_CURVES["vcpus"]["maximum"])
-        return Curve(
-            tuple(int(whole.from_json(item, f"{field}.vcpus")) for item in lists["vcpus"]),
-            tuple(
-                parse_memory_mib(client_text(item, f"{field}.memory")) for item in lists["memory"]
-            ),
-            tuple(client_text(item, f"{field}.disk") for item in lists["disk"]),
-        )
-
-    def from_link(self, texts: Sequence[str], field: str) -> Curve:
-        """The same of JSON text."""
-        import msgspec
-
-        try:
-            value = msgspec.json.decode(_only(texts, field))
-        except msgspec.DecodeError:
-            raise wrong(field, "{field} is no JSON", hint="write it as a body has it") from None
-        return self.from_json(value, field)
-
-    def schema(self) -> Schema:
-        """An object of arrays."""
-        return {
-            "type": "object",
-            "properties": {
-                name: {"type": "array", "items": items, "minItems": 1, "maxItems": MOST_POINTS}
-                for name, items in _CURVES.items()
-            },
-            "additionalProperties": False,
-            "minProperties": 1,
-        }
-
-    def _points(self, value: Any, field: str) -> Sequence[Any]:
-        if value == () or (isinstance(value, list) and 1 <= len(value) <= MOST_POINTS):
-            return tuple(value)
-        raise wrong(field, "{field} takes a list of 1 to {most}", most=MOST_POINTS)
-
-
 def some_text(value: Any, field: str) -> str:
     """The text without blanks around it; nothing at all is a mistake of a script."""
     text = str(value).strip()
@@ -429,7 +279,8 @@ def json_name(value: Any) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _only(texts: Sequence[str], field: str) -> str:
+def only_text(texts: Sequence[str], field: str) -> str:
+    """The one text that a link has of a field."""
     if len(texts) > 1:
         raise wrong(field, "{field} is given {count} times", count=len(texts), hint="give it once")
     return texts[0]

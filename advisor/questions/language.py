@@ -16,35 +16,26 @@ from advisor.domain.generation import (
     LlmPrecision,
 )
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import (
-    Choice,
-    Files,
-    KnownOrPath,
-    Number,
-    Share,
-    Text,
-    Texts,
-    wrong,
-)
+from advisor.questions.fields import Choice, Files, KnownOrPath, Text, Texts, wrong
 from advisor.questions.language_fields import (
-    _MS,
-    _TOKENS,
     ENGINE,
     INSTANCE,
     KV_PRECISION,
     LANGUAGE,
+    MILLISECONDS,
     MOST_USERS,
     PRECISION,
+    RUN_TOKENS,
     TARGET_THROUGHPUT,
     TENSOR_PARALLEL,
-    HardwareQuestion,
+    TOKENS,
     LanguageQuestion,
-    PlacedQuestion,
 )
+from advisor.questions.numbers import Number, Share
+from advisor.questions.placed import HardwareQuestion, PlacedQuestion
 from advisor.questions.question import ask
 from advisor.questions.shared import (
     CONFIDENCE,
-    DISK,
     GPU,
     HARDWARE,
     MAX_COST,
@@ -55,11 +46,11 @@ from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import GpuFilter
 
 
-class Generation(LanguageQuestion):
-    """A language model that is served, and the requests that come."""
+class ServedModel(LanguageQuestion):
+    """A language model that is served."""
 
     task: LanguageTask = ask(
-        "What the instance does: generation.",
+        "What the GPUs do: generation.",
         Choice("task", (LanguageTask.GENERATION,)),
         section=LANGUAGE,
     )
@@ -67,16 +58,21 @@ class Generation(LanguageQuestion):
     kv_precision: KvPrecision | None = KV_PRECISION
     engine: LlmEngine = ENGINE
     tensor_parallel: int | None = TENSOR_PARALLEL
+
+
+class Generation(ServedModel):
+    """A language model that is served, and the requests that come."""
+
     input_tokens: int | None = ask(
         "Tokens of a prompt, in the mean.",
-        _TOKENS,
+        TOKENS,
         section=LANGUAGE,
         default=None,
         usual="that of --traffic",
     )
     output_tokens: int | None = ask(
         "Tokens of an answer, in the mean.",
-        _TOKENS,
+        TOKENS,
         section=LANGUAGE,
         default=None,
         usual="that of --traffic",
@@ -152,14 +148,14 @@ class RecommendGeneration(LoadedGeneration, HardwareQuestion):
     target_throughput: float | None = TARGET_THROUGHPUT
     max_ttft_ms: float | None = ask(
         "Longest time to the first token in ms, in the mean; must hold at the confidence.",
-        _MS,
+        MILLISECONDS,
         section=LANGUAGE,
         default=None,
     )
     max_tpot_ms: float | None = ask(
         "Longest time per output token in ms, without the first token, in the mean; must hold at "
         "the confidence.",
-        _MS,
+        MILLISECONDS,
         section=LANGUAGE,
         default=None,
     )
@@ -171,7 +167,7 @@ class RecommendGeneration(LoadedGeneration, HardwareQuestion):
     )
     max_context: int | None = ask(
         "Longest context, prompt and answer, that must fit.",
-        _TOKENS,
+        TOKENS,
         section=LANGUAGE,
         default=None,
         usual="prompt and answer of the traffic",
@@ -184,7 +180,6 @@ class RecommendGeneration(LoadedGeneration, HardwareQuestion):
         default=None,
     )
     max_count: int = MAX_COUNT
-    disk: str | None = DISK
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -195,7 +190,6 @@ class PredictGeneration(LoadedGeneration, PlacedQuestion):
     """What `advisor predict --task generation` is asked: of one instance, under a load or none."""
 
     instance: str | None = INSTANCE
-    disk: str | None = DISK
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -216,7 +210,6 @@ class CompareGeneration(LoadedGeneration, PlacedQuestion):
         default=None,
         usual="the first one",
     )
-    disk: str | None = DISK
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -227,21 +220,12 @@ class CompareGeneration(LoadedGeneration, PlacedQuestion):
                                      field=FieldName("instance")))  # fmt: skip
 
 
-class MemoryGeneration(LanguageQuestion):
+class MemoryGeneration(ServedModel):
     """What `advisor memory --task generation` is asked."""
 
-    task: LanguageTask = ask(
-        "What the GPU does: generation.",
-        Choice("task", (LanguageTask.GENERATION,)),
-        section=LANGUAGE,
-    )
-    precision: LlmPrecision | None = PRECISION
-    kv_precision: KvPrecision | None = KV_PRECISION
-    engine: LlmEngine = ENGINE
-    tensor_parallel: int | None = TENSOR_PARALLEL
     max_context: int | None = ask(
         "Context of a sequence, prompt and answer, in tokens.",
-        _TOKENS,
+        TOKENS,
         section=LANGUAGE,
         default=None,
         usual="8192, or the model's longest",
@@ -263,7 +247,7 @@ class FineTuningQuestion(LanguageQuestion):
         section=LANGUAGE,
         default=LlmMethod.LORA,
     )
-    sequence: int = ask("Tokens of a sequence.", _TOKENS, section=LANGUAGE, default=2048)
+    sequence: int = ask("Tokens of a sequence.", TOKENS, section=LANGUAGE, default=2048)
     micro_batch: int | None = ask(
         "Sequences that a GPU computes at once.",
         Number(whole=True, most=MOST_USERS),
@@ -276,11 +260,7 @@ class FineTuningQuestion(LanguageQuestion):
 class TuningRun(FineTuningQuestion):
     """A run of it, of a known length."""
 
-    tokens: float = ask(
-        "Length of the run in tokens: those of the data set, times the epochs.",
-        Number(metavar="TOKENS"),
-        section=LANGUAGE,
-    )
+    tokens: float = RUN_TOKENS
     confidence: float = CONFIDENCE
 
 
@@ -290,20 +270,13 @@ class RecommendFinetuning(TuningRun, HardwareQuestion):
     max_hours: float | None = MAX_HOURS
     max_cost: float | None = MAX_COST
     target_throughput: float | None = TARGET_THROUGHPUT
-    disk: str | None = DISK
 
 
 class PredictFinetuning(TuningRun, PlacedQuestion):
     """What `advisor predict --task finetuning` is asked, of one instance."""
 
-    tokens: float = ask(
-        "Length of the run in tokens: those of the data set, times the epochs.",
-        Number(metavar="TOKENS"),
-        section=LANGUAGE,
-        default=1e6,
-    )
+    tokens: float = RUN_TOKENS._replace(default=1e6)
     instance: str | None = INSTANCE
-    disk: str | None = DISK
 
     def __post_init__(self) -> None:
         super().__post_init__()

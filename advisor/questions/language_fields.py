@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import Market, Range
 from advisor.domain.generation import (
     KvPrecision,
     LanguageTask,
@@ -14,32 +13,12 @@ from advisor.domain.generation import (
 )
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import (
-    Choice,
-    File,
-    Number,
-    Text,
-    wrong,
-)
+from advisor.questions.fields import Choice, File, Text, wrong
+from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.questions.shared import (
-    ALLOW_EXTRAPOLATION,
-    CLOUD,
-    EXPLAIN_REJECTED,
-    GPU,
     HARDWARE,
-    HORIZON_HOURS,
-    MARKET,
-    MAX_GPUS,
-    MAX_PRICE,
-    MAX_RESULTS,
-    MEMORY,
-    QUOTA,
-    REGION,
-    STRICT,
-    VCPUS,
 )
-from advisor.questions.values import GpuFilter
 
 LANGUAGE = "Language models (--task generation, finetuning)"
 # No model reads more, and no request writes more.
@@ -104,8 +83,8 @@ def _is_auto(texts: Any) -> bool:
     return [text.strip().lower() for text in texts] == [AUTO]
 
 
-_TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
-_MS = Number(metavar="MS")
+TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
+MILLISECONDS = Number(metavar="MS")
 
 PRECISION: Any = ask(
     "Format of the weights: bf16, fp16, fp8, int4-awq, nvfp4 or mxfp4.",
@@ -144,6 +123,11 @@ TARGET_THROUGHPUT: Any = ask(
     section=LANGUAGE,
     default=None,
 )
+RUN_TOKENS: Any = ask(
+    "Length of the run in tokens: those of the data set, times the epochs.",
+    Number(metavar="TOKENS"),
+    section=LANGUAGE,
+)
 
 
 class LanguageQuestion(Question):
@@ -181,27 +165,3 @@ class LanguageQuestion(Question):
     def model_text(self) -> str:
         """The model as it was named."""
         return str(self.model or self.config)
-
-
-class PlacedQuestion(Question):
-    """Where an instance is rented, and how."""
-
-    cloud: str = CLOUD
-    region: str | None = REGION
-    market: Market = MARKET
-
-
-class HardwareQuestion(PlacedQuestion):
-    """Which instances may be rented."""
-
-    gpu: GpuFilter | None = GPU
-    vcpus: Range | None = VCPUS
-    memory: Range | None = MEMORY
-    max_price: float | None = MAX_PRICE
-    quota: str | None = QUOTA
-    max_gpus: int | None = MAX_GPUS
-    max_results: int = MAX_RESULTS
-    explain_rejected: bool = EXPLAIN_REJECTED
-    strict: bool = STRICT
-    allow_extrapolation: bool = ALLOW_EXTRAPOLATION
-    horizon_hours: float = HORIZON_HOURS

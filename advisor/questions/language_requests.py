@@ -18,8 +18,9 @@ from advisor.questions.language import (
     RecommendFinetuning,
     RecommendGeneration,
 )
-from advisor.questions.language_fields import HardwareQuestion, LanguageQuestion, PlacedQuestion
-from advisor.questions.requests import Held, disk_fields, hardware_fields, quota_of, region_of
+from advisor.questions.language_fields import LanguageQuestion
+from advisor.questions.placed import PlacedQuestion
+from advisor.questions.spec_requests import Held, disk_fields, place_fields, spec_fields
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from models.language.configs import (
     LanguageModel,
@@ -64,7 +65,7 @@ def generation_request(
         confidence=question.confidence,
         target_requests_per_second=question.target_requests_per_s,
         users=question.users,
-        **_place_fields(question, catalog),
+        **place_fields(question, catalog),
         **_disk(question, model, question.precision, catalog),
         **(_limits(question) if isinstance(question, RecommendGeneration) else {}),
     )
@@ -77,7 +78,8 @@ def finetuning_request(
     limits: dict[str, Any] = {}
     if isinstance(question, RecommendFinetuning):
         limits = {
-            **_hardware_fields(question),
+            **spec_fields(question),
+            "max_gpus": question.max_gpus,
             "target_tokens_per_second": question.target_throughput,
             "max_hours": question.max_hours,
             "max_run_usd": question.max_cost,
@@ -89,7 +91,7 @@ def finetuning_request(
         method=question.method,
         micro_batch=question.micro_batch,
         confidence=question.confidence,
-        **_place_fields(question, catalog),
+        **place_fields(question, catalog),
         **_disk(question, model, None, catalog),
         **limits,
     )
@@ -114,7 +116,8 @@ def _lengths(question: LoadedGeneration, model: LanguageModel) -> _Lengths:
 
 def _limits(question: RecommendGeneration) -> dict[str, Any]:
     return {
-        **_hardware_fields(question),
+        **spec_fields(question),
+        "max_gpus": question.max_gpus,
         "target_output_tokens_per_second": question.target_throughput,
         "max_ttft_ms": question.max_ttft_ms,
         "max_tpot_ms": question.max_tpot_ms,
@@ -124,33 +127,8 @@ def _limits(question: RecommendGeneration) -> dict[str, Any]:
     }
 
 
-def _hardware_fields(question: HardwareQuestion) -> dict[str, Any]:
-    return {
-        **hardware_fields(question),
-        "max_usd_per_hour": question.max_price,
-        "vcpu_quota": quota_of(question.quota, question.cloud, question.market),
-        "max_gpus": question.max_gpus,
-        "horizon_hours": question.horizon_hours,
-        "max_results": question.max_results,
-        "allow_extrapolation": question.allow_extrapolation,
-    }
-
-
-def _place_fields(question: PlacedQuestion, catalog: Catalog) -> dict[str, Any]:
-    catalog.require_cloud(question.cloud)
-    return {
-        "cloud": question.cloud,
-        "region": region_of(question.cloud, question.region),
-        "market": question.market,
-    }
-
-
 def _disk(
-    question: RecommendGeneration
-    | PredictGeneration
-    | CompareGeneration
-    | RecommendFinetuning
-    | PredictFinetuning,
+    question: PlacedQuestion,
     model: LanguageModel,
     precision: LlmPrecision | None,
     catalog: Catalog,

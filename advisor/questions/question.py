@@ -61,17 +61,20 @@ def ask(
 class Question:
     """What is asked, as typed values; None is left to the advisor.
 
-    A question that contradicts itself cannot be made: `__post_init__` raises `UsageError`.
+    A question that contradicts itself cannot be made: `__post_init__` raises `UsageError`. Its
+    fields are those of its first parent, its own, then those of its other parents.
     """
 
     fields: ClassVar[Mapping[str, Field]] = {}
 
     def __init_subclass__(cls) -> None:
-        own = {name: vars(cls)[name] for name in vars(cls).get("__annotations__", ())}
-        inherited = dict[str, Field]()
-        for base in cls.__bases__:
-            inherited = {**inherited, **getattr(base, "fields", {}), **inherited}
-        cls.fields = {**inherited, **{n: field._replace(name=n) for n, field in own.items()}}
+        declared = {name: vars(cls)[name] for name in vars(cls).get("__annotations__", ())}
+        own = {name: field._replace(name=name) for name, field in declared.items()}
+        first, *others = (getattr(base, "fields", {}) for base in cls.__bases__)
+        fields = {**first, **own}
+        for further in others:
+            fields = {**fields, **further, **fields}
+        cls.fields = fields
 
     def __init__(self, **values: Any) -> None:
         fields = self.fields

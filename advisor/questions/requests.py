@@ -10,26 +10,20 @@ import math
 import os
 import re
 from datetime import UTC, date, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from advisor.catalog import Catalog
-from advisor.catalog.disk_orders import LOCAL
-from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import (
-    ANY,
     DataKind,
     DatasetProfile,
-    DiskChoice,
-    Market,
     MemoryFormat,
-    Range,
     Request,
     Stack,
     Task,
     Tf32,
 )
 from advisor.domain.workload import is_own
-from advisor.errors import UsageError, unknown_name
+from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.models import (
@@ -38,13 +32,10 @@ from advisor.questions.models import (
     Verify,
     WorkloadQuestion,
 )
-from advisor.questions.values import GpuFilter, dataset_for
+from advisor.questions.spec_requests import disk_fields, held_of, place_fields, spec_fields
+from advisor.questions.values import dataset_for
 from models.performance.networks import NetworkFacts, NetworkTable
 
-DEFAULT_CLOUD = "aws"
-DEFAULT_REGION = {DEFAULT_CLOUD: "us-east-1"}
-# The instance's own disk, whatever a cloud calls it.
-OWN_DISK = "local"
 _TOKENS = re.compile(r"(?:seq|tokens?)?[ :]*([0-9]{1,7})")
 _SHAPE = re.compile(r"[0-9]{1,7}(?:x[0-9]{1,7})*")
 _MOST_VALUES = 10**9
@@ -54,7 +45,6 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
     """The request of any question about a workload; `UsageError` names the field and a hint."""
     facts, sample_input = network_of(question, networks)
     dataset = dataset_for(question.dataset, facts)
-    catalog.require_cloud(question.cloud)
     if question.task is Task.TRAINING and not facts.trains:
         raise wrong(
             "task", "{network} has no training step", network=facts.name,
@@ -68,7 +58,6 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
     return Request(
         network=facts.name,
         task=question.task,
-        confidence=question.confidence,
         batch_size=question.batch_size,
         precision=question.precision,
         dataset=dataset,
@@ -76,22 +65,16 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
         memory_format=question.memory_format or MemoryFormat.CONTIGUOUS,
         tf32=question.tf32 or Tf32.CONVOLUTIONS,
         input=sample_input,
-        cloud=question.cloud,
-        region=region_of(question.cloud, question.region),
-        market=question.market,
-        **disk_fields(catalog, question.cloud, question.disk, held_of(dataset)),
+        confidence=question.confidence,
         max_gpus=question.max_gpus,
+        **place_fields(question, catalog),
+        **disk_fields(catalog, question.cloud, question.disk, held_of(dataset)),
         **(_run_fields(question, dataset) if isinstance(question, RunQuestion) else {}),
         target_throughput=(
             question.target_throughput if isinstance(question, Recommend | Verify) else None
         ),
         **(_recommend_fields(question) if isinstance(question, Recommend) else {}),
     )
-
-
-def region_of(cloud: str, region: str | None) -> str | None:
-    """The region that is asked for, or the cloud's usual one; None is every region."""
-    return region or DEFAULT_REGION.get(cloud)
 
 
 def network_of(
@@ -125,36 +108,6 @@ def network_of(
             own=facts.input, hint=Message("leave out {field}", field=FieldName("input")),
         )  # fmt: skip
     return networks.find(question.model, sample_input), sample_input
-
-
-class Placed(Protocol):
-    """A question that says where an instance is rented."""
-
-    @property
-    def cloud(self) -> str:
-        """The cloud, or "any"."""
-
-    @property
-    def region(self) -> str | None:
-        """The region; None where it is left open."""
-
-
-def instance_named(text: str, question: Placed, catalog: Catalog) -> str:
-    """A type as the catalogue writes it. `UsageError` for one of another cloud than the one that
-    is named, or whose region is: the default cloud alone says nothing."""
-    catalog.require_cloud(question.cloud)
-    name = catalog.name_of(text)
-    home = catalog.partial_type(name).cloud
-    if question.cloud in ("any", home):
-        return name
-    if question.cloud != DEFAULT_CLOUD or question.region is not None:
-        field = "region" if question.cloud == DEFAULT_CLOUD else "cloud"
-        raise wrong(
-            field, "{name} is a type of {home}, not of {cloud}", name=name, home=home,
-            cloud=question.cloud,
-            hint=Message("give {cloud} {home}", cloud=FieldName("cloud"), home=home),
-        )  # fmt: skip
-    return name
 
 
 def _is_language_model(name: str) -> bool:
@@ -203,56 +156,6 @@ def parse_input(text: str, facts: NetworkFacts) -> str:
     return "x".join(map(str, sizes))
 
 
-class HasHardware(Protocol):
-    """A question that says what the instance must have."""
-
-    @property
-    def gpu(self) -> GpuFilter | None:
-        """Its GPUs."""
-
-    @property
-    def vcpus(self) -> Range | None:
-        """Its vCPUs."""
-
-    @property
-    def memory(self) -> Range | None:
-        """Its RAM in MiB."""
-
-
-class Held(NamedTuple):
-    """What a disk must have room for: its name and size."""
-
-    name: str
-    gib: float
-
-
-def held_of(dataset: DatasetProfile) -> Held:
-    """A data set."""
-    return Held(dataset.name, dataset.total_mib / 1024)
-
-
-def disk_fields(catalog: Catalog, cloud: str, text: str | None, held: Held) -> dict[str, Any]:
-    """The fields `disk` or `disk_types` of a `Request`; none where nothing is asked."""
-    if not text:
-        return {}
-    if "," in text or text.lower() == OWN_DISK:
-        return {"disk_types": _disk_types(catalog, cloud, text)}
-    return {"disk": _disk_choice(catalog, cloud, text, held)}
-
-
-def hardware_fields(question: HasHardware) -> dict[str, Any]:
-    """What the instance must have, as a `Request` and an `OfferQuery` name it."""
-    gpu = question.gpu or GpuFilter()
-    return {
-        "gpus": gpu.names,
-        "min_gpu_memory_mib": gpu.memory_mib.least,
-        "max_gpu_memory_mib": gpu.memory_mib.most,
-        "compute_capability": gpu.compute_capability,
-        "vcpus": question.vcpus or ANY,
-        "memory_mib": question.memory or ANY,
-    }
-
-
 def today() -> date:
     """The current date in UTC; ADVISOR_TODAY (as 2026-07-20) replays another day."""
     replayed = os.environ.get("ADVISOR_TODAY")
@@ -283,70 +186,12 @@ def _run_fields(question: RunQuestion, dataset: DatasetProfile) -> dict[str, Any
 
 def _recommend_fields(question: Recommend) -> dict[str, Any]:
     return {
-        **hardware_fields(question),
+        **spec_fields(question),
         "accelerated_only": question.accelerated_only,
-        "max_usd_per_hour": question.max_price,
         "max_latency_ms": question.max_latency_ms,
         "max_hours": question.max_hours,
         "max_run_usd": question.max_cost,
         "max_first_epoch_hours": question.max_first_epoch_hours,
-        "vcpu_quota": quota_of(question.quota, question.cloud, question.market),
         "max_count": question.max_count,
-        "horizon_hours": question.horizon_hours,
-        "max_results": question.max_results,
         "pareto": question.pareto,
-        "allow_extrapolation": question.allow_extrapolation,
     }
-
-
-def quota_of(text: str | None, cloud: str, market: Market) -> VcpuQuota:
-    """What AWS still allows; `UsageError` for another cloud, or a text that is no quota."""
-    if text is None:
-        return ()
-    if cloud not in (CLOUD, "any"):
-        raise wrong(
-            "quota", "{field} knows the quotas of {aws}, not of {cloud}", aws=CLOUD, cloud=cloud
-        )
-    try:
-        return parse_quota(text, market)
-    except UsageError as error:
-        error.field = "quota"
-        raise
-
-
-def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
-    known = {name for one in _disk_clouds(catalog, cloud) for name in catalog.disks_of(one).types}
-    names = [part.strip().lower() for part in text.split(",") if part.strip()]
-    for name in names:
-        if ":" in name:
-            raise wrong(
-                "disk", "{field} {text}: among several types the advisor chooses the order",
-                text=text, hint="name types alone (gp3,io2), or one disk",
-            )  # fmt: skip
-        if name not in known and name != OWN_DISK:
-            raise unknown_name("disk type", name, {*known, OWN_DISK}, field="disk")
-    if not names:
-        raise wrong("disk", "{field} takes a disk (gp3:500GiB) or types to choose among (gp3,io2)")
-    return tuple(dict.fromkeys(LOCAL if name == OWN_DISK else name for name in names))
-
-
-def _disk_choice(catalog: Catalog, cloud: str, text: str, held: Held) -> DiskChoice:
-    name = text.partition(":")[0].strip().lower()
-    clouds = _disk_clouds(catalog, cloud)
-    home = [one for one in clouds if name in catalog.disks_of(one).types] or [*clouds, "aws"]
-    try:
-        choice = catalog.disks_of(home[0]).parse_choice(text)
-    except UsageError as error:
-        error.field = "disk"
-        raise
-    if choice.size_gib is not None and choice.size_gib < held.gib:
-        raise wrong(
-            "disk", "{field} {text} cannot hold {dataset}, which has {needed:.3g}GiB", text=text,
-            dataset=held.name, needed=held.gib, hint="name a larger size, or none",
-        )  # fmt: skip
-    return choice
-
-
-def _disk_clouds(catalog: Catalog, cloud: str) -> list[str]:
-    """The clouds asked about whose disks are known."""
-    return [name for name in catalog.disk_clouds if cloud in ("any", name)]

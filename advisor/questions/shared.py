@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, Market, Precision, Task
-from advisor.questions.fields import Choice, Flag, Number, Parsed, Probability, Text
+from advisor.questions.fields import Choice, Flag, Parsed, Text
+from advisor.questions.numbers import Number, Probability
 from advisor.questions.question import ask
 from advisor.questions.values import format_ram, format_vcpus, parse_gpus, parse_ram, parse_vcpus
 

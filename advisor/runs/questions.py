@@ -26,7 +26,8 @@ from advisor.domain import (
 from advisor.domain.workload import is_own
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message, option_name
-from advisor.questions.fields import Choice, File, Flag, Kind, Number, Text, Texts, wrong
+from advisor.questions.fields import Choice, File, Flag, Kind, Text, Texts, wrong
+from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.questions.values import parse_gpus
 from advisor.runs.budget import Budget

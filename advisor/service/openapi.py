@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from advisor.answers.context import Context
-from advisor.questions import commands, language, models
+from advisor.questions import commands, language, listings, models, named
 from advisor.questions.by_task import ByTask, Kinds
 from advisor.questions.question import Question
 from advisor.questions.reading import schema_by_task, schema_of
@@ -23,9 +23,9 @@ from advisor.service.answers import document_json
 # The names of the questions' schemas here.
 QUESTIONS: Mapping[type[Question], str] = {
     models.Recommend: "RecommendNetwork",
-    models.Predict: "PredictNetwork",
-    models.Compare: "CompareNetwork",
-    models.MemoryQuestion: "MemoryOfNetwork",
+    named.Predict: "PredictNetwork",
+    named.Compare: "CompareNetwork",
+    named.MemoryQuestion: "MemoryOfNetwork",
     language.RecommendGeneration: "RecommendGeneration",
     language.PredictGeneration: "PredictGeneration",
     language.CompareGeneration: "CompareGeneration",
@@ -33,9 +33,9 @@ QUESTIONS: Mapping[type[Question], str] = {
     language.RecommendFinetuning: "RecommendFinetuning",
     language.PredictFinetuning: "PredictFinetuning",
     language.MemoryFinetuning: "MemoryOfFinetuning",
-    models.Gpus: "GpusQuestion",
-    models.Offers: "CatalogQuestion",
-    models.InstanceDetails: "TypeQuestion",
+    listings.Gpus: "GpusQuestion",
+    listings.Offers: "CatalogQuestion",
+    listings.InstanceDetails: "TypeQuestion",
     NewSweep: "NewSweep",
     ScheduleRequest: "NewSchedule",
 }

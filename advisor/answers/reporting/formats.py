@@ -18,9 +18,13 @@ from advisor.answers.reporting.reports import Report, report
 from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import unknown_name
 from advisor.questions.commands import AnyRecommend
-from advisor.questions.models import Recommend
+from advisor.questions.models import (
+    Recommend,
+)
 from advisor.questions.reading import options_of
-from advisor.questions.requests import today
+from advisor.questions.requests import (
+    today,
+)
 from advisor.records import dataclass
 from advisor.render.language.formats import Told, language_report
 from advisor.render.sizing.formats import REPORT_FORMATS, ReportFormat

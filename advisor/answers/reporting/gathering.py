@@ -19,7 +19,9 @@ from advisor.domain.workload import is_own
 from advisor.engine.prepared import key_of
 from advisor.errors import AdvisorError
 from advisor.messages import Message
-from advisor.questions.models import Recommend
+from advisor.questions.models import (
+    Recommend,
+)
 
 
 class Question(NamedTuple):

@@ -18,7 +18,7 @@ from advisor.answers.context import Context, load_context
 from advisor.answers.reporting.gathering import Group, gathered
 from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import AdvisorError
-from advisor.questions.models import Sources
+from advisor.questions.listings import Sources
 
 # A process more needs as long to begin as some workloads take.
 _LEAST_GROUPS = 8

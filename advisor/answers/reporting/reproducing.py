@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from advisor.answers.context import Context
 from advisor.answers.reporting.evidence import bundled_measurements_sha256
 from advisor.places import own_model_path
-from advisor.questions.models import Sources
+from advisor.questions.listings import Sources
 from models.performance.bundled import FOLDER, MODEL
 
 _PACKAGE = "instance-sizing-advisor"

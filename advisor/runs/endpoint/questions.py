@@ -8,9 +8,12 @@ from pathlib import Path
 from advisor.domain.generation import KvPrecision, LlmEngine
 from advisor.messages import FieldName, Message
 from advisor.questions.by_task import ByTask
-from advisor.questions.fields import Choice, File, Number, Text, wrong
+from advisor.questions.fields import Choice, File, Text, wrong
 from advisor.questions.language import RecommendGeneration
-from advisor.questions.models import Verify
+from advisor.questions.models import (
+    Verify,
+)
+from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.runs.fields import Amount, Items
 from sweeps.endpoint.engines.commands import StartedEngine

@@ -20,7 +20,9 @@ from advisor.engine.language.single import predict_serving
 from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language_requests import generation_request, language_model_of
-from advisor.questions.requests import instance_named
+from advisor.questions.spec_requests import (
+    instance_named,
+)
 from advisor.records import replace
 from advisor.runs.endpoint.questions import VerifyGeneration
 from advisor.runs.endpoint.verdict import criteria_of, load_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.domain import LimitedBy, Status, Task
-from advisor.questions.fields import Choice, Flag, Number, Text
+from advisor.questions.fields import Choice, Flag, Text
+from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 
 if TYPE_CHECKING:

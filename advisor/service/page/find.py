@@ -11,7 +11,9 @@ from starlette.responses import RedirectResponse, Response
 from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
 from advisor.domain.generation import LanguageTask
-from advisor.questions.models import Recommend
+from advisor.questions.models import (
+    Recommend,
+)
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate

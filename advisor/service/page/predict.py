@@ -12,7 +12,9 @@ from advisor.answers.context import Context
 from advisor.answers.predicting import predicted
 from advisor.errors import AdvisorError, UsageError
 from advisor.quantities import parse_number
-from advisor.questions.models import Predict
+from advisor.questions.named import (
+    Predict,
+)
 from advisor.questions.values import Curve
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts

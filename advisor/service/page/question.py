@@ -17,7 +17,9 @@ from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageErr
 from advisor.questions.by_task import Kinds
 from advisor.questions.question import Question
 from advisor.questions.reading import from_pairs
-from advisor.questions.requests import DEFAULT_REGION
+from advisor.questions.spec_requests import (
+    DEFAULT_REGION,
+)
 from advisor.questions.values import DATASETS
 from advisor.render.i18n.catalogue import Texts
 from advisor.service.answers import context_of, threads_of

@@ -10,7 +10,9 @@ from advisor.answers.recommending import Recommended, recommended, relaxed
 from advisor.engine import Preparations
 from advisor.questions import commands
 from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
-from advisor.questions.models import Recommend
+from advisor.questions.models import (
+    Recommend,
+)
 from advisor.service.access import Scope, needs
 from advisor.service.answers import Document, context_of, document_json, threads_of
 from advisor.service.metrics import count_recommendation

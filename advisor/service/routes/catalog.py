@@ -20,7 +20,7 @@ from advisor.answers.listing import (
 )
 from advisor.errors import UsageError
 from advisor.questions.fields import client_text
-from advisor.questions.models import Gpus, InstanceDetails, Networks, Offers
+from advisor.questions.listings import Gpus, InstanceDetails, Networks, Offers
 from advisor.questions.question import Question
 from advisor.questions.reading import from_link, parameters_of
 from advisor.service.access import Scope, needs

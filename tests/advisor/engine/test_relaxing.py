@@ -15,8 +15,12 @@ from advisor.engine import Preparations, no_offer, recommend
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.network_constraints import constraints_of
 from advisor.engine.relaxing import relaxations
-from advisor.questions.models import HardwareFilter
-from advisor.questions.requests import disk_fields, hardware_fields, held_of
+from advisor.questions.listings import HardwareFilter
+from advisor.questions.spec_requests import (
+    disk_fields,
+    hardware_fields,
+    held_of,
+)
 from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
 
 from .plain_model import PlainModel

@@ -13,7 +13,12 @@ from advisor.cli.recommend import recommend
 from advisor.errors import UsageError
 from advisor.questions.commands import COMPARE, MEMORY, PREDICT, RECOMMEND
 from advisor.questions.language import RecommendFinetuning, RecommendGeneration
-from advisor.questions.models import MemoryQuestion, Recommend
+from advisor.questions.models import (
+    Recommend,
+)
+from advisor.questions.named import (
+    MemoryQuestion,
+)
 from advisor.questions.reading import (
     from_json,
     from_link,

@@ -6,7 +6,14 @@ import pytest
 
 from advisor.domain import Task
 from advisor.errors import UsageError
-from advisor.questions.models import Compare, MemoryQuestion, Predict, Recommend
+from advisor.questions.models import (
+    Recommend,
+)
+from advisor.questions.named import (
+    Compare,
+    MemoryQuestion,
+    Predict,
+)
 from advisor.questions.reading import from_values
 
 TRAINING = {"task": "training", "model": "resnet50"}

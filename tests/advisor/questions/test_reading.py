@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from advisor.cli.main import run
 from advisor.cli.questions import options_of_kind
 from advisor.errors import UsageError
-from advisor.questions import models
-from advisor.questions.models import Recommend
+from advisor.questions import listings, models, named
+from advisor.questions.models import (
+    Recommend,
+)
 from advisor.questions.reading import (
     from_json,
     from_link,
@@ -27,8 +29,8 @@ from advisor.questions.reading import (
 )
 
 KINDS = [
-    models.Recommend, models.Predict, models.Compare, models.MemoryQuestion, models.Gpus,
-    models.Offers, models.InstanceDetails, models.Networks,
+    models.Recommend, named.Predict, named.Compare, named.MemoryQuestion, listings.Gpus,
+    listings.Offers, listings.InstanceDetails, listings.Networks,
 ]  # fmt: skip
 VALUES = {
     "target_throughput": st.floats(0.001, 1e12),
@@ -77,7 +79,7 @@ def test_what_is_as_usual_is_no_part_of_the_command():
     question = from_values(Recommend, {"task": "inference", "model": "googlenet", "cloud": "aws",
                                        "pareto": True, "max_price": 1.5})  # fmt: skip
     assert options_of(question) == [
-        "--task", "inference", "--model", "googlenet", "--max-price", "1.5", "--pareto"
+        "--task", "inference", "--model", "googlenet", "--pareto", "--max-price", "1.5"
     ]  # fmt: skip
 
 

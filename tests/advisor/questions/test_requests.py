@@ -11,9 +11,17 @@ from advisor.answers.predicting import predicted
 from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, Tf32
 from advisor.errors import UsageError
-from advisor.questions.models import Predict, Recommend
+from advisor.questions.models import (
+    Recommend,
+)
+from advisor.questions.named import (
+    Predict,
+)
 from advisor.questions.reading import from_values
-from advisor.questions.requests import parse_input, request_of
+from advisor.questions.requests import (
+    parse_input,
+    request_of,
+)
 from advisor.questions.values import DATASETS, dataset_for
 from advisor.records import replace
 from models.performance import load_model

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advisor.domain import ANY, Range
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive, parse_range
-from advisor.questions.models import HardwareFilter
+from advisor.questions.listings import HardwareFilter
 from advisor.questions.reading import from_texts, texts_of
 from advisor.questions.values import GpuFilter
 from advisor.units import format_range

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from advisor.answers.listing import all_offers, query_of
-from advisor.questions.models import Offers
+from advisor.questions.listings import Offers
 from advisor.questions.reading import from_values
 from advisor.render.catalog import offer_document
 

@@ -1,0 +1,108 @@
+"""The questions that list what is known: GPUs, offers, instance types, networks; and which data
+answer a question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.catalog.gpu_prices import SORT_KEYS
+from advisor.domain import Market, Range
+from advisor.questions.fields import Choice, File, Text, Texts
+from advisor.questions.numbers import Number
+from advisor.questions.question import Question, ask
+from advisor.questions.shared import CLOUD, CURSOR, GPU, MARKET, MEMORY, REGION, SOURCES, VCPUS
+from advisor.questions.values import GpuFilter
+
+MOST_OFFERS, USUAL_OFFERS = 1000, 100
+MOST_NETWORKS = 500
+ANY_MARKET = "any"
+
+
+class Sources(Question):
+    """The data that answers. Not part of a question: one answers many."""
+
+    performance_model: Path | None = ask(
+        "Fitted predictor to use.",
+        File(),
+        section=SOURCES,
+        default=None,
+        where="cli",
+        usual="your own of `advisor fit`, else the bundled one",
+    )
+    cny_per_usd: float | None = ask(
+        "Exchange rate: CNY per USD.",
+        Number(metavar="YUAN"),
+        section=SOURCES,
+        default=None,
+        where="cli",
+        usual="ADVISOR_CNY_PER_USD, else that of the bundled prices",
+    )
+
+
+class Gpus(Question):
+    """What `advisor gpus` is asked."""
+
+    gpu: GpuFilter | None = GPU
+    cloud: str = CLOUD
+    region: str | None = REGION
+    market: Market = MARKET
+    sort_by: str = ask(
+        "Column to sort by: cheapest or largest first, unknown last.",
+        Choice("sort key", tuple(SORT_KEYS)),
+        default="usd_per_gpu_hour",
+    )
+
+
+class HardwareFilter(Question):
+    """Which types are meant, by what they have."""
+
+    gpu: GpuFilter | None = GPU
+    vcpus: Range | None = VCPUS
+    memory: Range | None = MEMORY
+
+
+class Offers(Question):
+    """What `/v1/catalog` is asked."""
+
+    cloud: str = ask("Only this cloud.", Text("CLOUD"), default="any")
+    region: str | None = ask("Only this region.", Text("REGION"), default=None)
+    market: str = ask(
+        "How the instance is paid.", Choice("market", (*Market, ANY_MARKET)), default=ANY_MARKET
+    )
+    gpu: GpuFilter | None = GPU
+    vcpus: Range | None = VCPUS
+    memory: Range | None = MEMORY
+    instance: tuple[str, ...] = ask("Only these types.", Texts("TYPE"), default=())
+    max_price: float | None = ask(
+        "Highest price in USD per hour, without a disk.", Number(), default=None
+    )
+    limit: int = ask(
+        "Offers of a page.",
+        Number(whole=True, client_most=MOST_OFFERS),
+        default=USUAL_OFFERS,
+        where="http",
+    )
+    cursor: str | None = CURSOR
+
+
+class InstanceDetails(Question):
+    """What `/v1/catalog/{instance_type}` is asked."""
+
+    cloud: str | None = ask("The cloud, where several have the name.", Text("CLOUD"), default=None)
+    region: str | None = ask("Prices in this region only.", Text("REGION"), default=None)
+    market: Market = MARKET
+
+
+class Networks(Question):
+    """What `/v1/networks` is asked."""
+
+    search: str | None = ask(
+        "Part of a name, title or family, or a pattern of it.", Text(), default=None
+    )
+    limit: int = ask(
+        "Networks of a page.",
+        Number(whole=True, client_most=MOST_NETWORKS),
+        default=MOST_NETWORKS,
+        where="http",
+    )
+    cursor: str | None = CURSOR

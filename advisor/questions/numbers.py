@@ -1,0 +1,103 @@
+"""Fields that are numbers: above 0, probabilities and shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from advisor.messages import FieldName
+from advisor.quantities import parse_number
+from advisor.questions.fields import Kind, Schema, json_name, only_text, wrong
+
+# As far as a double counts, which is what JSON's readers have.
+_MOST_WHOLE = 2**53
+
+
+class Number(Kind):
+    """A finite number above 0."""
+
+    metavar = "NUMBER"
+
+    def __init__(
+        self,
+        *,
+        whole: bool = False,
+        most: float = math.inf,
+        client_most: float = math.inf,
+        metavar: str = "NUMBER",
+    ) -> None:
+        self.whole = whole
+        self.most = most
+        self.client_most = min(most, client_most, _MOST_WHOLE if whole else math.inf)
+        self.metavar = metavar
+
+    def from_text(self, text: str, field: str) -> float:
+        """'500' -> 500.0; refuses 0, -5, nan, inf and 'abc'."""
+        return self._checked(text, field, self.most)
+
+    def from_json(self, value: Any, field: str) -> float:
+        """The same of a JSON number."""
+        if type(value) not in (int, float):
+            raise wrong(field, "{field} must be a number, not {what}", what=json_name(value))
+        return self._checked(value, field, self.client_most)
+
+    def from_link(self, texts: Sequence[str], field: str) -> float:
+        """The same of a link."""
+        return self._checked(only_text(texts, field), field, self.client_most)
+
+    def text_of(self, value: Any) -> str:
+        """Without loss: '500' rather than '500.0', and as many digits as it takes."""
+        text = f"{value:.12g}"
+        return text if float(text) == value else repr(value)
+
+    def schema(self) -> Schema:
+        """With its limits."""
+        schema: Schema = {"type": "integer" if self.whole else "number", "exclusiveMinimum": 0}
+        if math.isfinite(self.client_most):
+            schema["maximum"] = self.client_most
+        return schema
+
+    def _checked(self, value: Any, field: str, most: float) -> float:
+        return parse_number(value, FieldName(field), whole=self.whole, most=most)
+
+
+class Probability(Number):
+    """A number from 0.5 up to, not including, 1."""
+
+    def __init__(self) -> None:
+        super().__init__(metavar="PROBABILITY")
+
+    def schema(self) -> Schema:
+        """With its limits."""
+        return {"type": "number", "minimum": 0.5, "exclusiveMaximum": 1}
+
+    def _checked(self, value: Any, field: str, most: float) -> float:
+        number = super()._checked(value, field, most)
+        if not 0.5 <= number < 1:
+            raise wrong(
+                field, "{field} must lie between 0.5 and 1 (as 0.9), not '{value}'", value=value
+            )
+        return number
+
+
+class Share(Number):
+    """A number from 0 up to, not including, 1."""
+
+    def __init__(self) -> None:
+        super().__init__(most=1, metavar="SHARE")
+
+    def schema(self) -> Schema:
+        """With its limits."""
+        return {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+
+    def _checked(self, value: Any, field: str, most: float) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number < most:
+            raise wrong(
+                field, "{field} must lie between 0 and 1 (as 0.5), not '{value}'", value=value
+            )
+        return number
