@@ -7,7 +7,7 @@ from datetime import date
 from functools import cached_property
 from heapq import nsmallest
 
-from advisor.catalog.clouds import Cloud, CpuOnly, Place, by_price, cpu_only, unbeaten
+from advisor.catalog.clouds import Cloud, CpuOnly, Place, by_price, cpu_only
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import BuiltLate, GpuSheet, PartialType, read_origins, read_sheets
@@ -222,7 +222,8 @@ class Catalog:
         """Of `offers`, for each type and market those in the regions where it could be cheapest
         with a disk (its cheapest one, where none sells it), cheapest first.
         """
-        return [place.offer() for place in unbeaten(self._places(query))]
+        found = (place for cloud in self._asked(query) for place in cloud.unbeaten(query))
+        return [place.offer() for place in sorted(found, key=by_price)]
 
     def cpu_only(self, query: OfferQuery) -> list[CpuOnly]:
         """Types without an accelerator where the query asks for them, each once, unbuilt."""

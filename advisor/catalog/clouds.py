@@ -59,6 +59,9 @@ class Place(NamedTuple):
 
 
 by_price = itemgetter(0, 1, 2, 3, 4)
+# USD per hour, region, and the table, row and column where that stands.
+_Priced = tuple[float, str, PriceTable, int, int]
+_by_price_and_region = itemgetter(0, 1)
 
 
 class Cloud:
@@ -177,6 +180,37 @@ class Cloud:
             if verdicts[name]:
                 yield place
 
+    def unbeaten(self, query: OfferQuery) -> Iterator[Place]:
+        """Of `matching`, for each type and market the regions that no other one beats in both the
+        price of the instance and of every disk. Where none sells a priced type any more, its
+        cheapest region, so that it can be rejected by name.
+        """
+        lacking, plain = frozenset(self._lacking), not query.asks_for_facts
+        for (name, market), cells in self._by_type(query).items():
+            if name in lacking or not (plain or self._fits(name, query)):
+                continue
+            beaten, offered = set[str](), self.instances.regions_of(name)
+            cells.sort(key=_by_price_and_region)
+            for cell in [one for one in cells if one[1] in offered] or cells[:1]:
+                usd, region, table, row, column = cell
+                if region not in beaten:
+                    yield Place(usd, self.name, region, name, market, self, table, row, column)
+                    beaten |= self.with_dearer_disks(region)
+
+    def _by_type(self, query: OfferQuery) -> dict[tuple[str, str], list[_Priced]]:
+        """What `places` would give, by type and market, unbuilt: there are thousands."""
+        names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
+        found: dict[tuple[str, str], list[_Priced]] = {}
+        for table in self._prices_in(query.region, query.market):
+            market, types, regions = str(table.market), table.types, table.regions
+            last, cells = -1, list[_Priced]()
+            for row, column, usd in table.cells(names, query.region):
+                if usd <= limit:
+                    if row != last:
+                        last, cells = row, found.setdefault((types[row], market), [])
+                    cells.append((usd, regions[column], table, row, column))
+        return found
+
     def lacking(self, query: OfferQuery) -> Iterator[tuple[Place, PartialType]]:
         """Of `places`, those of types that lack facts and may be what the query looks for."""
         partial = {name: self.instances.partial(name) for name in self._lacking}
@@ -234,26 +268,6 @@ class Cloud:
                 stored = self._files.prices(path)
                 self._tables[path] = [PriceTable(one, self._bases) for one in stored]
             yield from (one for one in self._tables[path] if market in (None, one.market))
-
-
-def unbeaten(found: Iterable[Place]) -> list[Place]:
-    """Of each type and market the regions that no other one beats in both the price of the
-    instance and of every disk, cheapest first. Where none sells a priced type any more, its
-    cheapest region, so that it can be rejected by name.
-    """
-    kinds: dict[tuple[str, str, str], list[Place]] = {}
-    for place in found:
-        kinds.setdefault((place.cloud_name, place.instance_type, place.market), []).append(place)
-    kept = []
-    for (_, name, _), alike in kinds.items():
-        cloud, beaten = alike[0].cloud, set[str]()
-        offered = cloud.instances.regions_of(name)
-        alike.sort(key=by_price)
-        for place in [one for one in alike if one.region in offered] or alike[:1]:
-            if place.region not in beaten:
-                kept.append(place)
-                beaten |= cloud.with_dearer_disks(place.region)
-    return sorted(kept, key=by_price)
 
 
 class CpuOnly(NamedTuple):

@@ -51,6 +51,9 @@ from advisor.records import replace
 _Volume = tuple[DiskChoice, DiskRate, Price]
 _Limits = tuple[float | None, float | None]
 
+# Lists of disks that are remembered: a service is asked about many data sets.
+_MOST_KEPT = 4096
+
 
 class DiskCatalog:
     """The volume types of one cloud, with their rules and prices."""
@@ -71,6 +74,7 @@ class DiskCatalog:
         sizes = f"catalog/{cloud}_disk_sizes.csv"
         self._size_table = files.table(sizes) if files.has(sizes) else None
         self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
+        self._worth: dict[tuple[object, ...], list[Disk]] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, DiskRule]:
@@ -234,15 +238,30 @@ class DiskCatalog:
         those that no cheaper one equals on this instance. Volumes without a price are left out.
         Only of `types`, where any are named.
         """
-        attached = [
-            disk
-            for volume in self._ladder(dataset_gib, region, types)
-            if self._fits(instance, volume[0].type)
-            and (disk := self._cut_to(instance, volume, region, wide=bool(types)))
-        ]
         asked = not types or LOCAL in types
         local = local_if_it_fits(instance, dataset_gib) if asked else None
-        return ([local] if local else []) + without_slow_steps(undominated(attached), self.rules)
+        return [*([local] if local else []), *self._volumes(instance, dataset_gib, region, types)]
+
+    def _volumes(
+        self, instance: InstanceType, dataset_gib: float, region: str, types: tuple[str, ...]
+    ) -> list[Disk]:
+        """The network volumes among them: the same for all instances that pass on as much."""
+        own = instance.ebs_baseline_mib_per_second, instance.ebs_baseline_iops
+        listed = instance.name if instance.name in self._limits else None
+        key = (dataset_gib, region, types, own, listed)
+        worth = self._worth.get(key)
+        if worth is None:
+            attached = [
+                disk
+                for volume in self._ladder(dataset_gib, region, types)
+                if self._fits(instance, volume[0].type)
+                and (disk := self._cut_to(instance, volume, region, wide=bool(types)))
+            ]
+            worth = without_slow_steps(undominated(attached), self.rules)
+            if len(self._worth) >= _MOST_KEPT:
+                self._worth.clear()
+            self._worth[key] = worth
+        return worth
 
     def _ladder(
         self, dataset_gib: float, region: str, types: tuple[str, ...]
