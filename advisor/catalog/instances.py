@@ -20,7 +20,8 @@ NEEDED_FACTS = {
     "memory_mib": "RAM",
     "gpu_count": "how much GPU it has",
 }
-# Columns of `<cloud>_instance_types.csv`, of the bundle and of imports alike.
+# Columns of `<cloud>_instance_types.csv`, of the bundle and of imports alike. `assumed` names the
+# facts that no source tells, by their rows of assumed_facts.csv.
 TYPE_COLUMNS = (
     "instance_type",
     "vcpus",
@@ -44,6 +45,7 @@ TYPE_COLUMNS = (
     "instance_store_read_iops",
     "burstable",
     "current",
+    "assumed",
     "region_set",
     "source",
 )
@@ -86,7 +88,7 @@ class InstanceTable:
     def __init__(self, cloud: str, files: Files, origins: Mapping[str, Origin]) -> None:
         self._cloud = cloud
         self._origins = origins
-        self._table = files.table(f"catalog/{cloud}_instance_types.csv")
+        self._table = _types(files, cloud)
         self._lines = self._table.lines_by_key()
         self._files = files
         self._built: dict[str, InstanceType | None] = {}
@@ -237,6 +239,15 @@ class InstanceTable:
             single_thread_score=_float(measured.get("single_thread_score")),
             second_thread_yield=self._yields.get(model, 0.0) if threaded else 0.0,
         )
+
+
+def _types(files: Files, cloud: str) -> Table:
+    """The types of a cloud, with those whose facts are under a licence of their own."""
+    types = files.table(f"catalog/{cloud}_instance_types.csv")
+    apart = f"sparecores/{cloud}_instance_types.csv"
+    if files.has(apart):
+        types.lines.extend(files.table(apart).lines)
+    return types
 
 
 def _missing(row: Mapping[str, str]) -> tuple[str, ...]:

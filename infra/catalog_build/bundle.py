@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.catalog.files import MANIFEST, SCHEMA, sealed
-from advisor.catalog.instances import NEEDED_FACTS
+from advisor.catalog.instances import NEEDED_FACTS, TYPE_COLUMNS
 from infra.catalog_build import alibaba, aws, azure, gcp, gpus, sparecores
 from infra.catalog_build.aws.types import read_types
 from infra.catalog_build.provenance import Source, sources_table
@@ -82,11 +82,11 @@ def _currencies() -> OutputTable:
 
 def _cloud(part: CloudPart, prices: Sequence[PriceFile]) -> dict[str, Any]:
     """The date of its list prices, types that lack facts, price files with market and regions."""
-    path = f"catalog/{part.name}_instance_types.csv"
-    (types,) = [entry for entry in part.tables if entry.path == path]
-    needed = [types.header.index(column) for column in NEEDED_FACTS]
+    name = f"/{part.name}_instance_types.csv"
+    types = [row for entry in part.tables if entry.path.endswith(name) for row in entry.rows]
+    needed = [TYPE_COLUMNS.index(column) for column in NEEDED_FACTS]
     return {
-        "lacking": [row[0] for row in types.rows if not all(row[at] for at in needed)],
+        "lacking": [row[0] for row in types if not all(row[at] for at in needed)],
         "as_of": part.as_of,
         "prices": {one.path: list(one.regions) for one in prices},
         "markets": {one.path: one.market for one in prices},

@@ -1,8 +1,8 @@
 """Cut the public price snapshots down to what the build reads, one column a region.
 
-    python -m infra.catalog_build.extract DIR
+    python -m infra.catalog_build.extract DIR..
 
-DIR holds the snapshots that `infra/sources/catalog/SOURCES.md` lists (names as there). Needed
+The folders hold the snapshots that `infra/sources/catalog/SOURCES.md` lists, by name. Needed
 only when a snapshot is replaced: the extracts are committed.
 """
 
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from infra.catalog_build import extract_clouds
 from infra.catalog_build.tables import OutputTable, number, write_source
 
 Row = Mapping[str, str]
@@ -25,14 +26,15 @@ GCP_MARKETS = {
 ALIBABA_MARKETS = {"on-demand": "ondemand_cny_per_hour", "spot": "spot_min_cny_per_hour"}
 
 
-def main(folder: Path) -> None:
-    """Write every extract to infra/sources/catalog."""
+def main(folders: Iterable[Path]) -> None:
+    """Write every extract to infra/sources."""
+    paths = {path.name: path for folder in folders for path in folder.glob("*.csv")}
 
     def read(name: str) -> list[dict[str, str]]:
-        with (folder / name).open(newline="", encoding="utf-8") as file:
+        with paths[name].open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))
 
-    for extract in extracts(read):
+    for extract in (*extracts(read), *extract_clouds.extracts(read)):
         write_source(extract)
 
 
@@ -56,7 +58,7 @@ def extracts(read: Callable[[str], list[dict[str, str]]]) -> list[OutputTable]:
             gcp,
             ("machine_type", "vcpus", "memory_gb", "gpu_name", "gpu_count", "bundled_local_ssd"),
         ),
-        _wide("azure_prices.csv", azure, "vm_size", {"": "usd_per_hour"}),
+        _wide("azure_gpu_prices.csv", azure, "vm_size", {"": "usd_per_hour"}),
         _wide("alibaba_prices.csv", alibaba, "instance_type", ALIBABA_MARKETS),
         _facts(
             "alibaba_instance_types.csv", alibaba, ("instance_type", "vcpus", "memory_gib", "gpus")
@@ -100,4 +102,4 @@ def _facts(path: str, rows: Iterable[Row], columns: tuple[str, ...]) -> OutputTa
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main([Path(name) for name in sys.argv[1:]])

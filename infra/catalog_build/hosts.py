@@ -75,7 +75,7 @@ def gpu(cloud: str, key: str, count: str, share: float = 1.0) -> dict[str, str]:
             "gpu_fraction": number(str(share))
         }
     whole = existing["whole"] == "1"
-    memory = round(_sheet_gib()[existing["sheet"]] * 1024 * share)
+    memory = round(sheet_gib()[existing["sheet"]] * 1024 * share)
     return {
         "gpu_vendor": "NVIDIA",
         "gpu_name": existing["sheet"],
@@ -104,6 +104,7 @@ def gpu_families() -> dict[tuple[str, str], dict[str, str]]:
 
 
 @cache
-def _sheet_gib() -> dict[str, float]:
+def sheet_gib() -> dict[str, float]:
+    """GiB of a card by the name of its data sheet."""
     rows = read_source("catalog/gpu_specs.csv")
     return {row["gpu"]: float(row["memory_gb"]) for row in rows}

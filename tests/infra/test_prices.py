@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.catalog_build import azure, wide
+from infra.catalog_build import wide
 from infra.catalog_build.aws import estimates, prices
 from infra.catalog_build.aws.estimates import RegionalRatios
 from infra.catalog_build.aws.sources import LIST_BASIS, REGIONAL_BASIS, SPOT_BASES
@@ -133,25 +133,6 @@ def test_estimates_are_marked_and_made_for_offered_regions_only(monkeypatch):
     # A saving of 100 % would be a price of 0.
     assert dict(spot.cells) == {"us-east-1": Cell("3", SPOT_BASES[2].id)}
     assert {one.kind for one in SPOT_BASES} == {"estimated"}
-
-
-@pytest.mark.parametrize(
-    ("size", "vcpus", "card"),
-    [
-        ("Standard_NC4as_T4_v3", "4", "T4"),
-        ("Standard_NC24ads_A100_v4", "24", "A100-PCIE-80GB"),
-        ("Standard_ND96isr_H100_v5", "96", "H100-SXM5-80GB"),
-        ("Standard_NC128ds_xl_RTXPRO6000BSE_v6", "128", "RTXPRO6000BSE"),
-        ("Standard_NG32adms_V620", "32", "V620"),
-        ("Standard_NC24r_Promo", "24", "K80"),
-    ],
-)
-def test_azures_size_names_tell_vcpus_and_card_and_nothing_else(size, vcpus, card):
-    """RAM and the GPU count are not in the name, so they stay unknown."""
-    facts = azure.azure_type(size)
-    assert (facts["vcpus"], facts["gpu_name"]) == (vcpus, card)
-    assert not facts.get("memory_mib")
-    assert not facts.get("gpu_count")
 
 
 def test_an_extract_refuses_two_rows_for_one_price():

@@ -78,7 +78,7 @@ def _type_row(
         "region_set": region_set,
         "source": f"moto-{row['source_commit']}",
     } | _gpu_facts(row, sheets)
-    return tuple(facts[column] for column in TYPE_COLUMNS)
+    return tuple(facts.get(column, "") for column in TYPE_COLUMNS)
 
 
 def _gpu_facts(

@@ -77,11 +77,6 @@ def test_disks_without_a_known_price_are_never_candidates():
     assert ALIBABA.volume_rate("cloud_ssd", 500).read_iops == 16800
 
 
-def test_clouds_without_facts_say_so():
-    with pytest.raises(UsageError, match="no disks of cloud 'azure' are known"):
-        CATALOG.disks_of("azure")
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -1,0 +1,74 @@
+"""What is known of Azure, and from where."""
+
+from __future__ import annotations
+
+from infra.catalog_build.provenance import Source
+from infra.catalog_build.wide import Basis
+
+_RADAR = "andy-diericks/azure-pricing-radar@cf741f25 (Azure Retail Prices API; LRS)"
+_LIST_DAYS = 365
+_SPOT_DAYS = 90
+
+PRICES = Source(
+    "azure-62ff0a98",
+    "2026-05-20",
+    "none: plain published prices",
+    "anycloud-sh/catalog@62ff0a98 (Azure Retail Prices API)",
+    "Azure prices",
+    _LIST_DAYS,
+)
+SPOT = Source(
+    "azure-spot-62ff0a98",
+    "2026-05-20",
+    "none: plain published prices",
+    "anycloud-sh/catalog@62ff0a98 (Azure Retail Prices API; spot)",
+    "Azure prices",
+    _SPOT_DAYS,
+)
+GPU_PRICES = Source(
+    "azure-352646f5",
+    "2026-06-18",
+    "Apache-2.0",
+    "Azure/karpenter-provider-azure@352646f5 (Azure price list)",
+    "Azure prices",
+    _LIST_DAYS,
+)
+SIZES = Source(
+    "azure-sizes",
+    "2026-05-20",
+    "plain facts",
+    "Azure's names of sizes and documentation of series",
+    "Azure sizes",
+)
+GPU_SIZES = Source(
+    "azure-gpu-sizes",
+    "2026-01-27",
+    "CC BY-SA 4.0",
+    "SpareCores/sc-data-dumps@e8749bef (Azure SKUs API); anycloud-sh/catalog@62ff0a98; "
+    "MicrosoftDocs/azure-compute-docs",
+    "Azure sizes",
+)
+DISK_RULES = Source(
+    "azure-disk-rules",
+    "2023-03-01",
+    "CC BY 4.0",
+    "MicrosoftDocs/azure-docs@1d25717f; MicrosoftDocs/azure-compute-docs@18c531ec",
+    "Azure disk types",
+)
+DISK_PRICES = Source(
+    "azure-disks-cf741f25", "2026-08-22", "MIT", _RADAR, "Azure disk prices", _LIST_DAYS
+)
+ESTIMATED_DISKS = Source(
+    "azure-disks-estimated",
+    "2026-08-22",
+    "MIT",
+    f"westeurope's price by {_RADAR} x how dear instances are in the region",
+    "Azure disk prices",
+    _LIST_DAYS,
+)
+SOURCES = (PRICES, SPOT, GPU_PRICES, SIZES, GPU_SIZES, DISK_RULES, DISK_PRICES, ESTIMATED_DISKS)
+
+LIST = Basis("azure", "list", "USD", PRICES.id)
+GPU_LIST = Basis("azuregpu", "list", "USD", GPU_PRICES.id)
+OBSERVED = Basis("azurespot", "observed", "USD", SPOT.id)
+BASES = (LIST, GPU_LIST, OBSERVED)
