@@ -71,8 +71,8 @@ def listed_prices() -> dict[tuple[str, str], _Parts]:
             parts[key][row["unit"]] = usd * HOURS_PER_MONTH
     found = {}
     for key in sorted({*parts, *sizes}):
-        gib, iops, mb_s = (parts[key].get(unit, 0.0) for unit in _UNITS)
-        found[key] = gib, iops, mb_s / _MB_IN_MIB, tuple(sorted(sizes[key].items()))
+        per_gib, per_iops, per_mb_s = (parts[key].get(unit, 0.0) for unit in _UNITS)
+        found[key] = per_gib, per_iops, per_mb_s / _MB_IN_MIB, tuple(sorted(sizes[key].items()))
     return found
 
 
