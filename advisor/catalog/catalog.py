@@ -282,6 +282,13 @@ class Catalog:
             for name in cloud.unpriced(query)
         ]
 
+    def places(self, query: OfferQuery) -> Iterator[Place]:
+        """Every price in the region, on the market and of the types that are asked for, whatever is
+        known of those."""
+        everywhere = query.cloud in (None, "any")
+        asked = self._clouds.values() if everywhere else [self._cloud(str(query.cloud))]
+        return (place for cloud in asked for place in cloud.places(query))
+
     def _places(self, query: OfferQuery) -> Iterator[Place]:
         return (place for cloud in self._asked(query) for place in cloud.matching(query))
 

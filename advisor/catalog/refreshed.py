@@ -57,10 +57,13 @@ class Refreshed:
 def read_refreshed(folder: Path) -> Refreshed:
     """What was refreshed; nothing where there is no file. `DataError` where it is damaged."""
     path = folder / FILE
+    return refreshed_in(path) if path.exists() else Refreshed()
+
+
+def refreshed_in(path: Path) -> Refreshed:
+    """What was refreshed, by a file; `DataError` where it is damaged, or none."""
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
-        return Refreshed()
     except OSError as error:
         raise _damaged(path) from error
     try:

@@ -13,6 +13,7 @@ import click
 from advisor.answers.listing import all_offers, query_of, shown_type
 from advisor.catalog import Catalog, DiskCatalog, OfferQuery, PartialOffer, load_catalog
 from advisor.catalog.disk_orders import LOCAL
+from advisor.cli.catalog_diff import diff
 from advisor.cli.catalog_sources import sources
 from advisor.cli.catalog_updates import import_offers, refresh
 from advisor.cli.questions import cny_option, output_option, question_options
@@ -42,6 +43,7 @@ def catalog() -> None:
     """Instance types and prices: the bundled snapshot, what was imported, what was refreshed."""
 
 
+catalog.add_command(diff)
 catalog.add_command(import_offers)
 catalog.add_command(refresh)
 catalog.add_command(sources)

@@ -36,7 +36,7 @@ COMMANDS = {
     "keys": "API keys of `advisor serve`: add, list, revoke",
     "fit": "fit the predictor to your measurements",
     "measurements": "the stored measurements: list, check, export, import",
-    "catalog": "instance types, prices and disks: list, show, disks, import, refresh",
+    "catalog": "instance types, prices, disks: list, show, disks, sources, diff, import, refresh",
     "gpus": "GPUs by rate, memory, link, power and price",
     "networks": "the networks that the advisor knows",
     "serve": "the same answers over HTTP, with a web page",

@@ -1,0 +1,195 @@
+"""`advisor.catalog-diff/1`: what prices are in two states of the catalogue, and what that changes
+for the specs of saved answers."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from advisor.catalog import Catalog, OfferQuery, load_catalog
+from advisor.catalog.bundle import own_imports
+from advisor.catalog.disk_orders import LOCAL
+from advisor.catalog.files import DATA_FOLDER, MANIFEST
+from advisor.catalog.imported import SUFFIX
+from advisor.catalog.refreshed import refreshed_in
+from advisor.domain import Market, Price
+from advisor.errors import UsageError
+from advisor.render.difference.reading import (
+    Key,
+    Workload,
+    change,
+    differ,
+    key_of,
+    percent,
+    side_of,
+    spec_document,
+)
+
+SCHEMA = "advisor.catalog-diff/1"
+# Names of states: the snapshot that ships, and that with what was imported and refreshed.
+SHIPPED, CURRENT = "bundle", "current"
+_REFRESHED = "*.refreshed.json"
+
+Row = dict[str, Any]
+
+
+def catalog_in(place: str) -> Catalog:
+    """The catalogue that "bundle", "current", a folder or a file of refreshed prices stands for.
+
+    A folder is one with a whole bundle, or a user's own with imports and refreshed prices; the
+    latter, and a file, are laid over the snapshot that ships. `UsageError` for anything else.
+    """
+    if place == CURRENT:
+        return load_catalog(imports=own_imports())
+    if place == SHIPPED:
+        return load_catalog(DATA_FOLDER)
+    path = Path(place)
+    if path.is_file():
+        return load_catalog(DATA_FOLDER, live=refreshed_in(path))
+    for folder in (path, path.parent):
+        if (folder / MANIFEST).is_file() and path.is_dir():
+            return load_catalog(folder)
+    if path.is_dir() and any(next(path.glob(f), None) for f in (_REFRESHED, f"*{SUFFIX}")):
+        return load_catalog(DATA_FOLDER, imports=path)
+    raise UsageError(
+        "'{place}' is no catalogue", place=place,
+        hint="name bundle, current, a folder with catalog/manifest.json, your own folder of imports"
+        " and refreshed prices, or a file of refreshed prices",
+    )  # fmt: skip
+
+
+def price_changes(old: Catalog, new: Catalog, query: OfferQuery) -> dict[str, Any]:
+    """Counts by cloud and market, and a row for each price that came, went or changed, the largest
+    changes first."""
+    before, after = _prices(old, query), _prices(new, query)
+    rows: list[Row] = []
+    totals: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    steps: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for key in sorted(before.keys() | after.keys()):
+        was, now = before.get(key), after.get(key)
+        cloud, market = key[0], key[3]
+        what = _what_happened(was, now)
+        totals[cloud, market][what] += 1
+        if what != "same":
+            rows.append(_row(key, was, now))
+        if was and now and was.usd_per_hour:
+            steps[cloud, market].append(100 * (now.usd_per_hour / was.usd_per_hour - 1))
+    rows.sort(key=lambda row: -abs(row["percent"] or 0))
+    totalled = [
+        {"cloud": cloud, "market": market}
+        | {what: counts[what] for what in ("same", "changed", "added", "removed")}
+        | {"median_percent": median(steps[cloud, market]) if steps[cloud, market] else None}
+        for (cloud, market), counts in totals.items()
+    ]
+    return {"totals": totalled, "prices": rows}
+
+
+def answer_changes(
+    old: Catalog, new: Catalog, answers: Iterable[tuple[str, Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """What each workload of the saved documents (by file name) costs by both states, and whether
+    another of its specs would be the cheapest."""
+    return [
+        {"file": file, "workload": workload.name} | _workload_change(old, new, workload)
+        for file, document in answers
+        for workload in side_of(document).workloads.values()
+    ]
+
+
+class _Cost(NamedTuple):
+    """One spec all in, in USD per hour, and how its instance's price is known."""
+
+    usd: float
+    price: Price
+
+
+def _workload_change(old: Catalog, new: Catalog, workload: Workload) -> dict[str, Any]:
+    specs = workload.named()
+    keys = [key_of(spec) for spec in specs]
+    before = [_cost(old, key, spec) for key, spec in zip(keys, specs, strict=True)]
+    after = [_cost(new, key, spec) for key, spec in zip(keys, specs, strict=True)]
+    first, second = _cheapest(specs, before), _cheapest(specs, after)
+    return {
+        "cheapest": {
+            "old": None if first is None else spec_document(keys[first]),
+            "new": None if second is None else spec_document(keys[second]),
+            "changed": first != second,
+        },
+        "specs": [
+            spec_document(key)
+            | {"saved_usd_per_hour": spec["price"]["total_usd_per_hour"]}
+            | change(was and was.usd, now and now.usd)
+            | {"old_kind": was and was.price.kind, "new_kind": now and now.price.kind}
+            for key, spec, was, now in zip(keys, specs, before, after, strict=True)
+        ],
+    }
+
+
+def _cheapest(specs: Sequence[Mapping[str, Any]], costs: Sequence[_Cost | None]) -> int | None:
+    """Place of the spec that ranks first; a run is ranked by what it costs as a whole."""
+    ranks = [
+        (cost.usd * (spec["run"]["hours"]["median"] or 0 if spec["run"] else 1), place)
+        for place, (spec, cost) in enumerate(zip(specs, costs, strict=True))
+        if cost is not None
+    ]
+    return min(ranks)[1] if ranks else None
+
+
+def _cost(catalog: Catalog, key: Key, spec: Mapping[str, Any]) -> _Cost | None:
+    """None where the instance or its disk has no price there."""
+    try:
+        price = catalog.price(key.instance_type, key.region, Market(key.market), key.cloud)
+        disk_usd = 0.0 if spec["disk"]["type"] == LOCAL else _disk_usd(catalog, key)
+    except UsageError:  # a cloud, a type or a disk that this state does not know
+        return None
+    if price is None or disk_usd is None:
+        return None
+    return _Cost(key.machines * (price.usd_per_hour + disk_usd), price)
+
+
+def _disk_usd(catalog: Catalog, key: Key) -> float | None:
+    disks = catalog.disks_of(key.cloud)
+    price = disks.regional_prices(disks.parse_choice(key.disk)).get(key.region)
+    return price.usd_per_hour if price else None
+
+
+_OfferKey = tuple[str, str, str, str]
+
+
+def _prices(catalog: Catalog, query: OfferQuery) -> dict[_OfferKey, Price]:
+    """By cloud, type, region and market."""
+    return {
+        (place.cloud_name, place.instance_type, place.region, place.market): place.price
+        for place in catalog.places(query)
+    }
+
+
+def _what_happened(was: Price | None, now: Price | None) -> str:
+    if was is None or now is None:
+        return "removed" if was else "added"
+    same = not differ(was.usd_per_hour, now.usd_per_hour) and was.kind == now.kind
+    return "same" if same else "changed"
+
+
+def _row(key: _OfferKey, was: Price | None, now: Price | None) -> Row:
+    cloud, name, region, market = key
+    return {
+        "cloud": cloud,
+        "instance_type": name,
+        "region": region,
+        "market": market,
+        "old": was and _price_document(was),
+        "new": now and _price_document(now),
+        "percent": percent(was.usd_per_hour, now.usd_per_hour) if was and now else None,
+    }
+
+
+def _price_document(price: Price) -> dict[str, Any]:
+    return {
+        "usd_per_hour": price.usd_per_hour,
+        "kind": price.kind,
+        "as_of": price.as_of.isoformat(),
+    }

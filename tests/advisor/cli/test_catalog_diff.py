@@ -1,0 +1,90 @@
+"""`advisor catalog diff`: what changed in prices, and for the specs of saved answers."""
+
+import json
+from datetime import date
+
+import pytest
+
+from advisor.catalog.refreshed import Refreshed, keep_refreshed
+from advisor.domain import Market, Price
+
+QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "500",
+            "--region", "us-east-1")  # fmt: skip
+
+
+@pytest.fixture
+def answer(ask, tmp_path):
+    """A saved answer by the snapshot that ships."""
+    code, out, _ = ask("recommend", *QUESTION, "-o", "json")
+    assert code == 0
+    path = tmp_path / "answer.json"
+    path.write_text(out)
+    return path
+
+
+def refreshed(folder, name, usd):
+    """A folder in which one type's on-demand price in us-east-1 was refreshed."""
+    price = Price(usd_per_hour=usd, kind="list", as_of=date(2026, 11, 21), source="AWS")
+    return keep_refreshed(folder, Refreshed({(name, "us-east-1", Market.ON_DEMAND): price}))
+
+
+def told(ask, *arguments):
+    code, out, err = ask("catalog", "diff", *arguments, "-o", "json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_a_catalogue_does_not_differ_from_itself(ask):
+    document = told(ask, "bundle", "bundle", "--region", "us-east-1")
+    assert document["prices"] == document["answers"] == []
+    assert {row["changed"] for row in document["totals"]} == {0}
+
+
+def test_one_refreshed_price_is_the_one_change(ask, tmp_path):
+    """By the file itself and by its folder alike."""
+    file = refreshed(tmp_path / "own", "g5.xlarge", 0.5)
+    for place in (str(file), str(file.parent)):
+        (row,) = told(ask, "bundle", place, "--market", "on-demand")["prices"]
+        assert (row["instance_type"], row["region"]) == ("g5.xlarge", "us-east-1")
+        assert (row["old"]["usd_per_hour"], row["new"]["usd_per_hour"]) == (1.006, 0.5)
+        assert row["percent"] == pytest.approx(100 * (0.5 / 1.006 - 1))
+
+
+def test_what_becomes_cheaper_overtakes_in_a_saved_answer(ask, answer, tmp_path):
+    """An alternative at a tenth of its price is the cheapest, and the answer's own price stays."""
+    saved = json.loads(answer.read_text())
+    pick, other = saved["recommendation"], saved["alternatives"][-1]
+    tenth = other["price"]["usd_per_hour"] / 10
+    file = refreshed(tmp_path / "own", other["instance_type"], tenth)
+    (one,) = told(ask, "bundle", str(file), "--answers", str(answer))["answers"]
+    assert one["cheapest"]["changed"] is True
+    assert one["cheapest"]["old"]["instance_type"] == pick["instance_type"]
+    assert one["cheapest"]["new"]["instance_type"] == other["instance_type"]
+    first = one["specs"][0]
+    assert first["old"] == first["new"] == pytest.approx(first["saved_usd_per_hour"])
+    _, out, _ = ask("catalog", "diff", "bundle", str(file), "--answers", str(answer))
+    assert f"{other['instance_type']} becomes the cheapest of its specs" in out
+
+
+def test_every_spec_of_an_answer_costs_by_its_own_state_what_the_answer_says(ask, answer):
+    """Instance and disk, priced anew from nothing but the saved order."""
+    (one,) = told(ask, "bundle", "bundle", "--answers", str(answer))["answers"]
+    assert len(one["specs"]) > 5
+    for spec in one["specs"]:
+        assert spec["old"] == pytest.approx(spec["saved_usd_per_hour"])
+    assert one["cheapest"]["changed"] is False
+
+
+@pytest.mark.parametrize("place", ["no/such/folder", ""])
+def test_what_is_no_catalogue_is_refused(ask, place):
+    """With what may be named instead."""
+    code, _, err = ask("catalog", "diff", "bundle", place)
+    assert code == 2
+    assert "is no catalogue" in err
+
+
+def test_what_is_no_saved_answer_is_refused(ask, tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    code, _, err = ask("catalog", "diff", "bundle", "bundle", "--answers", str(tmp_path / "a.json"))
+    assert code == 2
+    assert "neither an answer" in err
