@@ -7,6 +7,7 @@ from datetime import date
 from functools import cached_property
 from heapq import nsmallest
 
+from advisor.catalog.assumed import read_facts
 from advisor.catalog.clouds import Cloud, CpuOnly, Place, by_price, cpu_only
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
@@ -294,11 +295,13 @@ class Catalog:
 
     @cached_property
     def _clouds(self) -> dict[str, Cloud]:
-        clouds = {}
+        clouds, assumed = {}, read_facts(self.bundles)
         for bundle in self.bundles:
             origins = read_origins(bundle)
             for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
-                clouds[name] = Cloud(name, bundle, origins, self._currencies, self.capability_of)
+                clouds[name] = Cloud(
+                    name, bundle, origins, self._currencies, self.capability_of, assumed[name]
+                )
         for bundle in self.bundles:
             for name in bundle.manifest.get("disk_prices", ()):
                 clouds[name].tell_disk_prices(bundle)

@@ -12,6 +12,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from advisor.catalog.assumed import Facts
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import InstanceTable, Origin, PartialType
@@ -74,12 +75,14 @@ class Cloud:
         origins: Mapping[str, Origin],
         currencies: Mapping[str, Currency],
         capability_of: Callable[[str | None], float | None],
+        assumed: Facts,
     ) -> None:
         self.name = name
         self._files = files
         self._origins = origins
         self._currencies = currencies
         self._capability_of = capability_of
+        self._assumed = assumed
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
         self._tables: dict[str, list[PriceTable]] = {}
         self._told = NOTHING_TOLD
@@ -109,7 +112,7 @@ class Cloud:
     @cached_property
     def instances(self) -> InstanceTable:
         """Facts of the types."""
-        return InstanceTable(self.name, self._files, self._origins)
+        return InstanceTable(self.name, self._files, self._origins, self._assumed)
 
     def tell_disk_prices(self, files: Files) -> None:
         """Take the disk prices that an import tells of this cloud."""
@@ -123,7 +126,7 @@ class Cloud:
     @cached_property
     def disks(self) -> DiskCatalog:
         """Network disks."""
-        return DiskCatalog(self.name, self._files, self._origins, self._told)
+        return DiskCatalog(self.name, self._files, self._origins, self._told, self._assumed)
 
     def with_dearer_disks(self, region: str) -> frozenset[str]:
         """Regions where no disk costs less than in this one (equal ones are among them)."""

@@ -13,10 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
+from advisor.catalog.assumed import LOCAL_READ_IOPS, factors
 from advisor.catalog.disk_rules import DiskRule
 from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType
 from advisor.errors import UsageError, unknown_name
 from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
+from advisor.records import replace
 
 LOCAL = "instance_store"
 # Space beside the data set, for checkpoints, shuffled copies and the file system itself.
@@ -47,7 +49,14 @@ def local_disk(instance: InstanceType, size_gib: float) -> Disk:
         read_iops=iops,
         read_latency_seconds=_LATENCY_SECONDS,
     )
-    return Disk(rate=rate, choice=DiskChoice(type=LOCAL), size_gib=has, binding_limit="volume")
+    assumed = tuple(f for f in instance.assumed if f.name.startswith(LOCAL_READ_IOPS))
+    if assumed:
+        low, high = factors(assumed)
+        rate = replace(rate, low=low, high=high)
+    return Disk(
+        rate=rate, choice=DiskChoice(type=LOCAL), size_gib=has, binding_limit="volume",
+        assumed=assumed,
+    )  # fmt: skip
 
 
 def local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None:

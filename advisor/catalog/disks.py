@@ -10,6 +10,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from advisor.catalog.assumed import (
+    RATES,
+    USD_PER_GIB_MONTH,
+    Facts,
+    factors,
+    facts_of_disk,
+    with_facts_of_disk,
+)
 from advisor.catalog.disk_bursts import burst_on, volume_burst
 from advisor.catalog.disk_orders import (
     HEADROOM,
@@ -37,6 +45,7 @@ from advisor.catalog.prices import (
 from advisor.domain import (
     HOURS_PER_MONTH,
     LIST,
+    AssumedFact,
     Burst,
     Disk,
     DiskChoice,
@@ -64,7 +73,9 @@ class DiskCatalog:
         files: Files,
         origins: Mapping[str, Origin],
         told: Told = NOTHING_TOLD,
+        facts: Facts | None = None,
     ) -> None:
+        self._facts = facts or {}
         self._origins = {**told.origins, **origins}
         self._told = told.rows
         self._rule_table = files.table(f"catalog/{cloud}_disk_types.csv")
@@ -122,7 +133,11 @@ class DiskCatalog:
         mib_per_second: float | None = None,
     ) -> DiskRate:
         """What a volume itself sustains, whatever it is attached to."""
-        return self._rule(disk_type).rate(size_gib, iops, mib_per_second)
+        choice = DiskChoice(
+            type=disk_type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second
+        )
+        self._rule(disk_type)
+        return self.rate(choice)
 
     def volume_price(
         self,
@@ -289,12 +304,14 @@ class DiskCatalog:
         if cut is None:
             return None
         if cut is choice:
-            return _on_instance(self._limits_of(instance, choice.type), rate, choice, price)
+            limits, assumed = self._limits_of(instance, choice.type), self._assumed(choice.type)
+            return _on_instance(limits, rate, choice, price, assumed)
         return self._attached(instance, cut, region)
 
     def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
         limits = self._limits_of(instance, choice.type)
-        return _on_instance(limits, self.rate(choice), choice, self._price(choice, region))
+        price, assumed = self._price(choice, region), self._assumed(choice.type)
+        return _on_instance(limits, self.rate(choice), choice, price, assumed)
 
     def passed_on(self, instance: InstanceType, disk_type: str) -> tuple[float, float]:
         """MiB/s and IOPS beyond which no disk of a type is faster on an instance."""
@@ -315,7 +332,14 @@ class DiskCatalog:
     def rate(self, choice: DiskChoice) -> DiskRate:
         """What a volume of a known size sustains, whatever it is attached to."""
         assert choice.size_gib is not None
-        return self.rules[choice.type].rate(choice.size_gib, choice.iops, choice.mib_per_second)
+        rule = self.rules[choice.type]
+        rate = rule.rate(choice.size_gib, choice.iops, choice.mib_per_second)
+        low, high = factors(facts_of_disk(self._facts, choice.type))
+        return rate if (low, high) == (1.0, 1.0) else replace(rate, low=low, high=high)
+
+    def _assumed(self, disk_type: str) -> tuple[AssumedFact, ...]:
+        """What nobody tells of a type's rates and price."""
+        return facts_of_disk(self._facts, disk_type, (*RATES, USD_PER_GIB_MONTH))
 
     def _price(self, choice: DiskChoice, region: str) -> Price:
         rule, size_gib = self.rules[choice.type], choice.size_gib
@@ -335,6 +359,8 @@ class DiskCatalog:
             kind=row.get("kind") or LIST,
             as_of=origin.as_of,
             source=origin.text,
+            low=float(row.get("low") or 1),
+            high=float(row.get("high") or 1),
         )
 
     def _fits(self, instance: InstanceType, disk_type: str) -> bool:
@@ -344,7 +370,8 @@ class DiskCatalog:
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, str]]:
-        return {row["type"]: row for row in self._rule_table.records()}
+        rows = self._rule_table.records()
+        return {row["type"]: with_facts_of_disk(row, self._facts) for row in rows}
 
     @cached_property
     def _limits(self) -> dict[str, dict[str, _Limits]]:
@@ -385,7 +412,13 @@ def _best(steps: Iterable[_Volume]) -> Iterator[_Volume]:
     return ((disk.choice, disk.rate, disk.price) for disk in undominated(disks) if disk.price)
 
 
-def _on_instance(limits: _Limits, volume: DiskRate, choice: DiskChoice, price: Price) -> Disk:
+def _on_instance(
+    limits: _Limits,
+    volume: DiskRate,
+    choice: DiskChoice,
+    price: Price,
+    assumed: tuple[AssumedFact, ...] = (),
+) -> Disk:
     """A volume behind an instance that passes on so much."""
     limit, limit_iops = limits
     own, own_iops = volume.read_mib_per_second, volume.read_iops
@@ -402,4 +435,5 @@ def _on_instance(limits: _Limits, volume: DiskRate, choice: DiskChoice, price: P
         size_gib=choice.size_gib or 0.0,
         binding_limit="instance" if mib_per_second < own else "volume",
         price=price,
+        assumed=assumed,
     )

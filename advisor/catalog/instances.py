@@ -8,6 +8,7 @@ from datetime import date
 from functools import cached_property
 from typing import TypeVar
 
+from advisor.catalog.assumed import Facts, facts_of_type, with_facts_of_type
 from advisor.catalog.files import Files, Table
 from advisor.domain import MIB, Cpu, Gpu, InstanceType, Range
 from advisor.domain.machines import gpu_of_row, number_of
@@ -85,8 +86,11 @@ class PartialType:
 class InstanceTable:
     """Facts of one cloud's types; `find` builds one record and remembers it."""
 
-    def __init__(self, cloud: str, files: Files, origins: Mapping[str, Origin]) -> None:
+    def __init__(
+        self, cloud: str, files: Files, origins: Mapping[str, Origin], facts: Facts | None = None
+    ) -> None:
         self._cloud = cloud
+        self._facts = facts or {}
         self._origins = origins
         self._table = _types(files, cloud)
         self._lines = self._table.lines_by_key()
@@ -196,6 +200,8 @@ class InstanceTable:
         return self._regions_of_set.get(row[self._table.column["region_set"]], frozenset())
 
     def _build(self, row: Mapping[str, str]) -> InstanceType:
+        assumed = facts_of_type(self._facts, row.get("assumed") or "")
+        row = with_facts_of_type(row, assumed)
         servers, lines = self._measured
         line = lines.get(row["instance_type"])
         measured = servers.record(line) if servers and line else {}
@@ -224,6 +230,7 @@ class InstanceTable:
             instance_store_read_iops=_float(row["instance_store_read_iops"]),
             burstable=row["burstable"] == "1",
             current=row["current"] == "1",
+            assumed=assumed,
             as_of=origin.as_of,
             source=origin.text,
         )

@@ -21,6 +21,7 @@ from advisor.domain.decision import (
 )
 from advisor.domain.machines import (
     ANY,
+    AssumedFact,
     Cpu,
     DiskRate,
     Gpu,
@@ -94,6 +95,7 @@ __all__ = [
     "STEP_SIGMA",
     "Accelerator",
     "AcceleratorKind",
+    "AssumedFact",
     "BatchPoint",
     "Burst",
     "CacheState",

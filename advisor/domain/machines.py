@@ -132,12 +132,33 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AssumedFact:
+    """A fact of a cloud's machines or disks that no seller tells, in the unit of its name. It lies
+    between `low` and `high` in 9 of 10 cases; `why` says what it is taken from, or what the user
+    `told`."""
+
+    cloud: str
+    name: str
+    value: float
+    low: float
+    high: float
+    why: str
+    told: bool = False
+
+    def __post_init__(self) -> None:
+        require_positive(value=self.value, low=self.low, high=self.high)
+        if not self.low <= self.value <= self.high:
+            raise ValueError(f"{self.name} is not between {self.low:g} and {self.high:g}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
     """One instance type of a cloud: facts, no price.
 
     Rates of the network disk (`ebs_*` on AWS) are the instance's own limit, baseline apart
     from burst. `instance_store_gib` is local NVMe or SSD that comes with the instance;
-    `accelerator` names what computes there and is no GPU (Inferentia, an FPGA).
+    `accelerator` names what computes there and is no GPU (Inferentia, an FPGA); `assumed` is what
+    of all this nobody tells.
     """
 
     cloud: str
@@ -161,6 +182,7 @@ class InstanceType:
     instance_store_read_iops: float | None = None
     burstable: bool = False
     current: bool = True
+    assumed: tuple[AssumedFact, ...] = ()
     as_of: date
     source: str
 

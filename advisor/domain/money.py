@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from advisor.domain.machines import DiskRate, InstanceType, require_positive
+from advisor.domain.machines import AssumedFact, DiskRate, InstanceType, require_positive
 from advisor.domain.words import Market
 from advisor.records import dataclass
 
@@ -122,7 +122,8 @@ class Disk:
 
     `rate` is the effective one: the lower of the volume's and the instance's own sustained
     limit; `binding_limit` says which of them it is (`volume` or `instance`). `choice` is what
-    has to be bought for it; `burst` is what a short test would see instead.
+    has to be bought for it; `burst` is what a short test would see instead; `assumed` is what of
+    all this nobody tells.
     """
 
     rate: DiskRate
@@ -131,6 +132,7 @@ class Disk:
     binding_limit: str
     price: Price | None = None
     burst: Burst | None = None
+    assumed: tuple[AssumedFact, ...] = ()
 
     @property
     def usd_per_hour(self) -> float:

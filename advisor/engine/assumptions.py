@@ -25,6 +25,7 @@ from advisor.domain import (
     computes_on_cpu,
 )
 from advisor.domain.decision import AnyCandidate
+from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.errors import StalePriceError
 from advisor.messages import Message
@@ -58,6 +59,7 @@ class Assumed:
     prediction: Prediction
     instance: InstanceType
     first_epoch: Span | None = None
+    disk: Disk | None = None
 
 
 def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[Message, ...]:
@@ -65,7 +67,9 @@ def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[Mess
     if chosen is None:
         return assumptions(request)
     spec = chosen.spec
-    about = Assumed(chosen.workload, chosen.prediction, spec.offer.instance, chosen.first_epoch)
+    about = Assumed(
+        chosen.workload, chosen.prediction, spec.offer.instance, chosen.first_epoch, spec.disk
+    )
     return assumptions(request, about, count=spec.count)
 
 
@@ -75,7 +79,8 @@ def assumptions(
     """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
     `count` instances, `ranked` whether it was chosen among instances."""
     dataset = request.dataset
-    found = [
+    found = [*assumed_facts(chosen.instance, chosen.disk)] if chosen and chosen.disk else []
+    found += [
         Message(
             "{name} ({samples:,} samples of {kilobytes} kB, {storage}, {size:mib})",
             name=dataset.name, samples=dataset.samples, kilobytes=_kilobytes(dataset),

@@ -104,7 +104,7 @@ def predict_instance(
         run=run_of(request, prediction, first),
         first_epoch=first,
         assumptions=assumptions(
-            request, Assumed(workload, prediction, instance, first), ranked=False
+            request, Assumed(workload, prediction, instance, first, disk), ranked=False
         ),
         warnings=tuple(warned),
         region=offer.region if offer else None,

@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.catalog.files import MANIFEST, SCHEMA, sealed
 from advisor.catalog.instances import NEEDED_FACTS, TYPE_COLUMNS
-from infra.catalog_build import alibaba, aws, azure, gcp, gpus, sparecores
+from infra.catalog_build import alibaba, aws, azure, gcp, gpus, neo, sparecores
 from infra.catalog_build.aws.types import read_types
 from infra.catalog_build.provenance import Source, sources_table
 from infra.catalog_build.tables import OutputTable, read_source, sha256, table
@@ -28,10 +28,11 @@ class Bundle:
 
 def build() -> Bundle:
     """Build every file in memory, the same bytes every time."""
-    parts = [provider.build() for provider in PROVIDERS]
+    parts = [*(provider.build() for provider in PROVIDERS), *neo.build()]
     sources = [*(one for part in parts for one in part.sources), gpus.SOURCE, sparecores.SOURCE]
     tables = [
         *(entry for part in parts for entry in part.tables),
+        neo.build_assumed(),
         *gpus.build_gpus(),
         *sparecores.build_sparecores(read_types()),
         sources_table(sources),

@@ -89,7 +89,7 @@ def basis_table(bases: Iterable[Basis]) -> OutputTable:
     header = ("basis", "kind", "currency", "source", "low", "high", "terms")
     rows = [
         (one.id, one.kind, one.currency, one.source, f"{one.low:g}", f"{one.high:g}", one.terms)
-        for one in bases
+        for one in dict.fromkeys(bases)  # clouds may share one
     ]
     if len({row[0] for row in rows}) < len(rows):
         raise ValueError("two bases have one id")

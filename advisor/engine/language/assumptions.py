@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain.language import GenerationCandidate, GenerationRequest
+from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.assumptions import price_warnings
 from advisor.engine.language.ready import USUAL_READY_SECONDS
 from advisor.engine.language.ways import (
@@ -33,7 +34,9 @@ def serving_assumptions(
     chosen: GenerationCandidate | None,
 ) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each."""
+    spec = chosen.spec if chosen else None
     return (
+        *(assumed_facts(spec.offer.instance, spec.disk) if spec else ()),
         *_of_engine(request, version),
         *_of_requests(request),
         *_of_formats(request, model, chosen),

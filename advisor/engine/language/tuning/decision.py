@@ -17,6 +17,7 @@ from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import Rejected
 from advisor.domain.generation import LlmMethod
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, FineTuningRequest
+from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.assumptions import price_warnings
 from advisor.engine.language.shortfalls import by_price
 from advisor.engine.language.tuning.table import TuningTable
@@ -146,6 +147,8 @@ def tuning_assumptions(
 
 
 def _assumed(request: FineTuningRequest, chosen: FineTuningCandidate | None) -> Iterator[Message]:
+    if chosen is not None:
+        yield from assumed_facts(chosen.spec.offer.instance, chosen.spec.disk)
     yield Message("PyTorch with FSDP or data parallel, compiled, fused attention, in 16 bits")
     if request.method == LlmMethod.FULL:
         yield Message("AdamW with 32-bit weights, gradients and moments")

@@ -1,0 +1,94 @@
+"""What answers need and no seller tells: assumed facts, each with its reason and range.
+
+`catalog/assumed_facts.csv` has a row a fact, of one cloud or of several. A type's row names the
+facts that it rests on; those of a disk type are called after it. What the user imports counts
+before what is assumed, and for every type of the cloud.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from advisor.catalog.files import Files
+from advisor.domain import AssumedFact
+
+FILE = "catalog/assumed_facts.csv"
+COLUMNS = ("cloud", "fact", "value", "low", "high", "why")
+THREADS_PER_CORE = "threads_per_core"
+# Facts of types that stand in a column of their table as they are.
+_COLUMNS = {
+    "local_disk_gb": "instance_store_gb",
+    "local_disk_read_iops": "instance_store_read_iops",
+}
+LOCAL_READ_IOPS = "local_disk_read_iops"
+OF_TYPES = (THREADS_PER_CORE, *_COLUMNS)
+# Facts of disks, behind the name of their type and a point.
+READ_MIB_S, READ_IOPS, USD_PER_GIB_MONTH = "read_mib_s", "read_iops", "usd_per_gib_month"
+RATES = (READ_MIB_S, READ_IOPS)
+
+# By name, of one cloud.
+Facts = Mapping[str, AssumedFact]
+
+
+def read_facts(bundles: Iterable[Files]) -> dict[str, dict[str, AssumedFact]]:
+    """What is assumed of each cloud, by the name of the fact; later bundles count before earlier
+    ones, and all but the first are what the user told."""
+    found: dict[str, dict[str, AssumedFact]] = defaultdict(dict)
+    for at, files in enumerate(bundles):
+        for row in files.table(FILE).records() if files.has(FILE) else ():
+            for cloud in row["cloud"].split(" "):
+                found[cloud][row["fact"]] = AssumedFact(
+                    cloud=cloud,
+                    name=row["fact"],
+                    value=float(row["value"]),
+                    low=float(row["low"]),
+                    high=float(row["high"]),
+                    why=row["why"],
+                    told=at > 0,
+                )
+    return found
+
+
+def facts_of_type(facts: Facts, names: str) -> tuple[AssumedFact, ...]:
+    """The facts that a type's row names, and those that the user told of all types."""
+    named = names.split(" ")
+    return tuple(
+        fact for name, fact in facts.items() if name in named or (fact.told and name in OF_TYPES)
+    )
+
+
+def with_facts_of_type(row: Mapping[str, str], facts: Iterable[AssumedFact]) -> dict[str, str]:
+    """A row of the types table with what is assumed of it."""
+    found = dict(row)
+    for fact in facts:
+        kind = fact.name.partition("@")[0]
+        if kind == THREADS_PER_CORE:
+            found["physical_cores"] = str(max(1, int(float(row["vcpus"]) / fact.value)))
+        elif kind in _COLUMNS:
+            found[_COLUMNS[kind]] = repr(fact.value)
+    return found
+
+
+def facts_of_disk(
+    facts: Facts, disk_type: str, kinds: tuple[str, ...] = RATES
+) -> tuple[AssumedFact, ...]:
+    """What is assumed of a disk type: its rates, or other kinds of facts."""
+    names = (f"{disk_type}.{kind}" for kind in kinds)
+    return tuple(facts[name] for name in names if name in facts)
+
+
+def with_facts_of_disk(row: Mapping[str, str], facts: Facts) -> dict[str, str]:
+    """A row of the disk type table with the rates that are assumed of the type, at any size."""
+    found = dict(row)
+    for kind, column in ((READ_MIB_S, "mib_s"), (READ_IOPS, "iops")):
+        for fact in facts_of_disk(facts, row["type"], (kind,)):
+            found |= {f"{column}_base": repr(fact.value), f"{column}_cap": repr(fact.value)}
+            found |= {f"{column}_per_gib": "0"}
+    return found
+
+
+def factors(facts: Iterable[AssumedFact]) -> tuple[float, float]:
+    """Between how many times what they say all of them lie; 1 and 1 where nothing is assumed."""
+    ends = [(fact.low / fact.value, fact.high / fact.value) for fact in facts]
+    return min([1.0, *(low for low, _ in ends)]), max([1.0, *(high for _, high in ends)])

@@ -1,0 +1,47 @@
+"""What of an instance and its disk nobody tells, as an answer says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.catalog.assumed import (
+    LOCAL_READ_IOPS,
+    READ_IOPS,
+    READ_MIB_S,
+    THREADS_PER_CORE,
+    USD_PER_GIB_MONTH,
+)
+from advisor.catalog.disk_orders import LOCAL
+from advisor.domain import AssumedFact, Disk, InstanceType
+from advisor.messages import Message
+
+_RATE = Message("{value:,g} MiB/s ({low:,g} to {high:,g})")
+_IOPS = Message("{value:,g} IOPS ({low:,g} to {high:,g})")
+_KINDS = {
+    READ_MIB_S: _RATE,
+    READ_IOPS: _IOPS,
+    LOCAL_READ_IOPS: _IOPS,
+    USD_PER_GIB_MONTH: Message("${value:g} a GiB-month ({low:g} to {high:g})"),
+}
+
+
+def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
+    """One short clause for the disk and one for the host, where anything of them is assumed."""
+    kind = "local" if disk.rate.type == LOCAL else disk.rate.type
+    parts = [_part(fact) for fact in disk.assumed]
+    if parts and all(fact.told for fact in disk.assumed):
+        yield Message("{cloud}'s {kind} disk has {parts}: imported", cloud=instance.cloud,
+                      kind=kind, parts=parts)  # fmt: skip
+    elif parts:
+        yield Message("{cloud}'s {kind} disk has {parts}: not published",
+                      cloud=instance.cloud, kind=kind, parts=parts)  # fmt: skip
+    for fact in instance.assumed:
+        if fact.name == THREADS_PER_CORE and not fact.told:
+            yield Message("{cloud} sells {threads:g} vCPUs a core: not published",
+                          cloud=instance.cloud, threads=fact.value)  # fmt: skip
+
+
+def _part(fact: AssumedFact) -> Message:
+    """'200 MiB/s (120 to 480)'."""
+    text = _KINDS[fact.name.partition("@")[0].rpartition(".")[2]].text
+    return Message(text, value=fact.value, low=fact.low, high=fact.high)
