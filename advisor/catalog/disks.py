@@ -133,11 +133,8 @@ class DiskCatalog:
         mib_per_second: float | None = None,
     ) -> DiskRate:
         """What a volume itself sustains, whatever it is attached to."""
-        choice = DiskChoice(
-            type=disk_type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second
-        )
-        self._rule(disk_type)
-        return self.rate(choice)
+        rate = self._rule(disk_type).rate(size_gib, iops, mib_per_second)
+        return self._in_doubt(rate)
 
     def volume_price(
         self,
@@ -333,9 +330,15 @@ class DiskCatalog:
         """What a volume of a known size sustains, whatever it is attached to."""
         assert choice.size_gib is not None
         rule = self.rules[choice.type]
-        rate = rule.rate(choice.size_gib, choice.iops, choice.mib_per_second)
-        low, high = factors(facts_of_disk(self._facts, choice.type))
-        return rate if (low, high) == (1.0, 1.0) else replace(rate, low=low, high=high)
+        return self._in_doubt(rule.rate(choice.size_gib, choice.iops, choice.mib_per_second))
+
+    def _in_doubt(self, rate: DiskRate) -> DiskRate:
+        """The rate of a volume with the interval of what is assumed of its type."""
+        assumed = facts_of_disk(self._facts, rate.type)
+        if not assumed:
+            return rate
+        low, high = factors(assumed)
+        return replace(rate, low=low, high=high)
 
     def _assumed(self, disk_type: str) -> tuple[AssumedFact, ...]:
         """What nobody tells of a type's rates and price."""

@@ -1,7 +1,8 @@
 """How the GPUs of an instance type reach each other.
 
 No cloud has it in an interface. The table `data/language/gpu_links.csv` names families of types by
-how their names begin, with the page or data sheet that says so.
+how their names begin, with the page or data sheet that says so. Of other types the card tells it:
+SXM cards sit on a board whose NVLink joins them all.
 """
 
 from __future__ import annotations
@@ -31,12 +32,20 @@ class GpuLink(NamedTuple):
 
 
 UNKNOWN = GpuLink("pcie", 0, "")
+_ON_A_BOARD = ("-SXM", "GB200-", "GB300-")
+_BOARD = "data sheets of NVIDIA HGX and Grace Blackwell boards"
 
 
 def gpu_link(instance: InstanceType) -> GpuLink:
-    """The link of a type's GPUs: that of the longest beginning of its name in the table."""
+    """The link of a type's GPUs: that of the longest beginning of its name in the table, else what
+    its card tells."""
     known = _links().get(instance.cloud, ())
-    return next((link for start, link in known if instance.name.startswith(start)), UNKNOWN)
+    for start, link in known:
+        if instance.name.startswith(start):
+            return link
+    if not known and any(part in (instance.gpu_name or "") for part in _ON_A_BOARD):
+        return GpuLink("nvlink", instance.gpu_count, _BOARD)
+    return UNKNOWN
 
 
 @cache

@@ -25,7 +25,7 @@ def test_date_and_sources_are_told(catalog):
     [
         ({"region": "us-esat-1"}, "did you mean.*us-east-1"),
         ({"gpus": ("RTX 9999",)}, "unknown GPU"),
-        ({"cloud": "azur"}, "it has: aws, alibaba, azure, gcp"),
+        ({"cloud": "azur"}, "it has: aws, alibaba, azure"),
         ({"instances": ("g4dn.xlrge",)}, "did you mean.*g4dn.xlarge"),
     ],
 )
@@ -42,8 +42,8 @@ def test_a_known_region_without_prices_is_told_apart(catalog):
 
 
 def test_a_gpu_that_no_type_has_finds_nothing(catalog):
-    """A known card that AWS does not sell is no spelling mistake."""
-    assert catalog.offers(OfferQuery(gpus=("RTX 3090",))) == []
+    """A known card that nobody sells is no spelling mistake."""
+    assert catalog.offers(OfferQuery(gpus=("RTX 3070",))) == []
 
 
 def test_offers_have_a_price_and_retired_types_are_among_them(catalog):

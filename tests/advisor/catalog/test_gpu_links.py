@@ -43,11 +43,19 @@ def test_an_unknown_type_counts_as_pcie_and_has_no_source() -> None:
     assert gpu_link(unknown).among(2) == "pcie"
 
 
+def test_where_no_table_names_a_cloud_the_card_tells_the_link() -> None:
+    """Lambda's SXM boards have NVLink; of its PCIe cards nobody says it."""
+    catalog = load_catalog()
+    assert gpu_link(catalog.instance("gpu_8x_h100_sxm5", "lambda")).among(8) == "nvlink"
+    assert gpu_link(catalog.instance("gpu_4x_a6000", "lambda")) == UNKNOWN
+
+
 def test_every_type_with_several_nvidia_gpus_is_in_the_table() -> None:
-    """A new family is noticed here, and not by a wrong answer."""
+    """A new family of a cloud that the table names is noticed here, not by a wrong answer."""
     several = [
         one
-        for one in load_catalog().instances("any")
+        for cloud in ("aws", "gcp", "azure", "alibaba")
+        for one in load_catalog().instances(cloud)
         if one.gpu_vendor == "NVIDIA" and one.gpu_count > 1 and one.current
     ]
     assert [one.name for one in several if not gpu_link(one).source] == []
