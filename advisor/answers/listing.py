@@ -13,7 +13,8 @@ from advisor.catalog.gpu_names import sheet_names
 from advisor.catalog.gpu_prices import cheapest_by_gpu
 from advisor.catalog.instances import GpuSheet
 from advisor.domain import DataKind, Market, Offer, Price, Provenance, Task
-from advisor.questions.listings import ANY_MARKET, Gpus, InstanceDetails, Offers
+from advisor.domain.words import ANY_MARKET
+from advisor.questions.listings import Gpus, InstanceDetails, Offers
 from advisor.questions.spec_requests import (
     hardware_fields,
     region_of,

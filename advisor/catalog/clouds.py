@@ -142,7 +142,7 @@ class Cloud:
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
         for table in self._prices_in(query.region, query.market):
             market = str(table.market)
-            for row, column, usd in table.cells(names, query.region):
+            for row, column, usd in table.cells(names, query.region, query.counts):
                 if usd <= limit:
                     name, region = table.types[row], table.regions[column]
                     yield Place(usd, self.name, region, name, market, self, table, row, column)
@@ -152,7 +152,7 @@ class Cloud:
         for; no other types are looked at."""
         lowest: dict[str, float] = {}
         for table in self._prices_in(query.region, query.market):
-            for name, usd in table.lowest(names, query.region):
+            for name, usd in table.lowest(names, query.region, query.counts):
                 lowest[name] = min(usd, lowest.get(name, usd))
         limit = query.max_usd_per_hour
         return {name: usd for name, usd in lowest.items() if limit is None or usd <= limit}
@@ -207,7 +207,7 @@ class Cloud:
         for table in self._prices_in(query.region, query.market):
             market, types, regions = str(table.market), table.types, table.regions
             last, cells = -1, list[_Priced]()
-            for row, column, usd in table.cells(names, query.region):
+            for row, column, usd in table.cells(names, query.region, query.counts):
                 if usd <= limit:
                     if row != last:
                         last, cells = row, found.setdefault((types[row], market), [])

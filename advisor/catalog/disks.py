@@ -216,16 +216,22 @@ class DiskCatalog:
         return {region: self._price(choice, region) for region in regions}
 
     def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
-        """Of the other regions those where every disk is sold in `region` too, for no more."""
+        """Of the other regions those where every disk is sold in `region` too, for no more; no
+        estimate beats a listed price."""
         own = self._by_region.get(region, {})
         return [
             other
             for other in others
             if all(
-                kind in own and at_most(own[kind], price)
+                kind in own
+                and at_most(own[kind], price)
+                and (self._is_listed(region, kind) or not self._is_listed(other, kind))
                 for kind, price in self._by_region.get(other, {}).items()
             )
         ]
+
+    def _is_listed(self, region: str, disk_type: str) -> bool:
+        return (self._prices[region, disk_type].get("kind") or LIST) == LIST
 
     def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
         """Smallest whole GiB of a type that holds a data set with headroom, and may have `iops`."""
@@ -364,6 +370,8 @@ class DiskCatalog:
             source=origin.text,
             low=float(row.get("low") or 1),
             high=float(row.get("high") or 1),
+            max_age_days=origin.max_age_days,
+            note=origin.note,
         )
 
     def _fits(self, instance: InstanceType, disk_type: str) -> bool:

@@ -12,6 +12,7 @@ from advisor.catalog.assumed import Facts, facts_of_type, with_facts_of_type
 from advisor.catalog.files import Files, Table
 from advisor.domain import MIB, Cpu, Gpu, InstanceType, Range
 from advisor.domain.machines import gpu_of_row, number_of
+from advisor.domain.money import MAX_AGE_DAYS
 from advisor.records import dataclass
 
 GIB = 2**30
@@ -59,12 +60,20 @@ class Origin:
     text: str
     as_of: date
     terms: str = ""
+    max_age_days: int = MAX_AGE_DAYS
+    note: str = ""
 
 
 def read_origins(files: Files) -> dict[str, Origin]:
     """Source id -> origin."""
     return {
-        row["source"]: Origin(row["origin"], date.fromisoformat(row["as_of"]), row.get("terms", ""))
+        row["source"]: Origin(
+            row["origin"],
+            date.fromisoformat(row["as_of"]),
+            row.get("terms", ""),
+            int(row.get("max_age_days") or MAX_AGE_DAYS),
+            row.get("note", ""),
+        )
         for row in files.table("catalog/sources.csv").records()
     }
 

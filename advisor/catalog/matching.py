@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import date
 from functools import lru_cache
 
 from advisor.catalog.instances import PartialType
-from advisor.domain import ANY, InstanceType, Market, Offer, Range, require_positive
+from advisor.domain import ANY, InstanceType, Market, Offer, Price, Range, require_positive
+from advisor.domain.price_age import counts
 from advisor.records import dataclass
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them
@@ -21,12 +24,15 @@ class OfferQuery:
     A100, "A100-SXM4-80GB" one of them). `accelerated` keeps types with (True) or without (False)
     a GPU or another accelerator. `max_usd_per_hour` limits the instance alone: with its disk a
     spec costs more, so the total is limited where specs are made. GPU memory is that of one GPU,
-    or of the share of one that a type has; a K80 card counts as two GPUs.
+    or of the share of one that a type has; a K80 card counts as two GPUs. `listed_on` keeps prices
+    that are listed and not old on that day.
     """
 
     cloud: str | None = None
     region: str | None = None
     market: Market | None = None
+    price_kinds: tuple[str, ...] = ()
+    listed_on: date | None = None
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
     accelerated: bool | None = None
@@ -36,6 +42,13 @@ class OfferQuery:
     compute_capability: Range = ANY
     vcpus: Range = ANY
     memory_mib: Range = ANY
+
+    @property
+    def counts(self) -> Callable[[Price], bool] | None:
+        """Whether a price is one of those that are asked for; None where every one is."""
+        if not self.price_kinds and self.listed_on is None:
+            return None
+        return lambda price: counts(price, self.price_kinds, self.listed_on)
 
     @property
     def asks_for_gpu(self) -> bool:

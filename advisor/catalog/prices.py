@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
@@ -19,6 +19,8 @@ from advisor.errors import DataError
 from advisor.records import dataclass
 
 BASES_FILE = "catalog/price_kinds.csv"
+# Whether a price is one of those that are asked for.
+Counts = Callable[[Price], bool]
 
 
 class Currency(NamedTuple):
@@ -52,6 +54,20 @@ class Basis:
         """The origin, with the rate at which other currencies were taken."""
         told = f"; {self.currency} at {self.rate}" if self.currency != "USD" else ""
         return self.origin.text + told
+
+    def price(self, usd_per_hour: float) -> Price:
+        """A price on this basis."""
+        return Price(
+            usd_per_hour=usd_per_hour,
+            kind=self.kind,
+            as_of=self.origin.as_of,
+            source=self.source,
+            terms=self.terms,
+            low=self.low,
+            high=self.high,
+            max_age_days=self.origin.max_age_days,
+            note=self.origin.note,
+        )
 
 
 def read_bases(
@@ -88,20 +104,22 @@ class PriceTable:
             self._require_free_ones_free()
 
     def cells(
-        self, names: Collection[str] | None, region: str | None
+        self, names: Collection[str] | None, region: str | None, counts: Counts | None = None
     ) -> Iterator[tuple[int, int, float]]:
         """Row, column and USD per hour of every price of the named types (None: all), in a region
-        or in all."""
+        or in all; of those that count."""
         rows, columns = self._rows(names), self._columns(region)
-        usd = self._usd(rows, columns)
+        usd = self._counted(rows, columns, counts)
         at, column = np.nonzero(~np.isnan(usd))
         return zip(rows[at].tolist(), columns[column].tolist(), usd[at, column].tolist(),
                    strict=True)  # fmt: skip
 
-    def lowest(self, names: Collection[str], region: str | None) -> Iterator[tuple[str, float]]:
+    def lowest(
+        self, names: Collection[str], region: str | None, counts: Counts | None = None
+    ) -> Iterator[tuple[str, float]]:
         """Of each type of `cells`: its lowest price."""
         rows, columns = self._rows(names), self._columns(region)
-        lowest = np.fmin.reduce(self._usd(rows, columns), axis=1, initial=np.nan)
+        lowest = np.fmin.reduce(self._counted(rows, columns, counts), axis=1, initial=np.nan)
         for row, usd in zip(rows.tolist(), lowest.tolist(), strict=True):
             if not math.isnan(usd):
                 yield self.types[row], usd
@@ -111,15 +129,18 @@ class PriceTable:
         at = int(self._stored.basis[row, column])
         (usd,) = self._usd(np.array([row]), np.array([column])).ravel().tolist()
         if (usd, at) not in self._prices:
-            basis = self._bases[at]
-            self._prices[usd, at] = Price(
-                usd_per_hour=usd,
-                kind=basis.kind,
-                as_of=basis.origin.as_of,
-                source=basis.source,
-                terms=basis.terms,
-            )
+            self._prices[usd, at] = self._bases[at].price(usd)
         return self._prices[usd, at]
+
+    def _counted(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], counts: Counts | None
+    ) -> NDArray[np.float64]:
+        """Prices of some cells, nan where one does not count."""
+        found = self._usd(rows, columns)
+        if counts is None:
+            return found
+        kept = [counts(one.price(0.0 if one.kind == FREE else 1.0)) for one in self._bases]
+        return np.where(np.array(kept)[self._stored.basis[rows[:, None], columns]], found, np.nan)
 
     def _usd(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float64]:
         cells = rows[:, None], columns

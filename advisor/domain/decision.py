@@ -167,6 +167,19 @@ class CloseCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PriceCall:
+    """Where an answer depends on a price that is not listed, or that is old.
+
+    `listed` is the cheapest spec at listed prices, None where no listed price answers; it is the
+    chosen one itself where `cheaper`, which costs less at the median of its price, might cost more.
+    `cheaper` None: the chosen one is cheaper even where its price is at its upper bound.
+    """
+
+    listed: AnyCandidate | None
+    cheaper: AnyCandidate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherSetting:
     """What the same spec would reach under another stack, layout or number format.
 
@@ -218,7 +231,7 @@ class Judged(Generic[R, C]):
     `rejected_counts` says how many types each reason took out; `offers_considered` counts the
     priced offers looked at. `close_calls` begins with the one whose trial is worth most.
     `relaxations` say what would make something answer where nothing does: one change each, cheapest
-    first, or two where one is not enough.
+    first, or two where one is not enough. `price_call` is None where listed prices alone decide.
     """
 
     request: R
@@ -233,6 +246,7 @@ class Judged(Generic[R, C]):
     today: date
     close_calls: tuple[CloseCall, ...] = ()
     relaxations: tuple[Relaxation, ...] = ()
+    price_call: PriceCall | None = None
 
     @property
     def chosen(self) -> C | None:

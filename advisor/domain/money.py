@@ -23,7 +23,8 @@ class Price:
     `kind` is one of `PRICE_KINDS`: published by the seller, seen on the spot market, estimated,
     or free of charge. `terms` says what comes with it: how often spot instances are taken back,
     the quota of a free service. The true price lies between `low` and `high` times this one in 9 of
-    10 cases, both 1 where the seller lists it; the source keeps for `max_age_days`.
+    10 cases, both 1 where the seller lists it; the source keeps for `max_age_days`. `note` says
+    what nobody can know of it without asking the seller.
     """
 
     usd_per_hour: float
@@ -34,6 +35,7 @@ class Price:
     low: float = 1.0
     high: float = 1.0
     max_age_days: int = MAX_AGE_DAYS
+    note: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in PRICE_KINDS:
@@ -160,6 +162,21 @@ class Spec:
     def total_usd_per_hour(self) -> float:
         """Instances + disks: what is ranked, limited and divided."""
         return self.count * self.usd_per_hour_each
+
+    @property
+    def prices(self) -> tuple[Price, ...]:
+        """What the total is made of: the instance's price, and the disk's where it has its own."""
+        return (self.offer.price, self.disk.price) if self.disk.price else (self.offer.price,)
+
+    @property
+    def low_usd_per_hour(self) -> float:
+        """The least that the total is, where every price is at the lower end of its interval."""
+        return self.count * sum(price.low_usd_per_hour for price in self.prices)
+
+    @property
+    def high_usd_per_hour(self) -> float:
+        """The most that it is."""
+        return self.count * sum(price.high_usd_per_hour for price in self.prices)
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 
 from advisor.domain.machines import ANY, Range, require_positive
 from advisor.domain.money import HOURS_PER_MONTH, DiskChoice
@@ -15,7 +16,9 @@ class SpecRequest:
     """The part of a question that is the same for every task. What is None is left to the advisor.
 
     `confidence` is the probability with which bounds must hold. `region` None is every region:
-    each type is then taken where it is cheapest. `disk` without a size is sized for what it must
+    each type is then taken where it is cheapest; `market` None is every market. Only prices of
+    `price_kinds` count (empty: all), and with `listed_on` only what is listed and not old on that
+    day, which the decision asks itself. `disk` without a size is sized for what it must
     hold; `disk_types` leaves these to choose among. `max_gpus` is how many GPUs of an instance are
     used at most (None: all of them). `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA)
     and the vCPUs of it that may still be used; what it does not name is not limited.
@@ -26,7 +29,9 @@ class SpecRequest:
     confidence: float = 0.9
     cloud: str = "aws"
     region: str | None = "us-east-1"
-    market: Market = Market.ON_DEMAND
+    market: Market | None = Market.ON_DEMAND
+    price_kinds: tuple[str, ...] = ()
+    listed_on: date | None = None
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
     max_gpu_memory_mib: float | None = None

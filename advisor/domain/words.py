@@ -93,6 +93,10 @@ class Market(StrEnum):
     COMMITMENT_3Y = "commitment-3y"
 
 
+# Every market, as a question asks for it.
+ANY_MARKET = "any"
+
+
 class CloseCallKind(StrEnum):
     """What a close call is about: a spec that was turned down, the chosen one, or the nearest one
     where nothing is sure enough."""

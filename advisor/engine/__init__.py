@@ -1,6 +1,6 @@
 """Question -> candidates -> predictions -> decision -> explanation, over one table."""
 
-from advisor.engine.assumptions import WARN_PRICE_DAYS, require_fresh_price, stack_assumption
+from advisor.engine.assumptions import require_fresh_price, stack_assumption
 from advisor.engine.candidates import BATCH_SIZES
 from advisor.engine.decision import recommend
 from advisor.engine.limits import MOST_INSTANCES, STAGE_NAMES, answers
@@ -11,7 +11,6 @@ __all__ = [
     "BATCH_SIZES",
     "MOST_INSTANCES",
     "STAGE_NAMES",
-    "WARN_PRICE_DAYS",
     "Preparations",
     "answers",
     "no_offer",

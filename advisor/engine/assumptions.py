@@ -25,6 +25,7 @@ from advisor.domain import (
     computes_on_cpu,
 )
 from advisor.domain.decision import AnyCandidate
+from advisor.domain.price_age import is_old
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.errors import StalePriceError
@@ -32,10 +33,6 @@ from advisor.messages import Message
 from advisor.records import dataclass
 from advisor.units import ceil_significant, format_counted
 
-# Prices of this age are told; on-demand prices of AWS change about once a year per family.
-WARN_PRICE_DAYS = 30
-# --strict refuses an instance price of this age.
-STRICT_PRICE_DAYS = 90
 # A disk that could read this much faster than it has to hides its burst from the throughput.
 BURST_SHOWS = 0.8
 # Smaller samples are told with a fraction.
@@ -230,9 +227,9 @@ def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message
         (disk.price, Message("the disk price is {age} days old ({as_of})")),
     )
     return [
-        Message(message.text, age=age, as_of=one.as_of.isoformat())
+        Message(message.text, age=(today - one.as_of).days, as_of=one.as_of.isoformat())
         for one, message in messages
-        if one is not None and (age := (today - one.as_of).days) > WARN_PRICE_DAYS
+        if one is not None and is_old(one, today)
     ]
 
 
@@ -269,12 +266,11 @@ def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
 def require_fresh_price(chosen: AnyCandidate, today: date) -> None:
     """Refuse an instance price that is too old to decide by; disk prices are dated apart."""
     price = chosen.spec.offer.price
-    age = (today - price.as_of).days
-    if age > STRICT_PRICE_DAYS:
+    if is_old(price, today):
         raise StalePriceError(
             "the price of {name} is {age} days old ({as_of}) and --strict allows {most}",
-            name=chosen.spec.offer.instance.name, age=age, as_of=price.as_of.isoformat(),
-            most=STRICT_PRICE_DAYS, field="strict",
+            name=chosen.spec.offer.instance.name, age=(today - price.as_of).days,
+            as_of=price.as_of.isoformat(), most=price.max_age_days, field="strict",
             hint=Message(
                 "refresh it (aws: `advisor catalog refresh`, --live), or ask without --strict"
             ),

@@ -23,10 +23,12 @@ from advisor.engine.limits import (
     at_count,
     best_rows,
     cost,
+    cost_of,
     require_countable,
     sure_rate,
 )
 from advisor.engine.prepared import Preparations, Prepared
+from advisor.engine.price_calls import decided_by_price
 from advisor.engine.rejected import Missed, Rejections
 from advisor.engine.search import Found, searched
 from advisor.engine.table import Table
@@ -44,6 +46,16 @@ def recommend(request: Request, preparations: Preparations, *, today: date) -> R
     Raises `UsageError` for what the catalogue or the model does not know, and
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
+    return decided_by_price(
+        request,
+        lambda asked: _by_median_price(asked, preparations, today),
+        lambda candidate: cost_of(request, candidate),
+        today,
+    )
+
+
+def _by_median_price(request: Request, preparations: Preparations, today: date) -> Recommendation:
+    """The answer where every price were what it is at the median."""
     require_countable(request)
     prepared = preparations.of(request)
     found = searched(request, prepared, request.max_results)

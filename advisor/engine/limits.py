@@ -182,6 +182,14 @@ def cost(request: Request, table: Table) -> Floats:
     return table.usd / (table.median * 3600) * 1e6
 
 
+def cost_of(request: Request, candidate: Candidate) -> float:
+    """The same of a record."""
+    if ranks_by_price(request):
+        return candidate.spec.total_usd_per_hour
+    run = candidate.usd_per_run
+    return run.median if run else candidate.usd_per_million_samples
+
+
 def limits(request: Request, table: Table) -> Iterator[Limit]:
     """The limits that are set, in the order in which a type is judged."""
     sure = sure_rate(request, table)

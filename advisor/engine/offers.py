@@ -6,6 +6,7 @@ from advisor.catalog import Catalog, OfferQuery, Rejection, check
 from advisor.catalog.disk_orders import LOCAL
 from advisor.catalog.support import quota_shortfall
 from advisor.domain import Disk, InstanceType, Offer, Rejected
+from advisor.domain.price_age import counts
 from advisor.domain.spec_request import SpecRequest
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import Message
@@ -19,6 +20,8 @@ def place_query(request: SpecRequest, *, accelerated: bool | None) -> OfferQuery
         cloud=request.cloud,
         region=request.region,
         market=request.market,
+        price_kinds=request.price_kinds,
+        listed_on=request.listed_on,
         gpus=request.gpus,
         min_gpu_memory_mib=request.min_gpu_memory_mib,
         max_gpu_memory_mib=request.max_gpu_memory_mib,
@@ -83,15 +86,18 @@ def disks_holding(
     """
     disks, choice = catalog.disks_of(instance.cloud), request.disk
     if choice is None:
-        return tuple(disks.candidate_disks(instance, data_gib, region, request.disk_types))
-    size_gib = choice.size_gib or disks.fitting_size(choice.type, data_gib, choice.iops)
-    return (
-        disks.attach(
-            instance,
-            choice.type,
-            size_gib,
-            region,
-            iops=choice.iops,
-            mib_per_second=choice.mib_per_second,
-        ),
-    )
+        found = disks.candidate_disks(instance, data_gib, region, request.disk_types)
+    else:
+        size_gib = choice.size_gib or disks.fitting_size(choice.type, data_gib, choice.iops)
+        found = [
+            disks.attach(
+                instance,
+                choice.type,
+                size_gib,
+                region,
+                iops=choice.iops,
+                mib_per_second=choice.mib_per_second,
+            )
+        ]
+    kinds, day = request.price_kinds, request.listed_on
+    return tuple(disk for disk in found if disk.price is None or counts(disk.price, kinds, day))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from advisor.catalog.gpu_prices import SORT_KEYS
 from advisor.domain import Market, Range
+from advisor.domain.words import ANY_MARKET
 from advisor.questions.fields import Choice, File, Text, Texts
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
@@ -15,7 +16,6 @@ from advisor.questions.values import GpuFilter
 
 MOST_OFFERS, USUAL_OFFERS = 1000, 100
 MOST_NETWORKS = 500
-ANY_MARKET = "any"
 
 
 class Sources(Question):

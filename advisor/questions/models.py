@@ -14,6 +14,7 @@ from pathlib import Path
 
 from advisor.domain import (
     HOURS_PER_MONTH,
+    Market,
     MemoryFormat,
     Precision,
     Stack,
@@ -44,6 +45,7 @@ from advisor.questions.shared import (
     MAX_GPUS,
     MAX_HOURS,
     PRECISION,
+    RANKED_MARKET,
     RUN,
     TARGET,
     TASK,
@@ -190,6 +192,7 @@ class Recommend(RunQuestion, HardwareQuestion):
         default=None,
         usual="with a target and no --epochs: twice a pass at the target",
     )
+    market: Market | str = RANKED_MARKET
     accelerated_only: bool = ask(
         "Consider only instances with a GPU.", Flag(), section=HARDWARE, default=False
     )

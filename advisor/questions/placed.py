@@ -16,7 +16,9 @@ from advisor.questions.shared import (
     MAX_PRICE,
     MAX_RESULTS,
     MEMORY,
+    PRICE_KIND,
     QUOTA,
+    RANKED_MARKET,
     REGION,
     STRICT,
     VCPUS,
@@ -30,12 +32,14 @@ class PlacedQuestion(Question):
     disk: str | None = DISK
     cloud: str = CLOUD
     region: str | None = REGION
-    market: Market = MARKET
+    market: Market | str = MARKET
 
 
 class HardwareQuestion(PlacedQuestion):
     """Which instances may be rented, and how many of them are shown."""
 
+    market: Market | str = RANKED_MARKET
+    price_kind: tuple[str, ...] | None = PRICE_KIND
     gpu: GpuFilter | None = GPU
     vcpus: Range | None = VCPUS
     memory: Range | None = MEMORY

@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, Market, Precision, Task
+from advisor.domain.words import ANY_MARKET
 from advisor.questions.fields import Choice, Flag, Parsed, Text
 from advisor.questions.numbers import Number, Probability
 from advisor.questions.question import ask
-from advisor.questions.values import format_ram, format_vcpus, parse_gpus, parse_ram, parse_vcpus
+from advisor.questions.values import (
+    format_ram,
+    format_vcpus,
+    parse_gpus,
+    parse_price_kinds,
+    parse_ram,
+    parse_vcpus,
+)
 
 # No GPU holds more samples; what comes near the end of floats overflows on the way.
 LARGEST_BATCH = 10**9
@@ -59,6 +67,19 @@ MARKET: Any = ask(
     Choice("market", Market),
     section=PLACE,
     default=Market.ON_DEMAND,
+)
+RANKED_MARKET: Any = ask(
+    "How you pay: on demand, spot, a 1- or 3-year commitment, or any of them.",
+    Choice("market", (*Market, ANY_MARKET)),
+    section=PLACE,
+    default=Market.ON_DEMAND,
+)
+PRICE_KIND: Any = ask(
+    "Prices to rank by: list (what the seller lists), observed (seen on the market), estimated.",
+    Parsed(parse_price_kinds, ",".join, "KIND[,KIND]"),
+    section=PLACE,
+    default=None,
+    usual="all of them, where no estimate wins by its error",
 )
 GPU: Any = ask(
     "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).",
@@ -162,7 +183,8 @@ EXPLAIN_REJECTED: Any = ask(
     default=False,
 )
 STRICT: Any = ask(
-    "Fail (exit 5) if the instance's price is older than 90 days.",
+    "Fail (exit 5) if the instance's price is older than its source keeps (30 days where prices "
+    "move within weeks, 90 for spot).",
     Flag(),
     section=ANSWER,
     default=False,

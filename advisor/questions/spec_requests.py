@@ -14,6 +14,7 @@ from advisor.domain import (
     Market,
     Range,
 )
+from advisor.domain.words import ANY_MARKET
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
@@ -31,6 +32,11 @@ def region_of(cloud: str, region: str | None) -> str | None:
     return region or DEFAULT_REGION.get(cloud)
 
 
+def market_of(market: Market | str) -> Market | None:
+    """The market that is asked for; None is every one."""
+    return None if market == ANY_MARKET else Market(market)
+
+
 def place_fields(question: PlacedQuestion, catalog: Catalog) -> dict[str, Any]:
     """Where the instance is rented, as a `SpecRequest` names it; `UsageError` for an unknown
     cloud."""
@@ -38,7 +44,7 @@ def place_fields(question: PlacedQuestion, catalog: Catalog) -> dict[str, Any]:
     return {
         "cloud": question.cloud,
         "region": region_of(question.cloud, question.region),
-        "market": question.market,
+        "market": market_of(question.market),
     }
 
 
@@ -48,6 +54,7 @@ def spec_fields(question: HardwareQuestion) -> dict[str, Any]:
     return {
         **hardware_fields(question),
         "max_usd_per_hour": question.max_price,
+        "price_kinds": question.price_kind or (),
         "vcpu_quota": quota_of(question.quota, question.cloud, question.market),
         "horizon_hours": question.horizon_hours,
         "max_results": question.max_results,
@@ -123,8 +130,9 @@ def hardware_fields(question: HasHardware) -> dict[str, Any]:
     }
 
 
-def quota_of(text: str | None, cloud: str, market: Market) -> VcpuQuota:
-    """What AWS still allows; `UsageError` for another cloud, or a text that is no quota."""
+def quota_of(text: str | None, cloud: str, market: Market | str) -> VcpuQuota:
+    """What AWS still allows; `UsageError` for another cloud, or a text that is no quota. On any
+    market a family means its quota on demand and its quota of spot instances."""
     if text is None:
         return ()
     if cloud not in (CLOUD, "any"):
@@ -132,7 +140,10 @@ def quota_of(text: str | None, cloud: str, market: Market) -> VcpuQuota:
             "quota", "{field} knows the quotas of {aws}, not of {cloud}", aws=CLOUD, cloud=cloud
         )
     try:
-        return parse_quota(text, market)
+        asked = market_of(market)
+        markets = (asked,) if asked else (Market.ON_DEMAND, Market.SPOT)
+        pairs = [pair for each in markets for pair in parse_quota(text, each)]
+        return tuple(dict(pairs).items())
     except UsageError as error:
         error.field = "quota"
         raise

@@ -8,7 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from advisor.catalog.matching import has_memory
-from advisor.domain import ANY, IMAGENET, DataKind, DatasetProfile, Gpu, Range
+from advisor.domain import (
+    ANY,
+    ESTIMATED,
+    IMAGENET,
+    LIST,
+    OBSERVED,
+    DataKind,
+    DatasetProfile,
+    Gpu,
+    Range,
+)
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
@@ -16,6 +26,8 @@ from advisor.records import dataclass, replace
 from advisor.units import format_range, gpus_text, size_text
 from models.performance.networks import NetworkFacts
 
+# How prices are known that may be ranked; what is free always is.
+RANKED_KINDS = (LIST, OBSERVED, ESTIMATED)
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
 _DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
 
@@ -85,6 +97,15 @@ def parse_vcpus(text: str) -> Range:
 def format_vcpus(limits: Range) -> str:
     """As `parse_vcpus` takes it."""
     return format_range(limits, "{:g}".format)
+
+
+def parse_price_kinds(text: str) -> tuple[str, ...]:
+    """'list,observed': how prices are known that may be ranked."""
+    kinds = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",")))
+    for kind in kinds:
+        if kind not in RANKED_KINDS:
+            raise unknown_name("kind of price", kind, RANKED_KINDS, field="price_kind")
+    return kinds
 
 
 def parse_ram(text: str) -> Range:

@@ -115,6 +115,7 @@ def disk_block(disk: Disk) -> dict[str, Any]:
         "read_iops": disk.rate.read_iops,
         "binding_limit": disk.binding_limit,
         "price_as_of": disk.price.as_of.isoformat() if disk.price else None,
+        "price_kind": disk.price.kind if disk.price else None,
         "burst": _burst_block(disk.burst),
     }
 
@@ -135,6 +136,8 @@ def price_block(price: Price) -> dict[str, Any]:
     """An instance's price with its date and source."""
     return {
         "usd_per_hour": price.usd_per_hour,
+        "low_usd_per_hour": price.low_usd_per_hour,
+        "high_usd_per_hour": price.high_usd_per_hour,
         "kind": price.kind,
         "as_of": price.as_of.isoformat(),
         "source": price.source,
@@ -216,7 +219,18 @@ def batch_point_block(point: BatchPoint) -> dict[str, Any]:
     }
 
 
-def run_block(run: RunTime | None, usd: Span | None) -> dict[str, Any] | None:
+def by_price(spec: Spec, usd: float) -> dict[str, float]:
+    """Between what a cost at the median rate lies, since the spec's price does in 9 of 10 cases."""
+    total = spec.total_usd_per_hour or 1.0  # what is free is free at every rate
+    return {
+        "low": usd * spec.low_usd_per_hour / total,
+        "high": usd * spec.high_usd_per_hour / total,
+    }
+
+
+def run_block(
+    run: RunTime | None, usd: Span | None, spec: Spec | None = None
+) -> dict[str, Any] | None:
     """Hours and dollars of a whole run; null where none was asked for, `usd` without a price."""
     if run is None:
         return None
@@ -224,6 +238,7 @@ def run_block(run: RunTime | None, usd: Span | None) -> dict[str, Any] | None:
         "samples": run.samples,
         "hours": finite_bounds(run.hours),
         "usd": finite_bounds(usd) if usd else None,
+        "usd_by_price": by_price(spec, usd.median) if usd and spec else None,
         "first_epoch_hours": first_epoch_block(run.first_epoch),
     }
 
@@ -247,6 +262,8 @@ def spec_block(spec: Spec) -> dict[str, Any]:
             "disk_usd_per_hour": spec.disk.usd_per_hour,
             "usd_per_hour_each": spec.usd_per_hour_each,
             "total_usd_per_hour": spec.total_usd_per_hour,
+            "total_low_usd_per_hour": spec.low_usd_per_hour,
+            "total_high_usd_per_hour": spec.high_usd_per_hour,
         },
     }
 
@@ -260,8 +277,11 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
         **spec_block(spec),
         **predicted,
         "latency": latency_block(candidate.latency),
-        "cost": {"usd_per_million_samples": candidate.usd_per_million_samples},
-        "run": run_block(candidate.run, candidate.usd_per_run),
+        "cost": {
+            "usd_per_million_samples": candidate.usd_per_million_samples,
+            "by_price": by_price(spec, candidate.usd_per_million_samples),
+        },
+        "run": run_block(candidate.run, candidate.usd_per_run, spec),
         "first_epoch_hours": first_epoch_block(candidate.first_epoch),
         "note": candidate.note,
     }

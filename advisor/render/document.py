@@ -11,7 +11,7 @@ from advisor.domain.generation import LanguageTask
 from advisor.domain.machines import ANY, Range
 from advisor.domain.money import DiskChoice
 from advisor.domain.spec_request import SpecRequest
-from advisor.domain.words import Market, MemoryFormat, Precision, Stack, Task, Tf32
+from advisor.domain.words import ANY_MARKET, Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.domain.workload import DatasetProfile
 from advisor.messages import Message
 from advisor.records import dataclass
@@ -25,6 +25,7 @@ from advisor.render.blocks import (
     rejected_block,
     relaxation_block,
 )
+from advisor.render.price_calls import price_call_block
 
 SCHEMA = "advisor.recommendation/1"
 
@@ -86,6 +87,7 @@ def recommendation_document(
         "rejected": [rejected_block(rejected) for rejected in answer.nearest_rejected(most)],
         "rejected_counts": answer.rejected_by_reason,
         "close_calls": borderline_blocks(answer),
+        "price_call": price_call_block(answer),
         "live": live_block(answer.live),
         "relax": [relaxation_block(relaxation) for relaxation in answer.relaxations],
         "pareto": [pareto_block(candidate) for candidate in answer.pareto],
@@ -131,8 +133,10 @@ class _Codec:
 
 
 def request_fields(kind: type[Any]) -> list[str]:
-    """The names of a request's fields: what is asked for first, then what the spec must be."""
-    return sorted(kind.__slots__, key=SpecRequest.__slots__.__contains__)
+    """The names of a request's fields: what is asked for first, then what the spec must be, without
+    what the decision asks itself."""
+    names = [name for name in kind.__slots__ if name != "listed_on"]
+    return sorted(names, key=SpecRequest.__slots__.__contains__)
 
 
 def request_document(request: Request) -> dict[str, Any]:
@@ -148,12 +152,21 @@ def request_document(request: Request) -> dict[str, Any]:
 def request_from(document: Mapping[str, Any]) -> Request:
     """The request of a document; `ValueError`, `KeyError` or `TypeError` for what is none."""
     values = {}
-    for name in Request.__slots__:
+    for name in request_fields(Request):
         key = _KEYS.get(name, name)
         if key in document:
             codec = _CODECS.get(name)
             values[name] = codec.read(document[key]) if codec else document[key]
     return Request(**values)
+
+
+def market_document(market: Market | None) -> str:
+    """The market that was asked for, or "any"."""
+    return ANY_MARKET if market is None else str(market)
+
+
+def _market_from(text: str) -> Market | None:
+    return None if text == ANY_MARKET else Market(text)
 
 
 def range_document(limits: Range) -> dict[str, float | None] | None:
@@ -198,7 +211,8 @@ _CODECS: Mapping[str, _Codec] = {
     "stack": _Codec(str, Stack),
     "memory_format": _Codec(str, MemoryFormat),
     "tf32": _Codec(str, Tf32),
-    "market": _Codec(str, Market),
+    "market": _Codec(market_document, _market_from),
+    "price_kinds": _Codec(list, tuple),
     "dataset": _Codec(_dataset_document, _dataset_from),
     "gpus": _Codec(list, tuple),
     "disk_types": _Codec(list, tuple),

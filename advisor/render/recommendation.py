@@ -19,6 +19,7 @@ from advisor.domain import (
 )
 from advisor.render.blocks import counts_text, rate_unit, verify_command
 from advisor.render.document import Sources
+from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     INDENT,
     WIDTH,
@@ -79,7 +80,8 @@ def recommendation_text(
     chosen, borderline = answer.chosen, _borderline_lines(answer)
     head = ["No offer meets this."]
     if chosen is not None:
-        head = _headline(chosen, sources) + _facts(answer, chosen)
+        head = resting_lines(answer) + _headline(chosen, sources) + _facts(answer, chosen)
+        head += price_lines(answer)
     head += borderline + _relaxations(answer)
     pareto = answer.request.pareto
     front = _front(answer, LONG_FRONT if pareto else SHOWN_FRONT)

@@ -172,7 +172,7 @@ def standing_lines(prediction: Prediction, priced: str, model_id: str) -> list[s
     return textwrap.wrap(text, WIDTH)
 
 
-def price_text(market: Market, price: Price) -> str:
+def price_text(market: Market | None, price: Price) -> str:
     """'on-demand price of 2026-07-20', 'estimated spot price of 2025-06-28', 'free of charge'."""
     if price.kind == FREE:
         return "free of charge"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from infra.catalog_build import disks
 from infra.catalog_build.hosts import cloud_part, gpu, host, no_gpu
-from infra.catalog_build.provenance import Source
+from infra.catalog_build.provenance import LIST_DAYS, Source
 from infra.catalog_build.tables import number, read_source
 from infra.catalog_build.wide import Basis, CloudPart, price_row, wide_prices
 
@@ -20,6 +20,7 @@ SOURCE = Source(
     "Apache-2.0",
     "cloudpilot-ai/priceserver@60cef47f (Alibaba Cloud price list in CNY)",
     "Alibaba types and prices",
+    LIST_DAYS,
 )
 DISK_RULES = Source(
     "alibaba-disk-rules", "2021-07-19", "MIT", "AlibabaCloudDocs/ecs@41c0f515", "Alibaba disk types"

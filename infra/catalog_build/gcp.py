@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from infra.catalog_build import disks
 from infra.catalog_build.hosts import cloud_part, gpu, host, no_gpu
-from infra.catalog_build.provenance import Source
+from infra.catalog_build.provenance import LIST_DAYS, Source
 from infra.catalog_build.tables import number, read_source, table
 from infra.catalog_build.wide import Basis, CloudPart, price_row, wide_prices
 
@@ -22,6 +22,7 @@ SOURCE = Source(
     "Apache-2.0",
     f"{_CYCLENERD} (GCP price list)",
     "GCP types and prices",
+    LIST_DAYS,
 )
 DISK_RULES = Source(
     "gcp-disk-rules",
@@ -31,7 +32,12 @@ DISK_RULES = Source(
     "GCP disk types",
 )
 DISK_PRICES = Source(
-    "gcp-disks-fd66b26f", "2026-07-30", "Apache-2.0", _CYCLENERD, "GCP disk prices"
+    "gcp-disks-fd66b26f",
+    "2026-07-30",
+    "Apache-2.0",
+    _CYCLENERD,
+    "GCP disk prices",
+    LIST_DAYS,
 )
 LIST = Basis("gcp", "list", "USD", SOURCE.id)
 SPOT = Basis("gcpspot", "observed", "USD", SOURCE.id)

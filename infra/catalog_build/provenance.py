@@ -14,7 +14,8 @@ class Source:
     """One origin; `as_of` is the date the facts were true, not the date of the build.
 
     `part` is what rests on it, in words; what is older than `max_age_days` is too old for a strict
-    answer (None: the limit that all prices have). `note` is a sentence that users should read.
+    answer, and told as old (None: 90 days). `note` tells users what nobody knows of it without
+    asking the seller, in one plain sentence without a comma.
     """
 
     id: str
@@ -24,6 +25,16 @@ class Source:
     part: str
     max_age_days: int | None = None
     note: str = ""
+
+
+# How long prices keep. AWS lists of 2022-02-06 and 2026-02-17 are equal in 99.8 % of 3,602 pairs,
+# EBS of 2022-02 and 2024-07 in 131 of 131.
+AWS_LIST_DAYS = 1500
+# Azure's of 2026-05-20 and 2026-08-22 are equal in 4,078 of 4,078; other lists of large clouds are
+# taken to move as little within a year, which nobody measured.
+LIST_DAYS = 365
+# Prices of neo-clouds moved by 96 to 145 % within 90 days (63 of them).
+NEO_LIST_DAYS = 30
 
 
 def sources_table(sources: Iterable[Source]) -> OutputTable:

@@ -19,6 +19,7 @@ from advisor.engine.language.prepared import Prepared, ServingPreparations
 from advisor.engine.language.shortfalls import by_price, nearest_row, rejections
 from advisor.engine.language.steps import steps_of
 from advisor.engine.language.table import ServingTable
+from advisor.engine.price_calls import decided_by_price
 from advisor.engine.table import best_of_each
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
@@ -36,6 +37,25 @@ def recommend_serving(
     Raises `UsageError` for what the catalogue or the model does not know, and `NoIntervalError`
     where only predictions without a calibrated interval would answer.
     """
+    return decided_by_price(
+        request,
+        lambda asked: _by_median_price(asked, preparations, today),
+        lambda candidate: _cost(request, candidate),
+        today,
+    )
+
+
+def _cost(request: GenerationRequest, candidate: GenerationCandidate) -> float:
+    """What a candidate ranks by, as `ServingTable.cost`."""
+    if request.targets:
+        return candidate.spec.total_usd_per_hour
+    return candidate.usd_per_million_output_tokens.median
+
+
+def _by_median_price(
+    request: GenerationRequest, preparations: ServingPreparations, today: date
+) -> GenerationRecommendation:
+    """The answer where every price were what it is at the median."""
     prepared = preparations.of(request)
     table = prepared.table(request)
     if table is None:

@@ -79,4 +79,6 @@ def offer_of(
     regions = catalog.regions_of(instance.name, instance.cloud)
     free = Price(usd_per_hour=0.0, kind=FREE, as_of=today, source="")
     place = region or next(iter(regions), "")
-    return Offer(instance=instance, region=place, market=Market(request.market), price=free), None
+    return Offer(
+        instance=instance, region=place, market=request.market or Market.ON_DEMAND, price=free
+    ), None

@@ -26,6 +26,7 @@ from advisor.domain.words import Provenance
 from advisor.render.blocks import (
     NEAREST_REJECTED,
     bounds,
+    by_price,
     change_block,
     close_call_block,
     finite_bounds,
@@ -33,8 +34,9 @@ from advisor.render.blocks import (
     risk_of,
     spec_block,
 )
-from advisor.render.document import SCHEMA, Sources, range_document, request_fields
+from advisor.render.document import SCHEMA, Sources, market_document, range_document, request_fields
 from advisor.render.language.words import trial_command
+from advisor.render.price_calls import price_call_block
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What the two latencies are the means of; users and tools mean different things by TPOT.
@@ -108,6 +110,7 @@ def _shared(
         "rejected": [rejected_block(one) for one in answer.nearest_rejected(most)],
         "rejected_counts": answer.rejected_by_reason,
         "close_calls": [],
+        "price_call": price_call_block(answer),
         "live": None,
         "relax": [],
         "pareto": [],
@@ -129,6 +132,8 @@ def request_block(request: GenerationRequest | FineTuningRequest, task: str) -> 
 def _plain(name: str, value: Any) -> Any:
     if name in _RANGES and isinstance(value, Range):
         return range_document(value)
+    if name == "market":
+        return market_document(value)
     if name == "vcpu_quota":
         return dict(value)
     if isinstance(value, (Enum, DiskChoice)):
@@ -152,6 +157,7 @@ def generation_block(candidate: GenerationCandidate, confidence: float) -> dict[
             "usd_per_million_output_tokens": finite_bounds(candidate.usd_per_million_output_tokens),
             "usd_per_million_input_tokens": finite_bounds(candidate.usd_per_million_input_tokens),
             "usd_per_million_tokens": finite_bounds(candidate.usd_per_million_tokens),
+            "by_price": by_price(spec, candidate.usd_per_million_output_tokens.median),
         },
         "serving": _serving_block(candidate),
         "note": candidate.note,
@@ -250,6 +256,7 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
         "run": {
             "hours": finite_bounds(candidate.hours),
             "usd": finite_bounds(candidate.usd_per_run),
+            "usd_by_price": by_price(spec, candidate.usd_per_run.median),
         },
         "tuning": {
             "model": candidate.model,

@@ -32,6 +32,7 @@ from advisor.render.language.words import (
     seconds_text,
     tokens_text,
 )
+from advisor.render.price_parts import price_call_leaves
 from advisor.render.text import lower_name, upper_name
 from advisor.units import format_hours, format_rate, format_usd
 
@@ -53,7 +54,8 @@ def language_page(document: Record, language: str, command: str = "", title: str
 def language_parts(document: Record, t: Texts) -> list[Leaf | Part]:
     """What the answer is told in, most important first."""
     chosen = document["recommendation"]
-    blocks: list[Leaf | Part] = [Paragraph(_answer(document, t), "answer")]
+    blocks: list[Leaf | Part] = [*price_call_leaves(document, t)]
+    blocks.append(Paragraph(_answer(document, t), "answer"))
     if chosen is not None:
         blocks += [Paragraph(_standing(chosen, t)), Facts(list(_facts(chosen, t)))]
         blocks += _front(document, t) + _steps(document, t)

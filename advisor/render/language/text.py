@@ -35,6 +35,7 @@ from advisor.render.language.words import (
     time_text,
     tokens_text,
 )
+from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,
     counted,
@@ -63,9 +64,11 @@ def generation_text(
     lines = ["No offer meets this."]
     if chosen is not None:
         lines = [
+            *resting_lines(answer),
             *standing_lines(chosen, sources),
             *head_lines(chosen),
             *serving_lines(chosen, request),
+            *price_lines(answer),
             *step_lines(answer.steps, chosen),
         ]
     lines += borderline_lines(answer)

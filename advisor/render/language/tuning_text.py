@@ -24,6 +24,7 @@ from advisor.render.language.lists import (
 )
 from advisor.render.language.text import machine_text
 from advisor.render.language.words import gib_text, rate_text
+from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,
     disk_text,
@@ -50,7 +51,11 @@ def finetuning_text(
     chosen, confidence = answer.chosen, answer.request.confidence
     lines = ["No offer meets this."]
     if chosen is not None:
-        lines = tuning_lines(chosen, answer.request, sources)
+        lines = [
+            *resting_lines(answer),
+            *tuning_lines(chosen, answer.request, sources),
+            *price_lines(answer),
+        ]
     lines += relaxation_lines(answer.relaxations)
     shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
     lines += _alternatives(answer.ranked[1 : 1 + shown], confidence)

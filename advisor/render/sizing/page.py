@@ -26,6 +26,7 @@ from advisor.render.content import (
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import plain
+from advisor.render.price_parts import price_call_leaves
 from advisor.render.sizing.columns import (
     alternative_columns,
     columns_of,
@@ -160,6 +161,7 @@ def _total_stage(section: Record, t: Texts) -> str | None:
 def _answer(section: Record, hours: float, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     answer = section["recommendation"]
     yield Paragraph(asked_sentence(section, t))
+    yield from price_call_leaves(answer, t)
     first, *others = answer_sentences(section, t, hours)
     yield Paragraph(first, "answer")
     for sentence in others:

@@ -7,9 +7,11 @@ from datetime import date
 from importlib.resources import files
 from pathlib import Path
 
-from advisor.engine import WARN_PRICE_DAYS
 from advisor.errors import AdvisorError, DataError
 from advisor.runs.doctor.finding import Finding, State
+
+# A bundle of this age lacks prices of some newer types.
+_WARN_DAYS = 30
 
 _PATIENCE_SECONDS = 5.0
 _CLOCKS_APART_SECONDS = 30.0
@@ -84,7 +86,7 @@ def check_bundle(today: date | None = None) -> Finding:
     digest = str(bundle.manifest["digest"])
     facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
     text = f"whole (digest {digest[:12]}); prices of AWS of {prices}, {age} days old"
-    if age <= WARN_PRICE_DAYS:
+    if age <= _WARN_DAYS:
         return Finding(check="bundle", state=State.OK, found=text, facts=facts)
     return Finding(
         check="bundle", state=State.WARNING, found=text, facts=facts,

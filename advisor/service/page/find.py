@@ -17,6 +17,7 @@ from advisor.questions.models import (
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
+from advisor.render.price_parts import price_call_leaves
 from advisor.render.sizing.columns import (
     alternative_columns,
     rate_columns,
@@ -63,6 +64,7 @@ def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
         "pick": view,
         "headline": _headline(request, t),
         "said": _summary(view, request["confidence"], t),
+        "price_call": list(price_call_leaves(document, t)),
         "close": _borderline(document, t),
         "exports": export_links(frame),
         "points": _points_table(document, t),

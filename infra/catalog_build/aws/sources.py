@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from infra.catalog_build.provenance import Source
+from infra.catalog_build.provenance import AWS_LIST_DAYS, Source
 from infra.catalog_build.wide import Basis
 
 _KARPENTER = "aws/karpenter-provider-aws@1d927085 (AWS Pricing API; Linux; shared tenancy)"
@@ -21,13 +21,16 @@ OFFERINGS = Source(
     "getmoto/moto@c6bd43ff2d09",
     "regions offered",
 )
-PRICES = Source("karpenter-1d927085", "2026-07-20", "Apache-2.0", _KARPENTER, "instance prices")
+PRICES = Source(
+    "karpenter-1d927085", "2026-07-20", "Apache-2.0", _KARPENTER, "instance prices", AWS_LIST_DAYS
+)
 REGIONAL = Source(
     "aws-regional",
     "2022-02-06",
     "Apache-2.0",
     f"{_OLD_PRICE} x {_RATIO}",
     "instance prices outside us-east-1 (estimated)",
+    AWS_LIST_DAYS,
 )
 SPOT = Source(
     "aws-spot",
@@ -43,7 +46,9 @@ REGIONAL_SPOT = Source(
     f"{_OLD_PRICE} x {_RATIO} less {_SAVING}",
     "spot prices outside us-east-1 (estimated)",
 )
-DISK_PRICES = Source("cortex-89ba2f47", "2022-02-06", "Apache-2.0", _CORTEX, "disk prices")
+DISK_PRICES = Source(
+    "cortex-89ba2f47", "2022-02-06", "Apache-2.0", _CORTEX, "disk prices", 2 * AWS_LIST_DAYS
+)
 DISK_RULES = Source(
     "ebs-rules", "2025-09-01", "plain facts", f"{_AWS_DOCS}; gp3 limits 2025-09", "disk types"
 )

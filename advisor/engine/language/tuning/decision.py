@@ -24,6 +24,7 @@ from advisor.engine.language.tuning.table import TuningTable
 from advisor.engine.language.tuning.ways import TuningWay, tuning_ways
 from advisor.engine.limits import closest
 from advisor.engine.offers import place_query
+from advisor.engine.price_calls import decided_by_price
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
 from advisor.units import ceil_significant, floor_rate
@@ -47,6 +48,25 @@ def recommend_tuning(
     request: FineTuningRequest, preparations: Preparations, *, today: date
 ) -> FineTuningRecommendation:
     """Answer one request; raises `UsageError` for what the catalogue does not know."""
+    return decided_by_price(
+        request,
+        lambda asked: _by_median_price(asked, preparations, today),
+        lambda candidate: _cost(request, candidate),
+        today,
+    )
+
+
+def _cost(request: FineTuningRequest, candidate: FineTuningCandidate) -> float:
+    """What a candidate ranks by, as `TuningTable.cost`."""
+    if request.target_tokens_per_second is not None:
+        return candidate.spec.total_usd_per_hour
+    return candidate.usd_per_run.median
+
+
+def _by_median_price(
+    request: FineTuningRequest, preparations: Preparations, today: date
+) -> FineTuningRecommendation:
+    """The answer where every price were what it is at the median."""
     found = tuning_ways(request, *preparations)
     catalog = preparations.catalog
     rejected = [*found.rejected, *catalog.unpriced(place_query(request, accelerated=True))]

@@ -1,0 +1,116 @@
+"""No spec wins by the error of its price.
+
+A price that its seller lists today is what will be paid; an estimated, an observed or an old one
+lies in an interval. What is cheapest by such a price is held against the cheapest at listed prices:
+it is chosen where it costs less at the upper end of its interval too. Otherwise the listed one is
+the answer, and the other one is told as what may be cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any, TypeVar
+
+from advisor.domain import ESTIMATED, PRICE_KINDS, PriceCall
+from advisor.domain.decision import AnyCandidate
+from advisor.domain.price_age import aged_spec, all_listed
+from advisor.errors import NoIntervalError, NoOfferError
+from advisor.records import replace
+
+# A recommendation of any task.
+Answer = TypeVar("Answer", bound=Any)
+AnyRequest = Any
+
+
+def decided_by_price(
+    request: AnyRequest,
+    answered: Callable[[AnyRequest], Answer],
+    cost: Callable[[AnyCandidate], float],
+    today: date,
+) -> Answer:
+    """The answer to a request, in which prices are as sure as they are `today`.
+
+    `answered` decides by the median of every price; `cost` is what candidates rank by.
+    """
+    answer = _aged(answered(request), today)
+    first = answer.chosen
+    if first is None or all_listed(first.spec, today):
+        return answer
+    listed_only = _among(request, answered, today, listed_on=today)
+    if listed_only is None:
+        return replace(answer, price_call=PriceCall(listed=None))
+    listed = listed_only.chosen
+    if _at_most(first, cost) < cost(listed):
+        return replace(answer, price_call=PriceCall(listed=listed))
+    call = PriceCall(listed=listed, cheaper=first)
+    seen = _without_estimates(request, answered, today, first)
+    if seen is not None and _at_most(seen.chosen, cost) < cost(listed):
+        return _led_by(seen, answer, call)
+    return _led_by(listed_only, answer, call)
+
+
+def _without_estimates(
+    request: AnyRequest,
+    answered: Callable[[AnyRequest], Answer],
+    today: date,
+    first: AnyCandidate,
+) -> Answer | None:
+    """The answer that no estimate gives, where one gave the `first`: an observed price may be sure
+    enough where an estimate is not."""
+    if all(price.kind != ESTIMATED for price in first.spec.prices):
+        return None
+    kinds = tuple(kind for kind in request.price_kinds or PRICE_KINDS if kind != ESTIMATED)
+    return _among(request, answered, today, price_kinds=kinds) if kinds else None
+
+
+def _among(
+    request: AnyRequest, answered: Callable[[AnyRequest], Answer], today: date, **prices: Any
+) -> Answer | None:
+    """The answer that some prices give; None where they give none."""
+    try:
+        answer = _aged(answered(replace(request, **prices)), today)
+    except (NoOfferError, NoIntervalError):
+        return None
+    return answer if answer.chosen is not None else None
+
+
+def _at_most(candidate: AnyCandidate, cost: Callable[[AnyCandidate], float]) -> float:
+    """What a candidate ranks by where its prices are at the upper end of their intervals."""
+    spec = candidate.spec
+    share: float = spec.high_usd_per_hour / spec.total_usd_per_hour
+    return cost(candidate) * share
+
+
+def _led_by(chosen: Answer, answer: Answer, call: PriceCall) -> Answer:
+    """The answer at all prices with another chosen spec, about which `chosen` tells the rest."""
+    first = chosen.chosen
+    others = [one for one in answer.ranked if _type(one) != _type(first)]
+    return replace(
+        chosen,
+        request=answer.request,
+        ranked=(first, *others)[: answer.request.max_results],
+        rejected=answer.rejected,
+        rejected_counts=answer.rejected_counts,
+        offers_considered=answer.offers_considered,
+        price_call=call,
+    )
+
+
+def _type(candidate: AnyCandidate) -> tuple[str, str]:
+    instance = candidate.spec.offer.instance
+    return instance.cloud, instance.name
+
+
+def _aged(answer: Answer, today: date) -> Answer:
+    """With prices as sure as they are today."""
+
+    def one(candidate: AnyCandidate) -> AnyCandidate:
+        return candidate and replace(candidate, spec=aged_spec(candidate.spec, today))
+
+    return replace(
+        answer,
+        ranked=tuple(map(one, answer.ranked)),
+        nearest=one(answer.nearest),
+        beyond_price=one(answer.beyond_price),
+    )

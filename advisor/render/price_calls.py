@@ -1,0 +1,181 @@
+"""How far an answer depends on prices that are not listed, and how to learn today's."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from datetime import date
+from typing import Any
+
+from advisor.catalog.price_pages import PRICE_PAGES
+from advisor.catalog.support import CLOUD
+from advisor.domain import (
+    ESTIMATED,
+    LIST,
+    OBSERVED,
+    Market,
+    Offer,
+    Price,
+    PriceCall,
+    Recommendation,
+    Spec,
+)
+from advisor.domain.decision import AnyCandidate
+from advisor.domain.price_age import is_listed
+from advisor.messages import Message
+from advisor.render.text import INDENT, WIDTH, beside, folded_command
+
+# How a price that is not listed, or old, is known; the least trusted first.
+_KINDS = {
+    ESTIMATED: Message("Estimated price"),
+    OBSERVED: Message("Observed price"),
+    LIST: Message("Old price"),
+}
+# Any recommendation: its chosen spec, its `price_call` and its day count.
+AnyAnswer = Any
+
+
+def resting_sentence(answer: AnyAnswer) -> Message | None:
+    """What the chosen price is where it is not listed, beside the cheapest listed one; None where
+    the chosen price is listed."""
+    if answer.price_call is None:
+        return None
+    spec, listed = answer.chosen.spec, answer.price_call.listed
+    doubt = _doubt(spec, answer.today)
+    if doubt is None:
+        return None
+    lies = Message(
+        "{kind} ({low:usd} to {high:usd}/h)",
+        kind=_KINDS[doubt.kind], low=spec.low_usd_per_hour, high=spec.high_usd_per_hour,
+    )  # fmt: skip
+    if spec.low_usd_per_hour == spec.high_usd_per_hour:
+        lies = Message("{kind}", kind=_KINDS[doubt.kind])
+    if listed is None:
+        return Message("{lies}; no listed price answers this.", lies=lies)
+    market, usd = listed.spec.offer.market, listed.spec.total_usd_per_hour
+    if market is spec.offer.market:
+        return Message(
+            "{lies}; cheapest listed: {name} at {usd:usd}/h.",
+            lies=lies, name=listed.spec.name, usd=usd,
+        )  # fmt: skip
+    return Message(
+        "{lies}; cheapest listed: {name} at {usd:usd}/h ({market}).",
+        lies=lies, name=listed.spec.name, usd=usd, market=str(market),
+    )  # fmt: skip
+
+
+def borderline_sentence(answer: AnyAnswer) -> Message | None:
+    """What may be cheaper than the chosen spec, and is borderline on price; None where nothing
+    is."""
+    call: PriceCall | None = answer.price_call
+    if call is None or call.cheaper is None:
+        return None
+    spec = call.cheaper.spec
+    doubt = _doubt(spec, answer.today)
+    assert doubt is not None
+    return Message(
+        "Borderline on price: {name} ({market}, {region}) may be cheaper than {listed} at "
+        "{usd:usd}/h. {kind}: {median:usd}/h, {low:usd} to {high:usd}/h.",
+        name=spec.name, market=str(spec.offer.market), region=spec.offer.region,
+        listed=answer.chosen.spec.name, usd=answer.chosen.spec.total_usd_per_hour,
+        kind=_KINDS[doubt.kind], median=spec.total_usd_per_hour,
+        low=spec.low_usd_per_hour, high=spec.high_usd_per_hour,
+    )  # fmt: skip
+
+
+def price_call_block(answer: AnyAnswer) -> dict[str, Any] | None:
+    """The document's `price_call`; null where listed prices alone decide."""
+    call: PriceCall | None = answer.price_call
+    if call is None:
+        return None
+    said = resting_sentence(answer), borderline_sentence(answer)
+    offer = _doubted(answer)
+    return {
+        "borderline": call.cheaper is not None,
+        "sentences": [sentence for sentence in said if sentence],
+        "listed": _brief_block(call.listed),
+        "cheaper": _brief_block(call.cheaper),
+        "todays_price": {"command": refresh_command(offer), "page": price_page(offer)},
+    }
+
+
+def resting_lines(answer: AnyAnswer) -> list[str]:
+    """`resting_sentence` as the first lines of an answer."""
+    sentence = resting_sentence(answer)
+    return textwrap.wrap(str(sentence), WIDTH) if sentence else []
+
+
+def price_lines(answer: AnyAnswer) -> list[str]:
+    """What may be cheaper, else where the cheapest listed spec stands, and how to learn today's
+    price."""
+    if answer.price_call is None:
+        return []
+    offer = _doubted(answer)
+    command, page = refresh_command(offer), price_page(offer)
+    texts = [str(_told_beside(answer) or "")]
+    if command is not None:
+        # Other tasks have no --live.
+        live = " (or ask again with --live)" if isinstance(answer, Recommendation) else ""
+        texts.append(f"Today's price{live}:")
+    elif page is not None:
+        texts.append(f"Today's price: {page}")
+    lines = textwrap.wrap(" ".join(filter(None, texts)), WIDTH - INDENT, break_on_hyphens=False)
+    lines += folded_command(command, WIDTH - INDENT) if command else []
+    return beside("on price", lines)
+
+
+def _told_beside(answer: AnyAnswer) -> Message | None:
+    listed = answer.price_call.listed
+    if answer.price_call.cheaper is not None or listed is None:
+        return borderline_sentence(answer)
+    return Message(
+        "{name} is listed in {region}, {market}.",
+        name=listed.spec.name, region=listed.spec.offer.region,
+        market=str(listed.spec.offer.market),
+    )  # fmt: skip
+
+
+def refresh_command(offer: Offer) -> str | None:
+    """What asks the cloud for today's price of an offer; None where no command does."""
+    if offer.instance.cloud != CLOUD or offer.market not in (Market.ON_DEMAND, Market.SPOT):
+        return None
+    words = ["--region", offer.region, "--instance", offer.instance.name, "--market",
+             str(offer.market)]  # fmt: skip
+    return shlex.join(["advisor", "catalog", "refresh", *words])
+
+
+def price_page(offer: Offer) -> str | None:
+    """Where the cloud tells it to everybody."""
+    return PRICE_PAGES.get(offer.instance.cloud)
+
+
+def _doubted(answer: AnyAnswer) -> Offer:
+    """The offer whose price of today would settle it."""
+    candidate: AnyCandidate = answer.price_call.cheaper or answer.chosen
+    offer: Offer = candidate.spec.offer
+    return offer
+
+
+def _doubt(spec: Spec, today: date) -> Price | None:
+    """Of the prices that are not listed, or old, the least trusted one."""
+    doubtful = [price for price in spec.prices if not is_listed(price, today)]
+    order = list(_KINDS)
+    return min(doubtful, key=lambda price: order.index(price.kind), default=None)
+
+
+def _brief_block(candidate: AnyCandidate | None) -> dict[str, Any] | None:
+    if candidate is None:
+        return None
+    spec: Spec = candidate.spec
+    return {
+        "instance_type": spec.offer.instance.name,
+        "cloud": spec.offer.instance.cloud,
+        "region": spec.offer.region,
+        "market": str(spec.offer.market),
+        "count": spec.count,
+        "disk": str(spec.disk.choice),
+        "kind": spec.offer.price.kind,
+        "total_usd_per_hour": spec.total_usd_per_hour,
+        "low_usd_per_hour": spec.low_usd_per_hour,
+        "high_usd_per_hour": spec.high_usd_per_hour,
+    }

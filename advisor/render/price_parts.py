@@ -1,0 +1,24 @@
+"""How far an answer depends on prices that are not listed, as blocks of a page or a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from advisor.render.content import Command, Paragraph, translated
+from advisor.render.i18n.catalogue import Texts
+
+
+def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragraph | Command]:
+    """How far a recommendation depends on prices that are not listed, and how to learn today's.
+    Documents of earlier versions tell nothing of it."""
+    call = document.get("price_call")
+    if call is None:
+        return
+    for sentence in call["sentences"]:
+        yield Paragraph(translated(sentence, t), "note")
+    command, page = call["todays_price"]["command"], call["todays_price"]["page"]
+    if command is not None:
+        yield Command(command)
+    elif page is not None:
+        yield Paragraph(t("price_call.page", page=page), "note")
