@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 from advisor.errors import LiveError
 from infra.aws.errors import Kind, Reaction, Refused, Unanswered
-from infra.live.session import Deadline, as_live_errors, client
+from infra.live.deadlines import Deadline
+from infra.live.session import as_live_errors, client
 
 # Seconds of one try, whatever hangs: name servers, what trickles, programs that fetch credentials.
 TRY_SECONDS = 20.0
@@ -118,7 +119,9 @@ class Aws:
 
         ask = getattr(self.client(service, region), operation)
         try:
-            answer: dict[str, Any] = Deadline(TRY_SECONDS).within(operation, lambda: ask(**request))
+            answer: dict[str, Any] = Deadline(TRY_SECONDS).within(
+                f"AWS {operation}", lambda: ask(**request)
+            )
         except exceptions.ClientError as error:
             facts = error.response.get("Error", {})
             code, message = facts.get("Code", ""), facts.get("Message", "")

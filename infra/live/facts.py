@@ -13,6 +13,7 @@ from typing import Any
 from advisor.catalog.support import quota_code
 from advisor.domain import Market
 from advisor.errors import LiveError
+from infra.live.failures import unreadable
 from infra.live.session import as_live_errors, client, in_portions, required
 
 _WHAT = "instance types"
@@ -49,7 +50,7 @@ def _facts(row: Mapping[str, Any]) -> tuple[str, Facts]:
         vcpus, memory = row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"]
         return row["InstanceType"], Facts(int(vcpus), int(memory), count)
     except (KeyError, TypeError, AttributeError) as error:
-        raise LiveError("AWS {what} answered what cannot be read", what=_WHAT) from error
+        raise unreadable(f"AWS {_WHAT}") from error
 
 
 _OFFERINGS = "instance type offerings"

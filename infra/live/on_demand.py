@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from advisor.domain import Market
-from infra.live.quotes import NoQuote, Quote, price_from
+from infra.live.quotes import NoQuote, Quote, one_price, price_from
 from infra.live.session import as_live_errors, client, required
 
 # The API is served in a few regions only; this one knows the prices of all.
@@ -56,18 +56,7 @@ def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quot
         prices = {price for text in products for price in _prices(json.loads(text), wanted)}
     except (ValueError, TypeError, AttributeError, KeyError):
         return NoQuote(instance_type=name, why="the price list answered what cannot be read")
-    if not prices:
-        return NoQuote(instance_type=name, why=f"the price list has no price in {region}")
-    if len(prices) > 1:
-        message = ", ".join(f"${price:g}" for price in sorted(prices))
-        return NoQuote(instance_type=name, why=f"the price list has several prices: {message}")
-    return Quote(
-        instance_type=name,
-        region=region,
-        market=Market.ON_DEMAND,
-        usd_per_hour=prices.pop(),
-        as_of=today,
-    )
+    return one_price(name, prices, (region, Market.ON_DEMAND), today)
 
 
 def _prices(product: Mapping[str, Any], wanted: Mapping[str, str]) -> Iterator[float]:

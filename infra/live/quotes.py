@@ -1,12 +1,15 @@
-"""What AWS said today."""
+"""What a cloud told today."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 
 from advisor.domain import Market
+
+# Nothing that is sold by the hour costs more: a rack of 72 GB200 is below $1,000.
+MOST_USD_PER_HOUR = 20_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +32,27 @@ class NoQuote:
     why: str
 
 
-def price_from(text: str) -> float | None:
-    """A price above 0, or None: AWS's list has zeros, which are no prices."""
-    try:
-        usd = float(text)
-    except ValueError:
+def price_from(amount: object) -> float | None:
+    """A price above 0 that an instance may have, or None: lists have zeros, which are no prices."""
+    if isinstance(amount, bool) or not isinstance(amount, (int, float, str)):
         return None
-    return usd if math.isfinite(usd) and usd > 0 else None
+    try:
+        usd = float(amount)
+    except (ValueError, OverflowError):
+        return None
+    return usd if 0 < usd <= MOST_USD_PER_HOUR else None
+
+
+def one_price(
+    name: str, prices: Collection[float], where: tuple[str, Market], today: date
+) -> Quote | NoQuote:
+    """The quote in a region and on a market, where exactly one price remains: of two, one is the
+    answer to another question."""
+    region, market = where
+    if not prices:
+        return NoQuote(instance_type=name, why=f"the price list has no {market} price in {region}")
+    if len(prices) > 1:
+        several = ", ".join(f"${price:g}" for price in sorted(prices))
+        return NoQuote(instance_type=name, why=f"the price list has several prices: {several}")
+    (usd,) = prices
+    return Quote(instance_type=name, region=region, market=market, usd_per_hour=usd, as_of=today)

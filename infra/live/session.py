@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from advisor.errors import LiveError
+from infra.live.failures import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
 
 # Seconds. A person waits: four tries of this, then the snapshot answers.
 CONNECT_SECONDS = 3
@@ -19,8 +17,6 @@ READ_SECONDS = 8
 PORTION = 100
 # Tries in all; botocore waits longer before each, also where the service throttles.
 ATTEMPTS = 4
-# Codes of errors by which programs decide whether to ask again.
-NO_CREDENTIALS, THROTTLED = "no_credentials", "throttled"
 
 
 def client(service: str, region: str, *, attempts: int | None = None) -> Any:
@@ -85,19 +81,15 @@ def as_live_errors(what: str) -> Iterator[None]:
     except exceptions.ClientError as error:
         raise _refused(what, error) from error
     except (exceptions.ConnectTimeoutError, exceptions.ReadTimeoutError):
-        raise LiveError(
-            "AWS {what} did not answer in time", hint="ask again later", what=what
-        ) from None
+        raise late(f"AWS {what}") from None
     except (
         exceptions.EndpointConnectionError,
         exceptions.ConnectionError,
         exceptions.HTTPClientError,
     ):
-        raise LiveError(
-            "AWS {what} cannot be reached from here", hint="ask without it", what=what
-        ) from None
+        raise unreachable(f"AWS {what}") from None
     except ResponseParserError:
-        raise _unreadable(what) from None
+        raise unreadable(f"AWS {what}") from None
     except (exceptions.BotoCoreError, ValueError) as error:
         raise LiveError("AWS {what}: {error}", what=what, error=error) from error
 
@@ -108,14 +100,8 @@ def required(answer: Any, name: str, what: str) -> Any:
     botocore takes a body that is no JSON (a captive portal's page) for an empty answer.
     """
     if name not in answer:
-        raise _unreadable(what)
+        raise unreadable(f"AWS {what}")
     return answer[name]
-
-
-def _unreadable(what: str) -> LiveError:
-    return LiveError(
-        "AWS {what} answered what cannot be read", hint="is a proxy in between?", what=what
-    )
 
 
 def _refused(what: str, error: Any) -> LiveError:
@@ -151,61 +137,3 @@ def _refused(what: str, error: Any) -> LiveError:
         operation=operation,
         reason=code or error,
     )
-
-
-Answer = TypeVar("Answer")
-
-
-class Deadline:
-    """Seconds that all asking together may take, and those of one question."""
-
-    def __init__(self, seconds: float, each: float | None = None) -> None:
-        self._end = time.monotonic() + seconds
-        self._each = each or seconds
-
-    def within(self, what: str, ask: Callable[[], Answer]) -> Answer:
-        """The answer, or the error, of `ask`; `LiveError` where the time is over before it."""
-        seconds = max(0.0, min(self._each, self._end - time.monotonic()))
-        if seconds <= 0:
-            raise LiveError(
-                "AWS {what}: no time is left to ask for it", hint="ask again later", what=what
-            )
-        facts: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
-
-        def work() -> None:
-            try:
-                facts.put((ask(), None))
-            except BaseException as error:
-                facts.put((None, error))
-
-        # A daemon does not keep the program from ending.
-        threading.Thread(target=work, daemon=True).start()
-        try:
-            answer, error = facts.get(timeout=seconds)
-        except queue.Empty:
-            raise LiveError(
-                "AWS {what} did not answer within {seconds:.0f} seconds",
-                hint="ask again later",
-                what=what,
-                seconds=seconds,
-            ) from None
-        if error is not None:
-            raise error
-        return answer  # type: ignore[return-value]
-
-
-def each_within(seconds: float, what: str, answers: Iterable[Answer]) -> Iterator[Answer]:
-    """Every answer of a slow iterator, none of which may take longer than this."""
-    source = iter(answers)
-    end: list[Answer] = []
-    while True:
-        entry = Deadline(seconds).within(what, lambda: list(_first(source)))
-        if entry == end:
-            return
-        yield from entry
-
-
-def _first(source: Iterator[Answer]) -> Iterator[Answer]:
-    for entry in source:
-        yield entry
-        return

@@ -24,7 +24,7 @@ from advisor.engine import Preparations, recommend
 from advisor.errors import LiveError
 from advisor.records import replace
 from infra.live.facts import vcpu_quota
-from infra.live.session import Deadline
+from infra.live.deadlines import Deadline
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

@@ -16,7 +16,7 @@ from advisor.domain import Market
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import LiveError, UsageError
 from advisor.records import dataclass, replace
-from infra.live.session import Deadline, each_within
+from infra.live.deadlines import Deadline, each_within
 
 # Seconds for one answer: four tries of boto3, and what it waits between them.
 ANSWER_SECONDS = 60.0

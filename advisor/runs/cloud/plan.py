@@ -245,7 +245,7 @@ def bounded_price(aws: Aws) -> PriceOf:
     estimate bounds nothing."""
     from infra.live.on_demand import on_demand
     from infra.live.quotes import Quote
-    from infra.live.session import Deadline
+    from infra.live.deadlines import Deadline
 
     catalog = load_catalog()
     prices: dict[tuple[str, str], float | None] = {}
@@ -261,7 +261,7 @@ def bounded_price(aws: Aws) -> PriceOf:
         if not silent:
             try:
                 answers = deadline.within(
-                    "prices", lambda: list(on_demand([name], region, aws.clock.now().date()))
+                    "AWS prices", lambda: list(on_demand([name], region, aws.clock.now().date()))
                 )
             except LiveError:
                 silent.append(True)

@@ -13,7 +13,7 @@ from advisor.files import write_whole
 from advisor.runs.delivery.mail import mail_target
 from advisor.runs.delivery.message import Attachment, Message, Target, TransientDeliveryError
 from advisor.runs.delivery.webhook import webhook_target
-from infra.live.session import NO_CREDENTIALS, THROTTLED
+from infra.live.failures import NO_CREDENTIALS, THROTTLED
 
 KINDS = (
     "file:PATH, s3://BUCKET/KEY, https://.., smtp://HOST:PORT?to=ADDRESS, or env:NAME for a "

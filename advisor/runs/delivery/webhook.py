@@ -7,7 +7,6 @@ ADVISOR_WEBHOOK_SECRET, plain or as `whsec_<base64>`.
 from __future__ import annotations
 
 import binascii
-import ipaddress
 import json
 import os
 import ssl
@@ -19,6 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.runs.delivery.message import Message, TransientDeliveryError
+from infra.live.web import is_loopback
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -118,16 +118,6 @@ def webhook_target(text: str) -> WebhookTarget:
         raise UsageError("--send http://{host}/..: use https", host=parts.hostname, field="send",
                          hint="http is for loopback only")  # fmt: skip
     return WebhookTarget(parts._replace(fragment="").geturl(), _shown_host(parts))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether what is sent there stays on this machine; other names are not looked up."""
-    if host.casefold() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _headers(name: str, body: bytes) -> dict[str, str]:

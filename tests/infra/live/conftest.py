@@ -1,4 +1,4 @@
-"""AWS as tests see it: credentials that mean nothing, and servers on loopback only."""
+"""Clouds as tests see them: credentials that mean nothing, and servers on loopback only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.live import session
+from infra.live import session, web
+from tests.infra.live import listed as lists
 from tests.infra.live.recorded import Recorded, serving
 
 
@@ -32,6 +33,8 @@ def point_at(patch: pytest.MonkeyPatch, aws: Recorded, folder: Path) -> None:
 def impatient(monkeypatch) -> None:
     """For AWS that hangs; a busy machine may answer later than that."""
     monkeypatch.setattr(session, "READ_SECONDS", 1)
+    monkeypatch.setattr(web, "READ_SECONDS", 0.5)
+    monkeypatch.setattr(web, "ATTEMPTS", 2)
 
 
 @pytest.fixture(autouse=True)
@@ -45,4 +48,12 @@ def recorded(monkeypatch, tmp_path) -> Iterator[Recorded]:
     """The Price List, Service Quotas and EC2 services, from recorded answers."""
     with serving(Recorded()) as one:
         point_at(monkeypatch, one, tmp_path)
+        yield one
+
+
+@pytest.fixture
+def listed(monkeypatch) -> Iterator[lists.Listed]:
+    """Azure's and Google's price lists; nobody waits long before trying again."""
+    monkeypatch.setattr(web, "FIRST_PAUSE_SECONDS", 0.001)
+    with lists.serving(lists.Listed()) as one:
         yield one

@@ -1,0 +1,168 @@
+"""Prices of Google's machine types from the Cloud Billing Catalog API, which takes an API key.
+
+Form of an answer: Google Cloud, "services.skus.list" of the Cloud Billing API (v1). A page holds
+`skus` of all regions and `nextPageToken`; a price is `units` and `nanos` (10**-9) of a currency
+for a `usageUnit`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+from advisor.domain import HOURS_PER_MONTH, InstanceType, Market
+from infra.live.failures import unreadable
+from infra.live.gcp_machines import SKU_NAMES, Part, parts
+from infra.live.quotes import NoQuote, Quote, one_price, price_from
+from infra.live.web import Parameters, Say, WebList
+
+SERVICE = "Google's price list"
+URL = "https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus"  # Compute Engine
+KEY_HEADER = "X-Goog-Api-Key"  # in an address it would stand in the logs of proxies
+_FIRST: Parameters = {"currencyCode": "USD", "pageSize": "5000"}
+_USAGE = {"OnDemand": Market.ON_DEMAND, "Preemptible": Market.SPOT}
+# 'Spot Preemptible N2 Instance Core running in Americas', 'Nvidia L4 GPU attached to Spot
+# Preemptible VMs running in Iowa', 'SSD backed Local Storage in Paris'.
+_DESCRIPTION = re.compile(
+    r"(?P<spot>(?:Spot )?Preemptible )?(?P<name>.+?)(?P<spot_vm> attached to Spot Preemptible VMs)?"
+    r"(?: (?:running )?in [^:]+)?"
+)
+# `usageUnit` -> the unit of a part, and how many hours of it a price is for.
+_UNITS = {"h": ("h", 1.0), "GiBy.h": ("GiBy.h", 1.0), "GiBy.mo": ("GiBy.h", HOURS_PER_MONTH)}
+
+# (name, unit, region, market) -> dollars an hour; None: not to be read, or not believed.
+Rates = Mapping[tuple[str, str, str, Market], set[float | None]]
+
+
+class GcpPrices:
+    """Google's list; it is fetched once, with all regions and markets."""
+
+    def __init__(
+        self,
+        source: WebList,
+        machine_of: Callable[[str], InstanceType | None],
+        say: Say = lambda _line: None,
+    ) -> None:
+        self._source = source
+        self._machine_of = machine_of
+        self._say = say
+        self._rates: Rates | None = None
+
+    def quotes(
+        self, names: Sequence[str], region: str, market: Market, today: date
+    ) -> Iterator[Quote | NoQuote]:
+        """What each type's cores, memory, GPUs and local SSD cost together, or why that is not
+        told. Raises `LiveError` where the list cannot be asked at all."""
+        if self._rates is None:
+            self._rates = rates(self._skus(), datetime.now(UTC))
+        for name in names:
+            yield self._quote(name, region, market, today, self._rates)
+
+    def _quote(
+        self, name: str, region: str, market: Market, today: date, known: Rates
+    ) -> Quote | NoQuote:
+        machine = self._machine_of(name)
+        needed = parts(machine) if machine else ()
+        if not needed:
+            return NoQuote(
+                instance_type=name, why="it is not known which of Google's SKUs make up its price"
+            )
+        total = 0.0
+        for part in needed:
+            found = _rate(part, region, market, known)
+            if isinstance(found, str):
+                return NoQuote(instance_type=name, why=found)
+            total += part.amount * found
+        usd = price_from(total)
+        return one_price(name, {usd} if usd else set(), (region, market), today)
+
+    def _skus(self) -> Iterator[Any]:
+        for page in self._source.pages(_FIRST, self._following, self._say):
+            skus = page.get("skus", [])
+            if not isinstance(skus, list):
+                raise unreadable(self._source.service)
+            yield from skus
+
+    def _following(self, page: Mapping[str, Any]) -> Parameters | None:
+        token = page.get("nextPageToken") or None
+        if token is not None and not isinstance(token, str):
+            raise unreadable(self._source.service)
+        return {**_FIRST, "pageToken": token} if token else None
+
+
+def _rate(part: Part, region: str, market: Market, known: Rates) -> float | str:
+    """Dollars an hour of a part, or why there is none."""
+    listed = [known[name, part.unit, region, market] for name in part.names
+              if (name, part.unit, region, market) in known]  # fmt: skip
+    if not listed:
+        return f"the price list has no {market} price of {part.names[0]} in {region}"
+    rate, *others = listed[0]
+    if others:
+        return f"the price list has several prices of {part.names[0]} in {region}"
+    if rate is None:
+        return f"what the price list tells of {part.names[0]} in {region} is no price"
+    return rate
+
+
+def rates(skus: Iterable[Any], now: datetime) -> Rates:
+    """The prices of what `gcp_machines` knows, by name, unit, region and market, in force now.
+
+    A SKU that is something else is passed over, whatever it looks like.
+    """
+    found: dict[tuple[str, str, str, Market], set[float | None]] = defaultdict(set)
+    for sku in skus:
+        known = _known(sku)
+        if known is not None:
+            name, market, regions = known
+            unit, usd = _price(sku, now)
+            for region in regions:
+                for of in (unit,) if unit else ("h", "GiBy.h"):
+                    found[name, of, region, market].add(usd)
+    return dict(found)
+
+
+def _known(sku: Any) -> tuple[str, Market, list[str]] | None:
+    """Name, market and regions of a SKU; None for one that is no part of a machine type."""
+    try:
+        match = _DESCRIPTION.fullmatch(sku["description"])
+        market = _USAGE[sku["category"]["usageType"]]
+        regions = [str(region) for region in sku["serviceRegions"]]
+    except (TypeError, KeyError):
+        return None
+    if match is None or match["name"] not in SKU_NAMES:
+        return None
+    for_spot = bool(match["spot"] or match["spot_vm"])
+    return (match["name"], market, regions) if for_spot == (market is Market.SPOT) else None
+
+
+def _price(sku: Mapping[str, Any], now: datetime) -> tuple[str, float | None]:
+    """Unit and dollars an hour; no unit where even that cannot be read, None for no price.
+
+    Prices come in the order in which they took effect. A first tier may be free of charge; more
+    than one price above 0 depends on how much is used.
+    """
+    try:
+        info = [one for one in sku["pricingInfo"] if _since(one) <= now][-1]
+        expression = info["pricingExpression"]
+        unit, hours = _UNITS[expression["usageUnit"]]
+        tiers = [_usd(tier["unitPrice"]) for tier in expression["tieredRates"]]
+    except (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError):
+        return "", None
+    charged = {usd for usd in tiers if usd != 0}
+    usd = charged.pop() / hours if len(charged) == 1 else None
+    return unit, price_from(usd) if usd is not None else None
+
+
+def _since(info: Mapping[str, Any]) -> datetime:
+    """When a price took effect; one without a time is in force."""
+    text = info.get("effectiveTime")
+    return datetime.fromisoformat(text) if text else datetime.min.replace(tzinfo=UTC)
+
+
+def _usd(price: Mapping[str, Any]) -> float:
+    if price["currencyCode"] != "USD":
+        raise ValueError(price["currencyCode"])
+    return int(price.get("units", 0)) + int(price.get("nanos", 0)) / 1e9

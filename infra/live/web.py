@@ -1,0 +1,231 @@
+"""Price lists on the web: JSON in pages, fetched with limits, asked for again where that may help.
+
+Nothing here shows a header: a key travels in one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+from advisor.errors import LiveError, UsageError
+from infra.live.failures import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
+
+if TYPE_CHECKING:
+    from httpx2 import Client, Response
+    from tenacity import RetryCallState
+
+CONNECT_SECONDS = 5.0
+READ_SECONDS = 20.0
+ATTEMPTS = 4
+# Before another try: half a second, doubled each time, up to a quarter longer; a server that says
+# how long is believed up to here.
+FIRST_PAUSE_SECONDS = 0.5
+MOST_PAUSE_SECONDS = 20.0
+# Five thousand of Google's SKUs take about 8 MiB; all of them some ten such pages.
+MOST_MIB = 64
+MOST_PAGES = 500
+# RFC 9110 and 8470: the request may be sent again as it is.
+_TRANSIENT = (408, 425, 429)
+
+Parameters = Mapping[str, str]
+Say = Callable[[str], None]
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebList:
+    """A price list on the web: what it is called, where it is, and headers that may be secret."""
+
+    service: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    credentials_hint: str = ""
+
+    def pages(
+        self,
+        first: Parameters,
+        following: Callable[[dict[str, Any]], Parameters | None],
+        say: Say = lambda _line: None,
+    ) -> Iterator[dict[str, Any]]:
+        """Each page, a JSON object; `following` reads from one what the next is asked with.
+
+        Only the query of a link to the next page counts: the key goes nowhere else. `LiveError`
+        where pages do not end, or the service cannot be asked.
+        """
+        asked = set[tuple[tuple[str, str], ...]]()
+        wanted: Parameters | None = first
+        with _client(self) as client:
+            while wanted is not None:
+                question = tuple(sorted(wanted.items()))
+                if question in asked or len(asked) >= MOST_PAGES:
+                    raise LiveError("{service}: its pages do not end (after {count})",
+                                    service=self.service, count=len(asked),
+                                    hint="is a proxy in between?")  # fmt: skip
+                asked.add(question)
+                page = _tried(partial(_page, self, client, wanted))
+                wanted = following(page)
+                if wanted is not None:
+                    say(f"{self.service}: {len(asked)} pages")
+                yield page
+
+
+def download(url: str) -> bytes:
+    """What stands at an address, of up to `MOST_MIB`."""
+    parts = urlsplit(url)
+    source = WebList(service=str(parts.hostname), url=url)
+    with _client(source) as client:
+        return _tried(partial(_body, source, client, {}))
+
+
+def checked_url(url: str, option: str) -> str:
+    """An address that prices may come from: https, or http on this machine; `UsageError` else."""
+    parts = _parts(url)
+    if parts is None or not parts.hostname or parts.scheme not in ("http", "https"):
+        raise UsageError("{option} takes an address like https://prices.example.org/list",
+                         option=option, field="url")  # fmt: skip
+    if parts.username is not None or parts.password is not None:
+        raise UsageError("{option}: no name and password in an address", option=option,
+                         field="url")  # fmt: skip
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise UsageError("{option}: prices over http can be changed on the way", option=option,
+                         field="url", hint="use https; http is for loopback only")  # fmt: skip
+    return parts._replace(fragment="").geturl()
+
+
+def _parts(url: str) -> SplitResult | None:
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return None
+    try:
+        parts = urlsplit(url)
+        return parts if parts.port is None or parts.port else None
+    except ValueError:
+        return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what is sent there stays on this machine; other names are not looked up."""
+    if host.casefold() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+class _AskAgain(LiveError):
+    """A failure that another try may mend, after `pause_seconds` where the service says so."""
+
+    pause_seconds: float | None = None
+
+
+def _client(source: WebList) -> Client:
+    import ssl
+    from importlib.metadata import version
+
+    import httpx2
+
+    agent = f"instance-sizing-advisor/{version('instance-sizing-advisor')}"
+    return httpx2.Client(
+        headers={"User-Agent": agent, "Accept": "application/json", **source.headers},
+        timeout=httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
+        verify=ssl.create_default_context(),
+    )
+
+
+def _tried(ask: Callable[[], Answer]) -> Answer:
+    from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
+    tries = Retrying(
+        stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(_AskAgain), wait=_pause,
+        reraise=True,
+    )  # fmt: skip
+    return tries(ask)
+
+
+def _page(source: WebList, client: Client, wanted: Parameters) -> dict[str, Any]:
+    """JSON has no NaN and no infinity, though Python reads them."""
+    body = _body(source, client, wanted)
+    try:
+        page = json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise _again(unreadable(source.service)) from None
+    if not isinstance(page, dict):
+        raise unreadable(source.service)
+    return page
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def _body(source: WebList, client: Client, wanted: Parameters) -> bytes:
+    import httpx2
+
+    try:
+        address = httpx2.URL(source.url).copy_merge_params(wanted)
+        with client.stream("GET", address) as answer:
+            if not answer.is_success:
+                raise _refused(source, answer)
+            return _whole(source, answer)
+    except httpx2.TimeoutException:
+        raise _again(late(source.service)) from None
+    except (httpx2.RemoteProtocolError, httpx2.DecodingError):
+        raise _again(unreadable(source.service)) from None
+    except (httpx2.TransportError, httpx2.InvalidURL):
+        raise _again(unreachable(source.service)) from None
+
+
+def _whole(source: WebList, answer: Response) -> bytes:
+    body = bytearray()
+    for piece in answer.iter_bytes():
+        body += piece
+        if len(body) > MOST_MIB * 2**20:
+            raise LiveError("{service} answered more than {most} MiB at once",
+                            service=source.service, most=MOST_MIB)  # fmt: skip
+    return bytes(body)
+
+
+def _refused(source: WebList, answer: Response) -> LiveError:
+    """What stands in the answer is not shown: it may repeat what was asked."""
+    status = answer.status_code
+    if answer.is_redirect:
+        return LiveError("{service} answers with a redirect ({status})", service=source.service,
+                         status=status, hint="name the last address")  # fmt: skip
+    if status in (401, 403) or (status == 400 and source.credentials_hint):
+        return LiveError("{service} refuses the request ({status})", service=source.service,
+                         status=status, code=NO_CREDENTIALS,
+                         hint=source.credentials_hint or "ask without it")  # fmt: skip
+    if status == 429:
+        error = _again(LiveError("{service} throttles", service=source.service, code=THROTTLED,
+                                 hint="ask again in a minute"))  # fmt: skip
+        error.pause_seconds = _seconds(answer.headers.get("Retry-After"))
+        return error
+    refusal = LiveError("{service} refuses the request ({status})", service=source.service,
+                        status=status, hint="ask again later")  # fmt: skip
+    return _again(refusal) if status in _TRANSIENT or status >= 500 else refusal
+
+
+def _again(error: LiveError) -> _AskAgain:
+    return _AskAgain(error.message, hint=error.hint, code=error.code)
+
+
+def _pause(state: RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome else None
+    named = error.pause_seconds if isinstance(error, _AskAgain) else None
+    if named is not None:
+        return named
+    seconds: float = FIRST_PAUSE_SECONDS * 2 ** (state.attempt_number - 1)
+    return min(MOST_PAUSE_SECONDS, seconds) * random.uniform(1, 1.25)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Seconds of a Retry-After header; dates, rare there, are left to our own pauses."""
+    text = (retry_after or "").strip()
+    return min(float(text), MOST_PAUSE_SECONDS) if text.isascii() and text.isdigit() else None

@@ -1,0 +1,219 @@
+"""A small HTTP server on loopback that speaks Azure's and Google's price lists.
+
+Nothing here was recorded from the real services: the shapes are those of their documentation
+(Azure Retail Prices overview; Cloud Billing API, services.skus.list), names and rates are those of
+the committed sources. `faults` come first, one a request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+KEY = "a-key-that-is-secret"
+AZURE, GCP = "/api/retail/prices", "/v1/services/6F81-5844-456A/skus"
+
+
+def meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[str, Any]:
+    """An item of Azure's list; `more` overrides its fields."""
+    plain = name.removeprefix("Standard_").replace("_", " ")
+    return {
+        "currencyCode": "USD",
+        "tierMinimumUnits": 0.0,
+        "retailPrice": usd,
+        "unitPrice": usd,
+        "armRegionName": region,
+        "location": "EU West",
+        "effectiveStartDate": "2023-06-01T00:00:00Z",
+        "meterId": "8c4b6d0c-1d3d-5f4c-9d5a-0d2a1a1b8f5e",
+        "meterName": plain,
+        "productId": "DZH318Z08M9T",
+        "skuId": "DZH318Z08M9T/006Q",
+        "productName": "Virtual Machines NCADS A100 v4 Series",
+        "skuName": plain,
+        "serviceName": "Virtual Machines",
+        "serviceId": "DZH313Z7MMC8",
+        "serviceFamily": "Compute",
+        "unitOfMeasure": "1 Hour",
+        "type": "Consumption",
+        "isPrimaryMeterRegion": True,
+        "armSkuName": name,
+        "savingsPlan": [{"unitPrice": 0.01, "retailPrice": 0.01, "term": "3 Years"}],
+        **more,
+    }
+
+
+def spot_meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[str, Any]:
+    """The same on the spot market."""
+    plain = name.removeprefix("Standard_").replace("_", " ")
+    return meter(
+        name, usd, region, **{"meterName": f"{plain} Spot", "skuName": f"{plain} Spot"} | more
+    )
+
+
+def sku(
+    description: str,
+    usd: float,
+    *regions: str,
+    usage: str = "OnDemand",
+    unit: str = "h",
+    **more: Any,
+) -> dict[str, Any]:
+    """A SKU of Google's list at one flat rate; `more` overrides fields of its price."""
+    nanos = round(usd * 1e9)
+    price = {"units": str(nanos // 10**9), "nanos": nanos % 10**9, "currencyCode": "USD"}
+    expression = {
+        "usageUnit": unit,
+        "displayQuantity": 1,
+        "tieredRates": [{"startUsageAmount": 0, "unitPrice": price}],
+        "baseUnitConversionFactor": 3600,
+    }
+    return {
+        "name": "services/6F81-5844-456A/skus/2E27-4F75-95CD",
+        "skuId": "2E27-4F75-95CD",
+        "description": description,
+        "category": {
+            "serviceDisplayName": "Compute Engine",
+            "resourceFamily": "Compute",
+            "resourceGroup": "CPU",
+            "usageType": usage,
+        },
+        "serviceRegions": list(regions or ("us-central1",)),
+        "pricingInfo": [
+            {
+                "summary": "",
+                "pricingExpression": {**expression, **more},
+                "currencyConversionRate": 1,
+                "effectiveTime": "2026-11-20T09:17:28.343Z",
+            }
+        ],
+        "serviceProviderName": "Google",
+    }
+
+
+FAULTS = {
+    "throttle": (429, b"{}"),
+    "broken": (503, b"oops"),
+    "denied": (403, b"{}"),
+    "refused": (400, b'{"error": {"status": "INVALID_ARGUMENT", "message": "%s"}}' % KEY.encode()),
+    "redirect": (302, b""),
+    "garbage": (200, b"<html>a captive portal</html>"),
+    "cut": (200, b'{"Items": [{"retailPrice": 0.'),
+    "list": (200, b"[]"),
+    "not-a-number": (200, b'{"Items": [NaN], "skus": [NaN]}'),
+    "nothing-in-it": (200, b'{"Items": 7, "skus": 7}'),
+    "deep": (200, b"[" * 200_000),
+}
+
+
+@dataclass
+class Listed:
+    """What the server knows and does."""
+
+    meters: list[Any] = field(default_factory=list)
+    skus: list[Any] = field(default_factory=list)
+    page: int = 100
+    endless: bool = False
+    faults: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    url: str = ""
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def answer(self, path: str) -> tuple[int, bytes]:
+        """Status and body of one request."""
+        self.asked.append(path)
+        fault = self.faults.pop(0) if self.faults else ""
+        if fault in FAULTS:
+            return FAULTS[fault]
+        if fault == "hang":
+            self.released.wait(30)
+        parts = urlsplit(path)
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        if parts.path == AZURE:
+            return 200, json.dumps(self._azure(query)).encode()
+        if parts.path == GCP:
+            return (
+                (200, json.dumps(self._gcp(query)).encode())
+                if self.keys[-1] == KEY
+                else (403, b"{}")
+            )
+        return (200, self.files[parts.path]) if parts.path in self.files else (404, b"")
+
+    def _azure(self, query: dict[str, str]) -> dict[str, Any]:
+        """The items that a filter asks for; lies among them are let through with their size."""
+        sizes = set(re.findall(r"armSkuName eq '([^']+)'", query["$filter"]))
+        found = [
+            one
+            for one in self.meters
+            if not isinstance(one, dict) or one.get("armSkuName") in sizes
+        ]
+        start = int(query.get("$skip", 0))
+        after = 0 if self.endless else start + self.page
+        # The real service names its own host and port, whoever asks through whatever proxy.
+        link = (
+            f"https://prices.azure.com:443{AZURE}?$filter={quote(query['$filter'])}&$skip={after}"
+        )
+        more = after < len(found) or self.endless
+        return {
+            "BillingCurrency": "USD",
+            "CustomerEntityId": "Default",
+            "CustomerEntityType": "Retail",
+            "Items": found[start : start + self.page],
+            "NextPageLink": link if more else None,
+            "Count": min(self.page, len(found) - start),
+        }
+
+    def _gcp(self, query: dict[str, str]) -> dict[str, Any]:
+        start = int(query.get("pageToken", 0))
+        after = 0 if self.endless else start + self.page
+        more = after < len(self.skus) or self.endless
+        return {
+            "skus": self.skus[start : start + self.page],
+            "nextPageToken": str(after) if more else "",
+        }
+
+
+@contextmanager
+def serving(listed: Listed) -> Iterator[Listed]:
+    """The server for as long as the block runs; a hanging request is released at its end."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            listed.keys.append(self.headers.get("X-Goog-Api-Key"))
+            status, content = listed.answer(self.path)
+            try:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                if status == 302:
+                    self.send_header("Location", f"{listed.url}/elsewhere")
+                if status == 429:
+                    self.send_header("Retry-After", "0")
+                self.end_headers()
+                self.wfile.write(content)
+            except OSError:
+                pass  # the client has given up, as it should
+
+        def log_message(self, *_: object) -> None:
+            """Silence."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listed.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield listed
+    finally:
+        listed.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
