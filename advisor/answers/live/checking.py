@@ -23,8 +23,8 @@ from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import Preparations, recommend
 from advisor.errors import LiveError
 from advisor.records import replace
-from infra.live.facts import vcpu_quota
 from infra.live.deadlines import Deadline
+from infra.live.facts import vcpu_quota
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

@@ -243,9 +243,9 @@ def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
 def bounded_price(aws: Aws) -> PriceOf:
     """What an hour costs on demand: as AWS tells it today, else the list price that is known; an
     estimate bounds nothing."""
+    from infra.live.deadlines import Deadline
     from infra.live.on_demand import on_demand
     from infra.live.quotes import Quote
-    from infra.live.deadlines import Deadline
 
     catalog = load_catalog()
     prices: dict[tuple[str, str], float | None] = {}
