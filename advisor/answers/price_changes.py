@@ -48,7 +48,7 @@ def catalog_in(place: str) -> Catalog:
         return load_catalog(DATA_FOLDER)
     path = Path(place)
     if path.is_file():
-        return load_catalog(DATA_FOLDER, live=refreshed_in(path))
+        return load_catalog(DATA_FOLDER, live=dict([refreshed_in(path)]))
     for folder in (path, path.parent):
         if (folder / MANIFEST).is_file() and path.is_dir():
             return load_catalog(folder)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.files import DATA_FOLDER, REFRESHED_FILE, BundleFiles, Files
+from advisor.catalog.files import DATA_FOLDER, REFRESHED_SUFFIX, BundleFiles, Files
 from advisor.catalog.prices import Currency
 from advisor.errors import DataError
 from advisor.places import user_folder
@@ -27,19 +27,19 @@ def load_catalog(
     *,
     imports: Path | None = None,
     cny_per_usd: float | None = None,
-    live: Refreshed | None = None,
+    live: Mapping[str, Refreshed] | None = None,
 ) -> Catalog:
     """The catalogue in `folder` (it holds `catalog/` and `sparecores/`), or the one that ships.
 
     With the one that ships come the user's imports and what was refreshed (those in `imports`,
-    where it is given); `live` was told just now, and counts before all of it. A
+    where it is given); `live` was told just now, by cloud, and counts before all of it. A
     dollar is worth `cny_per_usd` yuan: as given, as ADVISOR_CNY_PER_USD says, else as in the
     snapshot. Each file is checked against the manifest's SHA-256 when it is read. Raises
     `DataError` that names the file and the way out.
     """
     bundle = BundleFiles(folder or DATA_FOLDER)
     extra = imports or (own_imports() if folder is None else None)
-    first = _overlaid(bundle, extra, live)
+    first = _overlaid(bundle, extra, live or {})
     return Catalog([first, *_beside(extra)], _currencies(bundle, cny_per_usd))
 
 
@@ -56,25 +56,29 @@ def _beside(folder: Path | None) -> Sequence[Files]:
     return imported_files(folder)
 
 
-def _overlaid(bundle: BundleFiles, folder: Path | None, live: Refreshed | None) -> Files:
+def _overlaid(bundle: Files, folder: Path | None, live: Mapping[str, Refreshed]) -> Files:
     """The bundle with what was refreshed since: a snapshot of a newer release is better."""
-    if live is None and not (folder and (folder / REFRESHED_FILE).exists()):
+    if not live and not (folder and any(folder.glob(f"*{REFRESHED_SUFFIX}"))):
         return bundle
-    from advisor.catalog.overlaid import CLOUD, OverlaidFiles  # few have refreshed anything
-    from advisor.catalog.refreshed import Refreshed
+    from advisor.catalog.overlaid import OverlaidFiles, since  # few have refreshed anything
+    from advisor.catalog.refreshed import Refreshed, refreshed_clouds
 
-    refreshed = _kept(folder) if folder else Refreshed()
-    refreshed = refreshed.since(date.fromisoformat(bundle.manifest["clouds"][CLOUD]["as_of"]))
-    refreshed = refreshed.under(live or Refreshed())
-    return OverlaidFiles(bundle, refreshed) if refreshed else bundle
+    files = bundle
+    kept = refreshed_clouds(folder) if folder else []
+    for cloud in sorted({*kept, *live} & bundle.manifest["clouds"].keys()):
+        earlier = since(bundle, cloud, _kept(folder, cloud)) if folder else Refreshed()
+        refreshed = earlier.under(live.get(cloud, Refreshed()))
+        if refreshed:
+            files = OverlaidFiles(files, cloud, refreshed)
+    return files
 
 
-def _kept(folder: Path) -> Refreshed:
+def _kept(folder: Path, cloud: str) -> Refreshed:
     """What was refreshed; where it is damaged nothing, and one line tells that."""
     from advisor.catalog.refreshed import Refreshed, read_refreshed
 
     try:
-        return read_refreshed(folder)
+        return read_refreshed(folder, cloud)
     except DataError as error:
         _warn(f"advisor: {error}; the snapshot answers")
         return Refreshed()

@@ -20,7 +20,7 @@ from advisor.errors import DataError
 DATA_FOLDER = Path(__file__).parents[1] / "data"
 MANIFEST = "catalog/manifest.json"
 SCHEMA = "advisor.catalog-bundle/3"
-REFRESHED_FILE = "aws.refreshed.json"  # in the user's folder: see `refreshed`
+REFRESHED_SUFFIX = ".refreshed.json"  # behind a cloud, in the user's folder: see `refreshed`
 _OWN_DIGEST = b'"digest": "%s"'
 _WAY_OUT = (
     "reinstall the package, or rebuild it in a source checkout: python -m infra.build_catalog"

@@ -1,4 +1,4 @@
-"""The bundle with refreshed prices and offerings of AWS laid over it, as one set of tables.
+"""The bundle with refreshed prices and offerings of a cloud laid over it, as one set of tables.
 
 What a refreshed price replaces is taken out of the bundle's prices; the new ones stand in a file
 of their own. A region that no longer offers a type has no price of it either, so that the type is
@@ -9,29 +9,30 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from functools import cached_property
 from typing import Any
 
 from advisor.catalog.files import Files, Table
+from advisor.catalog.live import cloud_title
 from advisor.catalog.prices import BASES_FILE
-from advisor.catalog.refreshed import Refreshed, plain_cell
+from advisor.catalog.refreshed import PriceKey, Refreshed, plain_cell
 from advisor.catalog.sources import SOURCES_FILE
 from advisor.catalog.stored_prices import StoredPrices, stored_prices
 from advisor.domain import Market, Price
-
-CLOUD = "aws"
-PRICES_FILE = f"catalog/{CLOUD}_prices_refreshed"
-TYPES_FILE = f"catalog/{CLOUD}_instance_types.csv"
-SETS_FILE = f"catalog/{CLOUD}_region_sets.csv"
-_LICENCE = "told by AWS to the user"
 
 
 class OverlaidFiles:
     """The bundle's files with what was refreshed in place of what is older."""
 
-    def __init__(self, bundle: Files, refreshed: Refreshed) -> None:
+    def __init__(self, bundle: Files, cloud: str, refreshed: Refreshed) -> None:
         self._bundle = bundle
+        self._cloud = cloud
+        self._prices_file = f"catalog/{cloud}_prices_refreshed"
+        self._types_file = f"catalog/{cloud}_instance_types.csv"
+        self._sets_file = f"catalog/{cloud}_region_sets.csv"
+        self._licence = f"told by {cloud_title(cloud)} to the user"
         self._gone = {key: day for key, (there, day) in refreshed.offerings.items() if not there}
         self._offerings = {key: there for key, (there, _) in refreshed.offerings.items()}
         self._prices = {
@@ -45,10 +46,10 @@ class OverlaidFiles:
 
     def prices(self, path: str) -> Sequence[StoredPrices]:
         """The refreshed prices, or those at `path` without what is older than what was told."""
-        if path == PRICES_FILE:
+        if path == self._prices_file:
             return self._refreshed_prices()
         stored = self._bundle.prices(path)
-        if path not in self._bundle.manifest["clouds"][CLOUD]["prices"]:
+        if path not in self._bundle.manifest["clouds"][self._cloud]["prices"]:
             return stored
         return [one.without(self._replaced(one.market)) for one in stored]
 
@@ -58,26 +59,27 @@ class OverlaidFiles:
         added = {
             SOURCES_FILE: self._with_sources,
             BASES_FILE: self._with_bases,
-            TYPES_FILE: self._with_own_sets,
-            SETS_FILE: self._with_sets,
+            self._types_file: self._with_own_sets,
+            self._sets_file: self._with_sets,
         }
         return added[path](table) if path in added else table
 
     def _manifest(self, refreshed: Refreshed) -> dict[str, Any]:
         whole = dict(self._bundle.manifest)
-        cloud = dict(whole["clouds"][CLOUD])
+        cloud = dict(whole["clouds"][self._cloud])
         regions = sorted({region for _, region, _ in self._prices})
         if regions:
-            cloud["prices"] = {PRICES_FILE: regions, **cloud["prices"]}
+            cloud["prices"] = {self._prices_file: regions, **cloud["prices"]}
         cloud["withdrawn"] = defaultdict(dict)
         for (name, region), day in sorted(self._gone.items()):
             cloud["withdrawn"][region][name] = day.isoformat()
-        whole["clouds"] = {**whole["clouds"], CLOUD: cloud}
+        whole["clouds"] = {**whole["clouds"], self._cloud: cloud}
         told = f"{len(refreshed.prices)} prices asked for with `advisor catalog refresh` or --live"
         oldest = refreshed.dates[0].isoformat()
-        part = {"as_of": oldest, "source": told, "licence": _LICENCE}
-        whole["parts"] = {**whole["parts"], "refreshed prices of AWS": part}
-        whole["refreshed"] = self._digest()
+        part = {"as_of": oldest, "source": told, "licence": self._licence}
+        name = f"refreshed prices of {cloud_title(self._cloud)}"
+        whole["parts"] = {**whole["parts"], name: part}
+        whole["refreshed"] = {**whole.get("refreshed", {}), self._cloud: self._digest()}
         return whole
 
     def _digest(self) -> str:
@@ -89,7 +91,7 @@ class OverlaidFiles:
     def _bases(self) -> dict[tuple[Market, str, Any, str, str], str]:
         """What a refreshed price rests on -> the id of its basis and of its source."""
         kinds = sorted({_basis_key(key[2], price) for key, price in self._prices.items()})
-        return {kind: f"refreshed{number}" for number, kind in enumerate(kinds)}
+        return {kind: f"{self._cloud} refreshed {number}" for number, kind in enumerate(kinds)}
 
     def _refreshed_prices(self) -> list[StoredPrices]:
         cells: dict[Market, dict[str, dict[str, tuple[float, str]]]]
@@ -108,7 +110,7 @@ class OverlaidFiles:
         if "terms" not in table.column:
             header, lines = [*header, "terms"], [f"{line}," for line in lines]
         for (_, _, day, source, terms), basis in self._bases.items():
-            cells = {"source": basis, "as_of": day.isoformat(), "licence": _LICENCE}
+            cells = {"source": basis, "as_of": day.isoformat(), "licence": self._licence}
             cells |= {"origin": plain_cell(source), "terms": plain_cell(terms)}
             cells["part"] = "refreshed prices"
             lines = [*lines, ",".join(cells.get(column, "") for column in header)]
@@ -134,7 +136,7 @@ class OverlaidFiles:
 
     def _with_sets(self, table: Table) -> Table:
         sets = {key: set(regions.split()) for key, regions in table}
-        types = self._bundle.table(TYPES_FILE)
+        types = self._bundle.table(self._types_file)
         column, lines = types.column["region_set"], types.lines_by_key()
         for name in sorted({name for name, _ in self._offerings if name in lines}):
             regions = set(sets.get(lines[name].split(",")[column], ()))
@@ -144,6 +146,43 @@ class OverlaidFiles:
             if regions:  # a set that is not listed is empty
                 table.lines.append(f"{_set_of(name)},{' '.join(sorted(regions))}")
         return table
+
+
+def since(bundle: Files, cloud: str, refreshed: Refreshed) -> Refreshed:
+    """What was told on the day of the bundle's own price, or later; of offerings likewise."""
+    days = _days_of_bases(bundle)
+    older = {
+        key
+        for path in bundle.manifest["clouds"][cloud]["prices"]
+        for stored in bundle.prices(path)
+        for key in _older(stored, days, refreshed)
+    }
+    first = date.fromisoformat(bundle.manifest["clouds"][cloud]["as_of"])
+    return Refreshed(
+        {key: price for key, price in refreshed.prices.items() if key not in older},
+        {key: told for key, told in refreshed.offerings.items() if told[1] >= first},
+    )
+
+
+def _days_of_bases(bundle: Files) -> dict[str, date]:
+    days = {row["source"]: row["as_of"] for row in bundle.table(SOURCES_FILE).records()}
+    rows = bundle.table(BASES_FILE).records()
+    return {row["basis"]: date.fromisoformat(days[row["source"]]) for row in rows}
+
+
+def _older(
+    stored: StoredPrices, days: Mapping[str, date], refreshed: Refreshed
+) -> Iterator[PriceKey]:
+    """Refreshed prices for which a newer one is stored."""
+    rows = {name: at for at, name in enumerate(stored.types)}
+    columns = {name: at for at, name in enumerate(stored.regions)}
+    for key, price in refreshed.prices.items():
+        name, region, market = key
+        if market == stored.market and name in rows and region in columns:
+            cell = rows[name], columns[region]
+            basis = stored.bases[int(stored.basis[cell])]
+            if stored.position[cell] and days[basis] > price.as_of:
+                yield key
 
 
 def _basis_key(market: Market, price: Price) -> tuple[Market, str, Any, str, str]:

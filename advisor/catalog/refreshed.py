@@ -1,6 +1,6 @@
-"""Prices and offerings of AWS that the user refreshed: one file in the user's data directory.
+"""Prices and offerings that the user refreshed: a file for each cloud in the user's data directory.
 
-The file is one JSON document with a row a line, sealed with the SHA-256 of its own bytes. It is
+A file is one JSON document with a row a line, sealed with the SHA-256 of its own bytes. It is
 written whole or not at all, and two refreshes at once lose nothing of each other.
 """
 
@@ -13,8 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from advisor.catalog.files import REFRESHED_FILE as FILE
-from advisor.catalog.files import is_sealed, sealed
+from advisor.catalog.files import REFRESHED_SUFFIX, is_sealed, sealed
 from advisor.domain import OBSERVED, Market, Price
 from advisor.errors import DataError, one_line
 from advisor.records import dataclass, field
@@ -40,13 +39,6 @@ class Refreshed:
         """Both together; where both know something, `newer` counts."""
         return Refreshed(self.prices | newer.prices, self.offerings | newer.offerings)
 
-    def since(self, first: date) -> Refreshed:
-        """What was told on that day or later."""
-        return Refreshed(
-            {key: price for key, price in self.prices.items() if price.as_of >= first},
-            {key: told for key, told in self.offerings.items() if told[1] >= first},
-        )
-
     @property
     def dates(self) -> list[date]:
         """The days on which anything was told, in order."""
@@ -54,14 +46,30 @@ class Refreshed:
         return sorted(told | {day for _, day in self.offerings.values()})
 
 
-def read_refreshed(folder: Path) -> Refreshed:
+def refreshed_file(folder: Path, cloud: str) -> Path:
+    """Where the prices of a cloud lie."""
+    return folder / f"{cloud}{REFRESHED_SUFFIX}"
+
+
+def refreshed_clouds(folder: Path) -> list[str]:
+    """Clouds of which something is kept, damaged or not, in order."""
+    names = (path.name for path in folder.glob(f"*{REFRESHED_SUFFIX}"))
+    return sorted(name.removesuffix(REFRESHED_SUFFIX) for name in names)
+
+
+def read_refreshed(folder: Path, cloud: str) -> Refreshed:
     """What was refreshed; nothing where there is no file. `DataError` where it is damaged."""
-    path = folder / FILE
-    return refreshed_in(path) if path.exists() else Refreshed()
+    path = refreshed_file(folder, cloud)
+    if not path.exists():
+        return Refreshed()
+    of, refreshed = refreshed_in(path)
+    if of != cloud:
+        raise _damaged(path)
+    return refreshed
 
 
-def refreshed_in(path: Path) -> Refreshed:
-    """What was refreshed, by a file; `DataError` where it is damaged, or none."""
+def refreshed_in(path: Path) -> tuple[str, Refreshed]:
+    """A cloud and what was refreshed of it, by a file; `DataError` where it is damaged, or none."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -70,15 +78,15 @@ def refreshed_in(path: Path) -> Refreshed:
         document: Any = json.loads(content)
         if not is_sealed(content, document) or document["schema"] != SCHEMA:
             raise _damaged(path)
-        return Refreshed(
-            dict(_price(row.split(",")) for row in document["prices"]),
-            dict(_offering(row.split(",")) for row in document["offerings"]),
-        )
+        prices = dict(_price(row.split(",")) for row in document["prices"])
+        offerings = dict(_offering(row.split(",")) for row in document["offerings"])
+        # Files of before there were others than AWS name no cloud.
+        return document.get("cloud", "aws"), Refreshed(prices, offerings)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(path) from error
 
 
-def keep_refreshed(folder: Path, newer: Refreshed) -> Path:
+def keep_refreshed(folder: Path, cloud: str, newer: Refreshed) -> Path:
     """Lay what was told over what is kept, and return the file; a damaged one is replaced."""
     from advisor.files import write_whole  # only who refreshes waits for it
 
@@ -86,19 +94,20 @@ def keep_refreshed(folder: Path, newer: Refreshed) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot make '{folder}': {error.strerror}") from error
-    with _alone(folder):
+    path = refreshed_file(folder, cloud)
+    with _alone(path):
         try:
-            kept = read_refreshed(folder)
+            kept = read_refreshed(folder, cloud)
         except DataError:
             kept = Refreshed()
-        write_whole(folder / FILE, sealed(_document(kept.under(newer))).decode())
-    return folder / FILE
+        write_whole(path, sealed(_document(cloud, kept.under(newer))).decode())
+    return path
 
 
-def forget_refreshed(folder: Path) -> bool:
+def forget_refreshed(folder: Path, cloud: str) -> bool:
     """Go back to the snapshot; False where nothing was refreshed."""
     try:
-        (folder / FILE).unlink()
+        refreshed_file(folder, cloud).unlink()
     except FileNotFoundError:
         return False
     return True
@@ -110,19 +119,19 @@ def plain_cell(text: str) -> str:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(path: Path) -> Iterator[None]:
     """Nobody else writes meanwhile; where files cannot be locked the last one to write wins."""
     try:
         import fcntl
     except ImportError:  # Windows
         yield
         return
-    with (folder / f"{FILE}.lock").open("w") as lock:
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _document(kept: Refreshed) -> dict[str, Any]:
+def _document(cloud: str, kept: Refreshed) -> dict[str, Any]:
     prices = sorted(
         f"{name},{region},{market},{one.usd_per_hour!r},{one.kind},{one.as_of},"
         f"{plain_cell(one.source)},{plain_cell(one.terms)}"
@@ -134,6 +143,7 @@ def _document(kept: Refreshed) -> dict[str, Any]:
     )
     return {
         "schema": SCHEMA,
+        "cloud": cloud,
         "columns": {"prices": PRICE_COLUMNS, "offerings": OFFERING_COLUMNS},
         "prices": prices,
         "offerings": offerings,
@@ -146,7 +156,7 @@ def _price(cells: list[str]) -> tuple[PriceKey, Price]:
         usd_per_hour=float(usd), kind=kind, as_of=date.fromisoformat(day), source=source,
         terms=terms,
     )  # fmt: skip
-    if (Market(market) is Market.SPOT) != (kind == OBSERVED):
+    if Market(market) is Market.SPOT and kind != OBSERVED:
         raise ValueError(f"a {kind} price on the market {market}")
     return (name, region, Market(market)), price
 

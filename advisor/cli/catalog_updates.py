@@ -1,4 +1,4 @@
-"""`advisor catalog import` and `refresh`: a user's own offers, and today's prices of AWS."""
+"""`advisor catalog import` and `refresh`: a user's own offers, and today's prices of clouds."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.bundle import own_imports
+from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.imported import remove
 from advisor.catalog.importing import Imported, import_file, imports_in
+from advisor.catalog.live import LIVE_CLOUDS, cloud_title
 from advisor.cli.questions import Day, Name, Text, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
+from advisor.messages import Message
 from advisor.questions.listings import HardwareFilter
-from advisor.questions.requests import (
-    today,
-)
-from advisor.questions.spec_requests import (
-    DEFAULT_REGION,
-    hardware_fields,
-)
+from advisor.questions.requests import today
+from advisor.questions.spec_requests import DEFAULT_REGION, hardware_fields
 from advisor.records import replace
 from advisor.render.text import table
 
-CLOUD = "aws"
 MARKETS = {
     "any": (Market.ON_DEMAND, Market.SPOT),
     "on-demand": (Market.ON_DEMAND,),
@@ -115,12 +113,13 @@ def _import_lines(imports: list[Imported], file: Path | None) -> list[str]:
 
 @click.command("refresh")
 @click.option(
-    "--region",
-    type=Text("--region"),
-    default=DEFAULT_REGION[CLOUD],
+    "--cloud",
+    type=Name("cloud", tuple(LIVE_CLOUDS)),
+    default=DEFAULT_CLOUD,
     show_default=True,
-    help="AWS region.",
+    help="Whom to ask.",
 )
+@click.option("--region", type=Text("--region"), help="Region.  [default: us-east-1 of aws]")
 @click.option(
     "--instance",
     "names",
@@ -141,76 +140,118 @@ def _import_lines(imports: list[Imported], file: Path | None) -> list[str]:
     is_flag=True,
     help="Accept prices far from the known ones, and types that vanished in bulk.",
 )
+@click.option(
+    "--url",
+    type=Text("--url"),
+    help="Address of the price list of azure or gcp, or of a proxy for it.  [default: its own]",
+)
+@click.option(
+    "--key-variable",
+    type=Text("--key-variable"),
+    metavar="NAME",
+    help="Environment variable with the API key for gcp.  [default: ADVISOR_GCP_KEY]",
+)
 @click.option("--show", "shown", is_flag=True, help="Show what was refreshed; contact nobody.")
-@click.option("--forget", is_flag=True, help="Return to the bundled snapshot.")
+@click.option(
+    "--forget", is_flag=True, help="Return to the bundled snapshot, for --cloud or for all clouds."
+)
 @output_option
 def refresh(shown: bool, forget: bool, output: str, **chosen: Any) -> None:
-    """Fetch current prices and offers from AWS; later commands use them.
+    """Fetch current prices from a cloud; later commands use them.
 
-    Needs credentials that may read prices and types. Ctrl-C changes nothing.
+    aws needs credentials that may read prices and types, gcp an API key, azure neither. Ctrl-C
+    changes nothing.
 
     \b
     advisor catalog refresh --gpu T4,L4,A10G
-    advisor catalog refresh --region eu-west-1 --instance g5.xlarge --market spot
+    advisor catalog refresh --cloud azure --region westeurope
+    advisor catalog refresh --cloud gcp --region us-central1 --market spot
     """
     if shown and forget:
         raise UsageError(
             "--show and --forget exclude each other", field="show", hint="leave one of them out"
         )
     if forget:
-        _forget()
+        _forget(_named_cloud(str(chosen["cloud"])))
     elif shown:
-        _show(output)
+        _show(_named_cloud(str(chosen["cloud"])), output)
     else:
         _refresh(output, **chosen)
 
 
-def _forget() -> None:
+def _named_cloud(cloud: str) -> list[str]:
+    """The cloud that the user named, else every one of which something is kept."""
+    from advisor.catalog.refreshed import refreshed_clouds
+
+    context = click.get_current_context()
+    named = context.get_parameter_source("cloud") is ParameterSource.COMMANDLINE
+    return [cloud] if named else refreshed_clouds(own_imports())
+
+
+def _forget(clouds: list[str]) -> None:
     from advisor.catalog.refreshed import forget_refreshed
 
-    done = forget_refreshed(own_imports())
+    done = [cloud for cloud in clouds if forget_refreshed(own_imports(), cloud)]
     click.echo("back to the snapshot" if done else "nothing had been refreshed", err=True)
 
 
-def _show(output: str) -> None:
+def _show(clouds: list[str], output: str) -> None:
     from advisor.catalog.refreshed import read_refreshed
     from advisor.render.refreshing import kept_document, kept_text
 
-    kept = read_refreshed(own_imports())
+    kept = {cloud: read_refreshed(own_imports(), cloud) for cloud in clouds}
     click.echo(json.dumps(kept_document(kept), indent=2) if output == "json" else kept_text(kept))
 
 
 def _refresh(
     output: str,
-    region: str,
+    cloud: str,
+    region: str | None,
     names: tuple[str, ...],
     market: str,
     accept_implausible: bool,
     hardware: HardwareFilter,
+    url: str | None,
+    key_variable: str | None,
 ) -> None:
+    from advisor.answers.live.lists import Access, price_list
     from advisor.answers.live.refreshing import Wanted, refresh, types_to_ask
     from advisor.render.refreshing import refresh_document, refresh_text
 
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    place, known = _region(cloud, region), load_catalog()
+    asked = types_to_ask(_bundled(), place, _query(cloud, names, hardware))
     wanted = Wanted(
-        region=region,
+        prices=price_list(cloud, known, Access(url=url, key_variable=key_variable), say),
+        region=place,
         markets=MARKETS[market],
-        names=types_to_ask(_bundled(), region, _query(names, hardware)),
+        names=asked,
         today=today(),
         accept_implausible=accept_implausible,
     )
-    refreshed = refresh(
-        wanted, load_catalog(), own_imports(), lambda line: click.echo(line, err=True)
-    )
+    refreshed = refresh(wanted, known, own_imports(), say)
     if output == "json":
         click.echo(json.dumps(refresh_document(refreshed), indent=2))
     else:
         click.echo(refresh_text(refreshed))
     if refreshed.answers and not any(answer.told for answer in refreshed.answers):
         raise LiveError(
-            "AWS gave none of the {count} prices asked for that could be taken",
+            "{cloud} gave none of the {count} prices asked for that could be taken",
+            cloud=cloud_title(cloud),
             count=len(refreshed.answers),
             hint="the known ones stay",
         )
+
+
+def _region(cloud: str, region: str | None) -> str:
+    place = region or DEFAULT_REGION.get(cloud)
+    if place is None:
+        some = ", ".join(_bundled().regions(cloud)[:5])
+        raise UsageError("{cloud} needs a region", cloud=cloud, field="region",
+                         hint=Message("such as {regions}", regions=some))  # fmt: skip
+    return place
 
 
 def _bundled() -> Catalog:
@@ -220,6 +261,6 @@ def _bundled() -> Catalog:
     return load_catalog(DATA_FOLDER)
 
 
-def _query(names: tuple[str, ...], hardware: HardwareFilter) -> OfferQuery:
-    query = OfferQuery(cloud=CLOUD, instances=names, **hardware_fields(hardware))
+def _query(cloud: str, names: tuple[str, ...], hardware: HardwareFilter) -> OfferQuery:
+    query = OfferQuery(cloud=cloud, instances=names, **hardware_fields(hardware))
     return query if names else replace(query, accelerated=True)

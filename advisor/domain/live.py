@@ -63,12 +63,13 @@ class LiveCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    """What a refresh of the prices of one region brought.
+    """What a refresh of the prices of one region of a cloud brought.
 
     `withdrawn` are types that the region no longer offers, `returned` those that it offers again.
     `file` is where it is kept; empty where nothing was told that could be kept.
     """
 
+    cloud: str
     as_of: date
     region: str
     markets: tuple[Market, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.catalog.refreshed import Refreshed
@@ -22,7 +22,7 @@ def refresh_document(refresh: Refresh) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "as_of": refresh.as_of.isoformat(),
-        "cloud": "aws",
+        "cloud": refresh.cloud,
         "region": refresh.region,
         "markets": [str(market) for market in refresh.markets],
         "asked": list(refresh.asked),
@@ -97,35 +97,41 @@ def _named(title: str, names: Sequence[str]) -> list[str]:
     return [f"{title}: {', '.join(names)}"] if names else []
 
 
-def kept_document(kept: Refreshed) -> dict[str, Any]:
-    """What earlier refreshes left, as JSON-ready values."""
+def kept_document(kept: Mapping[str, Refreshed]) -> dict[str, Any]:
+    """What earlier refreshes left of each cloud, as JSON-ready values."""
     return {
         "schema": KEPT_SCHEMA,
         "prices": [
-            {"instance_type": name, "region": region, "market": str(market),
+            {"cloud": cloud, "instance_type": name, "region": region, "market": str(market),
              **price_block(price)}
-            for (name, region, market), price in sorted(kept.prices.items())
+            for cloud, one in kept.items()
+            for (name, region, market), price in sorted(one.prices.items())
         ],
         "offerings": [
-            {"instance_type": name, "region": region, "offered": there, "as_of": day.isoformat()}
-            for (name, region), (there, day) in sorted(kept.offerings.items())
+            {"cloud": cloud, "instance_type": name, "region": region, "offered": there,
+             "as_of": day.isoformat()}
+            for cloud, one in kept.items()
+            for (name, region), (there, day) in sorted(one.offerings.items())
         ],
     }  # fmt: skip
 
 
-def kept_text(kept: Refreshed) -> str:
+def kept_text(kept: Mapping[str, Refreshed]) -> str:
     """The same for a terminal."""
-    if not kept:
+    if not any(kept.values()):
         return "nothing has been refreshed: the snapshot that ships answers"
     rows = [
-        [name, region, str(market), _usd(price), price.kind, price.as_of.isoformat(), price.terms]
-        for (name, region, market), price in sorted(kept.prices.items())
-    ]
-    header = ["instance", "region", "market", "per hour", "price", "as of", "terms"]
-    lines = table(header, rows, right=(3,)) if rows else []
+        [cloud, name, region, str(market), _usd(price), price.kind, price.as_of.isoformat(),
+         price.terms]
+        for cloud, one in kept.items()
+        for (name, region, market), price in sorted(one.prices.items())
+    ]  # fmt: skip
+    header = ["cloud", "instance", "region", "market", "per hour", "price", "as of", "terms"]
+    lines = table(header, rows, right=(4,)) if rows else []
     gone = [
         f"{name} is not offered in {region} (told on {day})"
-        for (name, region), (there, day) in sorted(kept.offerings.items())
+        for one in kept.values()
+        for (name, region), (there, day) in sorted(one.offerings.items())
         if not there
     ]
     return "\n".join(lines + gone)

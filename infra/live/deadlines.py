@@ -20,9 +20,12 @@ class Deadline:
         self._end = time.monotonic() + seconds
         self._each = each or seconds
 
-    def within(self, what: str, ask: Callable[[], Answer]) -> Answer:
-        """The answer, or the error, of `ask`; `LiveError` where the time is over before it."""
-        seconds = max(0.0, min(self._each, self._end - time.monotonic()))
+    def within(self, what: str, ask: Callable[[], Answer], *, each: float | None = None) -> Answer:
+        """The answer, or the error, of `ask`; `LiveError` where the time is over before it.
+
+        `each` is what this one question may take, where it is not as the others.
+        """
+        seconds = max(0.0, min(each or self._each, self._end - time.monotonic()))
         if seconds <= 0:
             raise LiveError(
                 "{what}: no time is left to ask for it", hint="ask again later", what=what

@@ -1,4 +1,4 @@
-"""`recommend --live`: what is decided from the snapshot, held to what AWS tells now.
+"""`recommend --live`: what is decided from the snapshot, held to what the clouds tell now.
 
 The chosen offer and its runners-up are asked for; what is told is put in place, and all is decided
 again, until those that lead have been asked for.
@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, TypeVar
 
+from advisor.answers.live.lists import PriceList, price_list
 from advisor.answers.live.offerings import Offerings, ask_offerings
-from advisor.answers.live.prices import LIVE_MARKETS, Question, ask_prices
+from advisor.answers.live.prices import Question, ask_prices
 from advisor.answers.live.refreshing import refreshed_of
 from advisor.catalog import Catalog, load_catalog
+from advisor.catalog.live import LIVE_CLOUDS, cloud_title, is_live
 from advisor.catalog.refreshed import Refreshed
-from advisor.catalog.support import CLOUD, quota_code
+from advisor.catalog.support import CLOUD as AWS
+from advisor.catalog.support import quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation, Request
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import Preparations, recommend
@@ -36,7 +39,7 @@ ANSWER_SECONDS = 12.0
 VERIFIED = 3
 # Each round decides anew; live prices that push three more types ahead so often are no answer.
 ROUNDS = 8
-ONLY_AWS = "live prices exist for aws only (on-demand and spot)"
+ONLY_LIVE = f"live prices exist for {', '.join(LIVE_CLOUDS)} only (on-demand and spot)"
 
 Told = TypeVar("Told")
 
@@ -53,7 +56,8 @@ def recommend_live(
         answer = recommend(asking.request, Preparations(asking.catalog, model), today=today)
         leading = [one for one in _leading(answer) if _askable(one)]
         offers = [one for one in leading if _place(one) not in asking.checked]
-        if not offers or asking.exhausted:
+        offers = [one for one in offers if asking.answers(one.instance.cloud)]
+        if not offers:
             break
         asking.ask(offers)
     answer = recommend(asking.told_request, Preparations(asking.catalog, model), today=today)
@@ -65,7 +69,8 @@ def recommend_live(
     return replace(answer, live=check, warnings=(*check.warnings, *answer.warnings)), asking.catalog
 
 
-Place = tuple[str, str, Market]
+# Cloud, region, type, market.
+Place = tuple[str, str, str, Market]
 
 
 class _Asking:
@@ -77,75 +82,99 @@ class _Asking:
         self.checked: dict[Place, LiveChecked] = {}
         self.warnings: list[str] = []
         self._asked_results = request.max_results
-        self._told = Refreshed()
+        self._told: dict[str, Refreshed] = {}
         self._today = today
         self._deadline = Deadline(TOTAL_SECONDS, ANSWER_SECONDS)
-        self._silent: set[str] = set()
+        self._silent: set[tuple[str, str]] = set()
         self._quotas: dict[tuple[str, str], float | None] = {}
+        self._lists: dict[str, PriceList] = {}
 
     @property
     def told_request(self) -> Request:
         """The question as it was asked, with the quotas that were told."""
         return replace(self.request, max_results=self._asked_results)
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether prices cannot be had: then nothing more is worth asking."""
-        return "prices" in self._silent
+    def answers(self, cloud: str) -> bool:
+        """Whether prices of a cloud can still be had: else nothing more of it is worth asking."""
+        return (cloud, "prices") not in self._silent
 
     def ask(self, offers: Sequence[Offer]) -> None:
         """Ask for the offers, and lay what is told over the snapshot."""
-        by_region: dict[tuple[str, Market], list[str]] = defaultdict(list)
+        by_region: dict[tuple[str, str, Market], list[str]] = defaultdict(list)
         for offer in offers:
-            by_region[offer.region, offer.market].append(offer.instance.name)
-        for (region, market), names in by_region.items():
-            sys.stderr.write(f"asking AWS about {', '.join(names)} in {region}\n")
-            self._ask_region(region, market, names)
+            by_region[offer.instance.cloud, offer.region, offer.market].append(offer.instance.name)
+        for (cloud, region, market), names in by_region.items():
+            sys.stderr.write(f"asking {cloud_title(cloud)} about {', '.join(names)} in {region}\n")
+            told, answers = self._told_of(cloud, region, market, names)
+            newer = refreshed_of(region, self._today, told.offered, answers)
+            self._told[cloud] = self._told.get(cloud, Refreshed()).under(newer)
+            for answer in answers:
+                self._note(cloud, answer, told.offered.get(answer.instance_type))
         self.catalog = load_catalog(live=self._told)
         self.request = _with_quotas(self.request, self._quotas)
 
-    def _ask_region(self, region: str, market: Market, names: Sequence[str]) -> None:
-        known = self.catalog
-        offerings = self._tried("offerings", lambda: ask_offerings(names, region, known))
-        told = offerings or Offerings({}, ())
+    def _told_of(
+        self, cloud: str, region: str, market: Market, names: Sequence[str]
+    ) -> tuple[Offerings, list[PriceAnswer]]:
+        """What is offered, where the cloud tells it, and a price or why there is none."""
+        known, told = self.catalog, None
+        if cloud == AWS:
+            told = self._tried(cloud, "offerings", lambda: ask_offerings(names, region, known))
+        told = told or Offerings({}, ())
         self.warnings += told.warnings
-        question = Question(
-            names=names, region=region, market=market, known=known, today=self._today
-        )
-        prices = self._tried("prices", lambda: list(ask_prices(question))) or [
+        # One list of Google's holds everything: it may take all the time that is left.
+        each = None if cloud == AWS else TOTAL_SECONDS
+        prices = self._tried(
+            cloud, "prices", lambda: self._prices(cloud, region, market, names), each
+        ) or [
             PriceAnswer(
                 instance_type=name, region=region, market=market, why="not told",
-                before=known.price(name, region, market, CLOUD),
+                before=known.price(name, region, market, cloud),
             )
             for name in names
         ]  # fmt: skip
-        self._told = self._told.under(refreshed_of(region, self._today, told.offered, prices))
-        for answer in prices:
-            name = answer.instance_type
-            code = quota_code(name, market)
-            self.checked[name, region, market] = LiveChecked(
-                answer=answer,
-                offered=told.offered.get(name),
-                quota_code=code,
-                vcpu_quota=self._quota(name, region, market, code),
-            )
+        return told, prices
+
+    def _prices(
+        self, cloud: str, region: str, market: Market, names: Sequence[str]
+    ) -> list[PriceAnswer]:
+        known = self.catalog
+        if cloud not in self._lists:
+            self._lists[cloud] = price_list(cloud, known)
+        question = Question(
+            prices=self._lists[cloud], names=names, region=region, market=market, known=known,
+            today=self._today,
+        )  # fmt: skip
+        return list(ask_prices(question))
+
+    def _note(self, cloud: str, answer: PriceAnswer, offered: bool | None) -> None:
+        name, region, market = answer.instance_type, answer.region, answer.market
+        code = quota_code(name, market) if cloud == AWS else None
+        self.checked[cloud, region, name, market] = LiveChecked(
+            answer=answer,
+            offered=offered,
+            quota_code=code,
+            vcpu_quota=self._quota(name, region, market, code),
+        )
 
     def _quota(self, name: str, region: str, market: Market, code: str | None) -> float | None:
         if code is None:
             return None
         if (code, region) not in self._quotas:
-            told = self._tried("quotas", lambda: vcpu_quota(name, region, market))
+            told = self._tried(AWS, "quotas", lambda: vcpu_quota(name, region, market))
             self._quotas[code, region] = told
         return self._quotas[code, region]
 
-    def _tried(self, what: str, ask: Callable[[], Told]) -> Told | None:
+    def _tried(
+        self, cloud: str, what: str, ask: Callable[[], Told], each: float | None = None
+    ) -> Told | None:
         """The answer; None where there is none: then this is not asked again."""
-        if what in self._silent:
+        if (cloud, what) in self._silent:
             return None
         try:
-            return self._deadline.within(what, ask)
+            return self._deadline.within(f"{cloud_title(cloud)} {what}", ask, each=each)
         except LiveError as error:
-            self._silent.add(what)
+            self._silent.add((cloud, what))
             warning = f"not verified live ({what}): {error}"
             # Missing credentials are told once, not once a service.
             if not any(one.endswith(str(error)) for one in self.warnings):
@@ -161,11 +190,11 @@ def _leading(answer: Recommendation) -> list[Offer]:
 
 
 def _askable(offer: Offer) -> bool:
-    return offer.instance.cloud == CLOUD and offer.market in LIVE_MARKETS
+    return is_live(offer.instance.cloud, offer.market)
 
 
 def _place(offer: Offer) -> Place:
-    return offer.instance.name, offer.region, offer.market
+    return offer.instance.cloud, offer.region, offer.instance.name, offer.market
 
 
 def _with_quotas(request: Request, told: dict[tuple[str, str], float | None]) -> Request:
@@ -180,13 +209,14 @@ def _with_quotas(request: Request, told: dict[tuple[str, str], float | None]) ->
 def _unverified(leading: Sequence[Offer], asking: _Asking) -> list[str]:
     """What of the answer rests on the snapshot all the same."""
     elsewhere = [one.instance.name for one in leading if not _askable(one)]
-    said = [f"{ONLY_AWS}: {', '.join(elsewhere)} not verified"] if elsewhere else []
-    if asking.exhausted:
-        return said
+    said = [f"{ONLY_LIVE}: {', '.join(elsewhere)} not verified"] if elsewhere else []
     for place in (_place(one) for one in leading if _askable(one)):
+        cloud, _, name, _ = place
         one = asking.checked.get(place)
+        if not asking.answers(cloud):
+            continue  # a warning says why already
         if one is None:
-            said.append(f"{place[0]} was not asked for any more: {ROUNDS} rounds are over")
+            said.append(f"{name} was not asked for any more: {ROUNDS} rounds are over")
         elif one.answer.told is None:
-            said.append(f"the price of {place[0]} is not verified: {one.answer.why}")
+            said.append(f"the price of {name} is not verified: {one.answer.why}")
     return said

@@ -1,38 +1,33 @@
-"""Prices as AWS tells them now, and whether they can be believed."""
+"""Prices as a cloud tells them now, and whether they can be believed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
 
+from advisor.answers.live.lists import PriceList
 from advisor.catalog import Catalog
 from advisor.catalog.refreshed import plain_cell
-from advisor.catalog.support import CLOUD
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
 from advisor.records import dataclass, replace
 from advisor.units import format_usd
-from infra.live.on_demand import on_demand
 from infra.live.quotes import NoQuote, Quote
-from infra.live.spot import spot
 
-LIVE_MARKETS = (Market.ON_DEMAND, Market.SPOT)
 # A price that is told at so many times the known one, or at less than that part of it, is not
 # believed. The largest change of a list price of a GPU type in us-east-1 from 2022 to 2026 was a
 # factor of 1.79 (p5.48xlarge, June 2025); spot prices are known by estimates only, and move.
 BELIEVED_FACTOR = {Market.ON_DEMAND: 3.0, Market.SPOT: 10.0}
-_SOURCES = {
-    Market.ON_DEMAND: "AWS Price List API (Linux; shared tenancy)",
-    Market.SPOT: "AWS spot price history (Linux/UNIX)",
-}
 _KINDS = {Market.ON_DEMAND: LIST, Market.SPOT: OBSERVED}
 _BAND = "interrupted within a month"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked, and against what it is held; `accept_implausible` takes any price above 0."""
+    """What is asked of whom, and against what it is held; `accept_implausible` takes any price
+    above 0."""
 
+    prices: PriceList
     names: Sequence[str]
     region: str
     market: Market
@@ -43,15 +38,15 @@ class Question:
 
 def ask_prices(question: Question) -> Iterator[PriceAnswer]:
     """One answer a type, in order. `LiveError` where the service cannot be asked at all."""
-    ask = on_demand if question.market is Market.ON_DEMAND else spot
-    for told in ask(question.names, question.region, question.today):
+    quotes = question.prices.quotes
+    for told in quotes(question.names, question.region, question.market, question.today):
         yield judged(question, told)
 
 
 def judged(question: Question, told: Quote | NoQuote) -> PriceAnswer:
     """What was told beside what is known: taken, or refused with both numbers."""
     name, market = told.instance_type, question.market
-    before = question.known.price(name, question.region, market, CLOUD)
+    before = question.known.price(name, question.region, market, question.prices.cloud)
     answer = PriceAnswer(instance_type=name, region=question.region, market=market, before=before)
     if isinstance(told, NoQuote):
         return replace(answer, why=told.why)
@@ -62,7 +57,7 @@ def judged(question: Question, told: Quote | NoQuote) -> PriceAnswer:
         usd_per_hour=told.usd_per_hour,
         kind=_KINDS[market],
         as_of=told.as_of,
-        source=_SOURCES[market],
+        source=question.prices.sources[market],
         terms=_terms(told, before),
     )
     return replace(answer, told=price)

@@ -1,4 +1,4 @@
-"""`advisor catalog refresh`: what AWS tells today, laid over the snapshot; all of it or nothing."""
+"""`advisor catalog refresh`: what a cloud tells today, laid over the snapshot; all or nothing."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
+from advisor.answers.live.lists import PriceList
 from advisor.answers.live.offerings import Offerings, ask_offerings
 from advisor.answers.live.prices import Question, ask_prices
 from advisor.catalog import Catalog, OfferQuery
+from advisor.catalog.live import cloud_title
 from advisor.catalog.matching import matches_instance
 from advisor.catalog.refreshed import Refreshed, keep_refreshed
-from advisor.catalog.support import CLOUD
 from advisor.domain import Market
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import LiveError, UsageError
 from advisor.records import dataclass, replace
 from infra.live.deadlines import Deadline, each_within
 
-# Seconds for one answer: four tries of boto3, and what it waits between them.
+# Seconds for one answer: four tries of boto3, and what it waits between them. Google's list is
+# one answer, of some 60 MiB.
 ANSWER_SECONDS = 60.0
+WHOLE_LIST_SECONDS = 600.0
 # A line of progress for so many answers.
 TOLD_EVERY = 10
 Say = Callable[[str], None]
@@ -27,8 +30,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which prices are to be refreshed; see `types_to_ask`."""
+    """Which prices are to be refreshed, from whom; see `types_to_ask`."""
 
+    prices: PriceList
     region: str
     markets: tuple[Market, ...]
     names: tuple[str, ...]
@@ -41,28 +45,33 @@ def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str,
 
     `UsageError` for names nobody knows, and where nothing matches.
     """
-    bundled.require_region(region, CLOUD)
+    cloud = str(query.cloud)
+    bundled.require_region(region, cloud)
     for gpu in query.gpus:
-        bundled.require_gpu(gpu, CLOUD)
+        bundled.require_gpu(gpu, cloud)
     if query.instances:
-        named = tuple(dict.fromkeys(bundled.name_of(one, CLOUD) for one in query.instances))
+        named = tuple(dict.fromkeys(bundled.name_of(one, cloud) for one in query.instances))
         query = replace(query, instances=named)
-    names = tuple(
+    names = [
         instance.name
-        for instance in bundled.instances(CLOUD)
+        for instance in bundled.instances(cloud)
         if matches_instance(instance, query, bundled.capability_of(instance.gpu_name))
-        and (query.instances or bundled.is_offered(instance.name, region, CLOUD))
-    )
+        and (query.instances or bundled.is_offered(instance.name, region, cloud))
+    ]
+    if region in bundled.regions(cloud):  # types that lack facts are listed with their prices
+        partial = bundled.partial_offers(replace(query, region=region))
+        names += dict.fromkeys(one.type.name for one in partial)
     if not names:
-        raise UsageError(f"no type of {CLOUD} in {region} is what is asked for; nothing to refresh")
-    return names
+        raise UsageError(f"no type of {cloud} in {region} is what is asked for; nothing to refresh")
+    return tuple(names)
 
 
 def refresh(wanted: Wanted, known: Catalog, folder: Path, say: Say) -> Refresh:
     """Ask, judge against what is known, and keep what is believed in `folder`.
 
-    `LiveError` where AWS cannot be asked: then nothing has changed, as after Ctrl-C.
+    `LiveError` where the cloud cannot be asked: then nothing has changed, as after Ctrl-C.
     """
+    cloud = wanted.prices.cloud
     offerings = _offerings(wanted, known, say)
     names = [name for name in wanted.names if offerings.offered.get(name, True)]
     answers = [
@@ -71,10 +80,11 @@ def refresh(wanted: Wanted, known: Catalog, folder: Path, say: Say) -> Refresh:
     newer = refreshed_of(wanted.region, wanted.today, offerings.offered, answers)
     # Who tells no price that can be believed is not believed about anything else.
     sound = newer and (newer.prices or not answers)
-    file = str(keep_refreshed(folder, newer)) if sound else ""
-    known_there = {name: known.is_offered(name, wanted.region, CLOUD) for name in wanted.names}
+    file = str(keep_refreshed(folder, cloud, newer)) if sound else ""
+    known_there = {name: known.is_offered(name, wanted.region, cloud) for name in wanted.names}
     changed = [name for name, there in offerings.offered.items() if there != known_there[name]]
     return Refresh(
+        cloud=cloud,
         as_of=wanted.today,
         region=wanted.region,
         markets=wanted.markets,
@@ -100,11 +110,13 @@ def refreshed_of(
 
 
 def _offerings(wanted: Wanted, known: Catalog, say: Say) -> Offerings:
+    if not wanted.prices.has_account:
+        return Offerings({}, ())
     say(f"asking {wanted.region} which of {len(wanted.names)} types it offers")
     accept = wanted.accept_implausible
     try:
         return Deadline(ANSWER_SECONDS).within(
-            "instance type offerings",
+            "AWS instance type offerings",
             lambda: ask_offerings(wanted.names, wanted.region, known, accept_implausible=accept),
         )
     except LiveError as error:
@@ -115,12 +127,12 @@ def _prices(
     wanted: Wanted, market: Market, names: Sequence[str], known: Catalog, say: Say
 ) -> Iterable[PriceAnswer]:
     question = Question(
-        names=names, region=wanted.region, market=market, known=known, today=wanted.today,
-        accept_implausible=wanted.accept_implausible,
+        prices=wanted.prices, names=names, region=wanted.region, market=market, known=known,
+        today=wanted.today, accept_implausible=wanted.accept_implausible,
     )  # fmt: skip
-    for number, answer in enumerate(
-        each_within(ANSWER_SECONDS, f"{market} prices", ask_prices(question)), 1
-    ):
+    seconds = ANSWER_SECONDS if wanted.prices.has_account else WHOLE_LIST_SECONDS
+    what = f"{cloud_title(wanted.prices.cloud)}: {market} prices"
+    for number, answer in enumerate(each_within(seconds, what, ask_prices(question)), 1):
         if number % TOLD_EVERY == 0 or number == len(names):
             say(f"{market} prices: {number} of {len(names)}")
         yield answer

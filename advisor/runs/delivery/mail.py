@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.runs.delivery.message import Message, TransientDeliveryError
-from advisor.runs.delivery.webhook import is_loopback
+from infra.live.web import is_loopback
 
 USER_VARIABLE, PASSWORD_VARIABLE = "ADVISOR_SMTP_USER", "ADVISOR_SMTP_PASSWORD"
 FROM_VARIABLE = "ADVISOR_SMTP_FROM"

@@ -55,7 +55,7 @@ told = st.builds(
 
 @given(told)
 def test_each_price_is_the_newest_that_is_known(refreshed: Refreshed) -> None:
-    catalog = load_catalog(live=refreshed)
+    catalog = load_catalog(live={"aws": refreshed})
     gone = {key for key, (there, _) in refreshed.offerings.items() if not there}
     for name in NAMES:
         for region in REGIONS:
@@ -74,7 +74,7 @@ def test_each_price_is_the_newest_that_is_known(refreshed: Refreshed) -> None:
 @given(told)
 def test_no_offer_is_told_twice_or_lost(refreshed: Refreshed) -> None:
     query = OfferQuery(cloud="aws", instances=tuple(NAMES))
-    found = load_catalog(live=refreshed).offers(query)
+    found = load_catalog(live={"aws": refreshed}).offers(query)
     places = {(one.instance.name, one.region, one.market): one.price for one in found}
     assert len(places) == len(found)
     gone = {key for key, (there, _) in refreshed.offerings.items() if not there}
@@ -89,22 +89,22 @@ def test_what_is_kept_is_read_back_and_newer_answers_count(
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        keep_refreshed(folder, first)
-        keep_refreshed(folder, second)
+        keep_refreshed(folder, "aws", first)
+        keep_refreshed(folder, "aws", second)
         both = first.under(second)
-        kept = read_refreshed(folder)
+        kept = read_refreshed(folder, "aws")
         assert kept.offerings == both.offerings
         assert kept.prices.keys() == both.prices.keys()
         for key, one in kept.prices.items():
             assert one == plain(both.prices[key])
-        assert forget_refreshed(folder)
-        assert not forget_refreshed(folder)
-        assert not read_refreshed(folder)
+        assert forget_refreshed(folder, "aws")
+        assert not forget_refreshed(folder, "aws")
+        assert not read_refreshed(folder, "aws")
 
 
 def test_other_clouds_and_disks_stay_as_they_are() -> None:
     told = Refreshed({("g5.xlarge", "us-east-1", Market.ON_DEMAND): price(MARKETS[0], 1, 0, "")})
-    catalog = load_catalog(live=told)
+    catalog = load_catalog(live={"aws": told})
     query = OfferQuery(cloud="gcp", gpus=("T4", "L4"))
     assert catalog.offers(query) == BUNDLED.offers(query)
     assert catalog.disks.types == BUNDLED.disks.types

@@ -25,7 +25,7 @@ def answer(ask, tmp_path):
 def refreshed(folder, name, usd):
     """A folder in which one type's on-demand price in us-east-1 was refreshed."""
     price = Price(usd_per_hour=usd, kind="list", as_of=date(2026, 11, 21), source="AWS")
-    return keep_refreshed(folder, Refreshed({(name, "us-east-1", Market.ON_DEMAND): price}))
+    return keep_refreshed(folder, "aws", Refreshed({(name, "us-east-1", Market.ON_DEMAND): price}))
 
 
 def told(ask, *arguments):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
 
+from advisor.answers.live.lists import price_list
 from advisor.answers.live.refreshing import Wanted, refresh
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Market
@@ -40,11 +41,12 @@ def refreshed(
     **more: bool,
 ) -> tuple[Refresh, Catalog]:
     """Refresh some types; the summary, and the catalogue that later commands see."""
+    known = load_catalog(imports=folder)
     wanted = Wanted(
-        region=REGION, markets=markets or (Market.ON_DEMAND,), names=tuple(names), today=today,
-        **more,
+        prices=price_list("aws", known), region=REGION, markets=markets or (Market.ON_DEMAND,),
+        names=tuple(names), today=today, **more,
     )  # fmt: skip
-    told = refresh(wanted, load_catalog(imports=folder), folder, say)
+    told = refresh(wanted, known, folder, say)
     return told, load_catalog(imports=folder)
 
 

@@ -1,5 +1,5 @@
-"""AWS on loopback, as the tests of infra.live have it."""
+"""Clouds on loopback, as the tests of infra.live have it."""
 
-from tests.infra.live.conftest import impatient, no_real_aws, recorded
+from tests.infra.live.conftest import impatient, listed, no_real_aws, recorded
 
-__all__ = ["impatient", "no_real_aws", "recorded"]
+__all__ = ["impatient", "listed", "no_real_aws", "recorded"]

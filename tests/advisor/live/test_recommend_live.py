@@ -186,11 +186,11 @@ def test_strict_refuses_what_could_not_be_verified_and_takes_what_could(
     assert "days old" in err
 
 
-def test_other_clouds_have_no_live_prices(aws, ask) -> None:
-    code, told, _ = ask(*FAST, "--cloud", "gcp", "--live")
+def test_commitments_have_no_live_prices(aws, ask) -> None:
+    code, told, _ = ask(*FAST, "--cloud", "gcp", "--market", "commitment-1y", "--live")
     assert code == 0
     assert told["live"]["checked"] == []
-    assert "live prices exist for aws only" in told["warnings"][0]
+    assert "live prices exist for aws, azure, gcp only" in told["warnings"][0]
     assert aws.operations == []
 
 

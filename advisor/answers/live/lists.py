@@ -1,0 +1,126 @@
+"""The price list of a cloud: where it is, with what key, and what its prices are called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+
+from advisor.catalog import Catalog
+from advisor.catalog.live import LIVE_CLOUDS
+from advisor.catalog.support import CLOUD as AWS
+from advisor.domain import InstanceType, Market
+from advisor.errors import LiveError, UsageError
+from advisor.messages import Message
+from advisor.records import dataclass
+from infra.live import azure, gcp
+from infra.live.failures import NO_CREDENTIALS
+from infra.live.quotes import NoQuote, Quote
+from infra.live.web import WebList, checked_url
+
+URL_VARIABLES = {"azure": "ADVISOR_AZURE_URL", "gcp": "ADVISOR_GCP_URL"}
+GCP_KEY_VARIABLE = "ADVISOR_GCP_KEY"
+_KEY_HINT = (
+    "make an API key for the Cloud Billing API in Google's console, and put it into the variable "
+    "{variable}"
+)
+
+Say = Callable[[str], None]
+Quotes = Callable[[Sequence[str], str, Market, date], Iterator[Quote | NoQuote]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How a list is reached: an address in the place of the cloud's own, and the environment
+    variable that holds a key; None: as the environment says."""
+
+    url: str | None = None
+    key_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceList:
+    """`quotes` gives one quote, or the reason for none, for each type, in order; `sources` names
+    the origin of a price. Only with an account are offerings and quotas told, too."""
+
+    cloud: str
+    quotes: Quotes
+    sources: Mapping[Market, str]
+    has_account: bool
+
+
+def price_list(
+    cloud: str, known: Catalog, access: Access | None = None, say: Say = lambda _line: None
+) -> PriceList:
+    """The list of a cloud; `UsageError` where none can be asked, or the address is none.
+
+    `LiveError` where a key is needed and there is none. Nobody is asked yet.
+    """
+    access = access or Access()
+    if cloud == AWS:
+        return _aws(access)
+    if cloud == "azure":
+        list_of_azure = azure.AzurePrices(
+            WebList(service=azure.SERVICE, url=_url(cloud, access, azure.URL)), say
+        )
+        source = "Azure Retail Prices API (Linux; {})"
+        return PriceList(
+            cloud=cloud, quotes=list_of_azure.quotes, has_account=False,
+            sources={Market.ON_DEMAND: source.format("pay as you go"),
+                     Market.SPOT: source.format("spot")},
+        )  # fmt: skip
+    if cloud == "gcp":
+        return _gcp(known, access, say)
+    raise UsageError(
+        "nobody can be asked for the prices of '{cloud}'", cloud=cloud, field="cloud",
+        hint=Message("it works for {clouds}", clouds=tuple(LIVE_CLOUDS)),
+    )  # fmt: skip
+
+
+def _aws(access: Access) -> PriceList:
+    """boto3 takes addresses and credentials out of its own variables and files."""
+    from infra.live.on_demand import on_demand
+    from infra.live.spot import spot
+
+    if access.url is not None:
+        raise UsageError("--url does not go with aws", field="url", hint="set AWS_ENDPOINT_URL")
+
+    def quotes(
+        names: Sequence[str], region: str, market: Market, today: date
+    ) -> Iterator[Quote | NoQuote]:
+        return (on_demand if market is Market.ON_DEMAND else spot)(names, region, today)
+
+    sources = {
+        Market.ON_DEMAND: "AWS Price List API (Linux; shared tenancy)",
+        Market.SPOT: "AWS spot price history (Linux/UNIX)",
+    }
+    return PriceList(cloud=AWS, quotes=quotes, sources=sources, has_account=True)
+
+
+def _gcp(known: Catalog, access: Access, say: Say) -> PriceList:
+    variable = access.key_variable or GCP_KEY_VARIABLE
+    hint = _KEY_HINT.format(variable=variable)
+    key = os.environ.get(variable, "").strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise LiveError("no API key of Google Cloud", hint=hint, code=NO_CREDENTIALS)
+
+    def machine_of(name: str) -> InstanceType | None:
+        lacks_facts = known.partial_type(name, "gcp").missing
+        return None if lacks_facts else known.instance(name, "gcp")
+
+    source = WebList(service=gcp.SERVICE, url=_url("gcp", access, gcp.URL),
+                     headers={gcp.KEY_HEADER: key}, credentials_hint=hint)  # fmt: skip
+    named = "Google Cloud Billing Catalog ({}; sum of cores; memory; GPUs and local SSD)"
+    return PriceList(
+        cloud="gcp", quotes=gcp.GcpPrices(source, machine_of, say).quotes, has_account=False,
+        sources={Market.ON_DEMAND: named.format("on demand"), Market.SPOT: named.format("spot")},
+    )  # fmt: skip
+
+
+def _url(cloud: str, access: Access, usual: str) -> str:
+    """As it was given, as the environment says, else the cloud's own."""
+    if access.url is not None:
+        return checked_url(access.url, "--url")
+    variable = URL_VARIABLES[cloud]
+    named = os.environ.get(variable)
+    return checked_url(named, variable) if named else usual

@@ -1,0 +1,58 @@
+"""Price lists that tell what the snapshot says."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import nnls
+
+from advisor.catalog import OfferQuery, load_catalog
+from advisor.catalog.files import DATA_FOLDER
+from advisor.domain import Market
+from infra.live.gcp_machines import Part, parts
+from tests.infra.live.listed import Listed, meter, sku, spot_meter
+
+BUNDLED = load_catalog(DATA_FOLDER)
+# Where parts always come in the same shares many rates fit; none of them may be 0.
+LEAST_RATE = 1e-4
+GCP_REGION, AZURE_REGION = "us-central1", "westeurope"
+
+
+def fill_gcp(listed: Listed, factor: float = 1.0) -> None:
+    """SKUs whose sums are the snapshot's prices of accelerated types, times a factor."""
+    listed.skus = []
+    for market, usage in ((Market.ON_DEMAND, "OnDemand"), (Market.SPOT, "Preemptible")):
+        query = OfferQuery(cloud="gcp", region=GCP_REGION, market=market, accelerated=True)
+        machines = {one.instance: one.price.usd_per_hour for one in BUNDLED.offers(query)}
+        made_of = [parts(machine) for machine in machines]
+        names = sorted({_sku(part) for of in made_of for part in of})
+        amounts = np.array([[_amount(of, name) for name in names] for of in made_of])
+        usd = np.array(list(machines.values()))
+        above, rest = nnls(amounts, usd - amounts.sum(axis=1) * LEAST_RATE)
+        rates = LEAST_RATE + above
+        assert rest < 1e-6
+        spot = "" if market is Market.ON_DEMAND else "Spot Preemptible "
+        listed.skus += [
+            sku(f"{spot}{name} running in Americas", factor * rate, GCP_REGION, usage=usage,
+                unit=unit)
+            for (name, unit), rate in zip(names, rates.tolist(), strict=True)
+        ]  # fmt: skip
+
+
+def fill_azure(listed: Listed, factor: float = 1.0) -> tuple[str, ...]:
+    """Meters with the snapshot's prices of GPU sizes on demand, and a spot price of a fifth."""
+    query = OfferQuery(cloud="azure", region=AZURE_REGION, market=Market.ON_DEMAND,
+                       accelerated=True)  # fmt: skip
+    prices = {one.type.name: one.price for one in BUNDLED.partial_offers(query)}
+    prices |= {one.instance.name: one.price for one in BUNDLED.offers(query)}
+    usd = {name: round(factor * price.usd_per_hour, 6) for name, price in prices.items()}
+    listed.meters = [meter(name, one) for name, one in usd.items()]
+    listed.meters += [spot_meter(name, round(one / 5, 6)) for name, one in usd.items()]
+    return tuple(usd)
+
+
+def _sku(part: Part) -> tuple[str, str]:
+    return part.names[0], part.unit
+
+
+def _amount(made_of: tuple[Part, ...], name: tuple[str, str]) -> float:
+    return sum(part.amount for part in made_of if _sku(part) == name)

@@ -1,0 +1,174 @@
+"""`advisor catalog refresh` and `recommend --live` of Azure and Google Cloud, on loopback."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from advisor.cli.main import run
+from tests.advisor.live.lists import AZURE_REGION, GCP_REGION, fill_azure, fill_gcp
+from tests.infra.live.listed import AZURE, GCP, KEY, Listed, meter
+
+SCHEMA = json.loads((files("advisor.render") / "schemas/refresh.schema.json").read_text())
+QUESTION = ["recommend", "--task", "inference", "--model", "googlenet", "--cloud", "gcp"]
+LIVE = [*QUESTION, "--region", GCP_REGION, "--target-throughput", "500", "--live", "-o", "json"]
+GCP_COMMAND = ["catalog", "refresh", "--cloud", "gcp", "--region", GCP_REGION]
+AZURE_COMMAND = ["catalog", "refresh", "--cloud", "azure", "--region", AZURE_REGION]
+
+
+@pytest.fixture
+def lists(listed, monkeypatch) -> Listed:
+    """Both lists as the snapshot says, on the day of the tests."""
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-11-21")
+    monkeypatch.setenv("ADVISOR_AZURE_URL", listed.url + AZURE)
+    monkeypatch.setenv("ADVISOR_GCP_URL", listed.url + GCP)
+    monkeypatch.setenv("ADVISOR_GCP_KEY", KEY)
+    monkeypatch.setattr("advisor.answers.live.checking.TOTAL_SECONDS", 200.0)
+    return listed
+
+
+@pytest.fixture
+def ask(capsys):
+    def command(*arguments: str) -> tuple[int, str, str]:
+        code = run(list(arguments))
+        return code, *capsys.readouterr()
+
+    return command
+
+
+def kept(cloud: str) -> Path:
+    from advisor.catalog.bundle import own_imports
+
+    return own_imports() / f"{cloud}.refreshed.json"
+
+
+def test_prices_of_both_clouds_are_kept_apart_and_used_together(lists, ask) -> None:
+    fill_gcp(lists, 0.9)
+    code, out, err = ask(*GCP_COMMAND, "-o", "json")
+    assert code == 0
+    document = json.loads(out)
+    jsonschema.validate(document, SCHEMA)
+    assert document["cloud"] == "gcp"
+    assert all(one["changed"] for one in document["prices"])
+    assert "Google's price list: 1 pages" not in err
+    sizes = fill_azure(lists, 0.9)
+    code, out, err = ask(*AZURE_COMMAND)
+    assert code == 0
+    assert f"{2 * len(sizes)} of {2 * len(sizes)} prices taken on 2026-11-21" in out
+    assert f"on-demand prices: {len(sizes)} of {len(sizes)}" in err
+    for cloud, region in (("gcp", GCP_REGION), ("azure", AZURE_REGION)):
+        listing = ("catalog", "list", "--cloud", cloud, "--region", region, "--gpu", "A100")
+        _, listed, _ = ask(*listing, "--market", "on-demand", "-o", "json")
+        offers = json.loads(listed)["offers"]
+        assert {one["price"]["as_of"] for one in offers} == {"2026-11-21"}
+        assert {one["price"]["kind"] for one in offers} == {"list"}
+    _, shown, _ = ask("catalog", "refresh", "--show")
+    assert {line.split()[0] for line in shown.splitlines()[1:]} == {"azure", "gcp"}
+    assert ask("catalog", "refresh", "--forget", "--cloud", "gcp")[0] == 0
+    assert (kept("gcp").exists(), kept("azure").exists()) == (False, True)
+
+
+def test_a_price_ten_times_the_known_one_is_refused_by_name(lists, ask) -> None:
+    sizes = fill_azure(lists)
+    lists.meters[0] = meter(sizes[0], 10 * lists.meters[0]["retailPrice"])
+    code, out, _ = ask(*AZURE_COMMAND, "--market", "on-demand")
+    assert code == 0
+    assert f"Refused: {sizes[0]} (on-demand): " in out
+    assert "is 10 times the known" in out
+
+
+@pytest.mark.parametrize("fault", ["throttle", "denied", "redirect", "garbage", "cut", "deep"])
+@pytest.mark.parametrize("command", [GCP_COMMAND, AZURE_COMMAND])
+def test_a_list_that_fails_leaves_all_as_it_was(lists, ask, command, fault) -> None:
+    cloud = command[3]
+    fill_gcp(lists)
+    fill_azure(lists)
+    ask(*command)
+    before = kept(cloud).read_bytes()
+    lists.faults = [fault] * 9
+    code, out, err = ask(*command)
+    assert (code, out) == (1, "")
+    assert len([line for line in err.splitlines() if line.startswith("advisor: ")]) <= 1
+    assert kept(cloud).read_bytes() == before
+
+
+def test_an_empty_list_changes_nothing_and_fails(lists, ask) -> None:
+    code, out, err = ask(*AZURE_COMMAND)
+    assert code == 1
+    assert "the price list has no on-demand price in westeurope" in out
+    assert "Azure gave none of the" in err
+    assert not kept("azure").exists()
+
+
+def test_the_key_is_neither_printed_nor_stored(lists, ask, monkeypatch) -> None:
+    fill_gcp(lists)
+    monkeypatch.delenv("ADVISOR_GCP_KEY")
+    code, _, err = ask(*GCP_COMMAND)
+    assert code == 1
+    assert "ADVISOR_GCP_KEY" in err
+    assert lists.asked == []
+    monkeypatch.setenv("MY_KEY", KEY)
+    code, out, err = ask(*GCP_COMMAND, "--key-variable", "MY_KEY")
+    assert code == 0
+    assert KEY not in out + err + kept("gcp").read_text()
+    assert lists.keys == [KEY]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--cloud", "azure"], "azure needs a region"),
+        (["--cloud", "azure", "--region", "us-east-1"], "unknown region"),
+        (["--cloud", "azur", "--region", "westeurope"], "unknown cloud 'azur'"),
+        ([*AZURE_COMMAND[2:], "--url", "ftp://x/"], "--url takes an address"),
+        ([*AZURE_COMMAND[2:], "--url", "http://[::1/"], "--url takes an address"),
+        ([*AZURE_COMMAND[2:], "--url", "http://prices.example.org/"], "can be changed on the way"),
+        ([*AZURE_COMMAND[2:], "--url", "https://me:pw@x.org/"], "no name and password"),
+        (["--url", "https://x.org/"], "--url does not go with aws"),
+    ],
+)
+def test_bad_questions_ask_nobody(lists, ask, arguments, told) -> None:
+    code, out, err = ask("catalog", "refresh", *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert lists.asked == []
+
+
+def test_another_address_is_asked_in_the_place_of_the_clouds_own(lists, ask, monkeypatch) -> None:
+    """A proxy that fetches for many; the link to the next page names Azure's own host."""
+    monkeypatch.setenv("ADVISOR_AZURE_URL", "http://127.0.0.1:9/nobody")
+    fill_azure(lists)
+    lists.page = 5
+    code, _, err = ask(*AZURE_COMMAND, "--url", lists.url + AZURE)
+    assert code == 0
+    assert "Azure's price list: 1 pages" in err
+
+
+def test_live_prices_of_google_decide(lists, ask) -> None:
+    fill_gcp(lists, 1.1)
+    code, out, err = ask(*LIVE)
+    told = json.loads(out)
+    assert code == 0
+    assert "asking Google Cloud about" in err
+    leading = [told["recommendation"], *told["alternatives"]][:3]
+    checked = {one["instance_type"]: one for one in told["live"]["checked"]}
+    for spec in leading:
+        assert spec["price"]["as_of"] == "2026-11-21"
+        assert checked[spec["instance_type"]]["told"]["usd_per_hour"] == pytest.approx(
+            1.1 * checked[spec["instance_type"]]["before"]["usd_per_hour"], rel=1e-5
+        )
+    assert told["live"]["warnings"] == []
+
+
+def test_without_a_key_the_snapshot_answers_with_one_warning(lists, ask, monkeypatch) -> None:
+    monkeypatch.delenv("ADVISOR_GCP_KEY")
+    code, out, _ = ask(*LIVE)
+    told = json.loads(out)
+    assert code == 0
+    (warning,) = told["live"]["warnings"]
+    assert "no API key of Google Cloud" in warning
+    assert all(one["told"] is None for one in told["live"]["checked"])
