@@ -272,6 +272,6 @@ def require_fresh_price(chosen: AnyCandidate, today: date) -> None:
             name=chosen.spec.offer.instance.name, age=(today - price.as_of).days,
             as_of=price.as_of.isoformat(), most=price.max_age_days, field="strict",
             hint=Message(
-                "refresh it (aws: `advisor catalog refresh`, --live), or ask without --strict"
+                "refresh it (`advisor catalog refresh`, --live), or ask without --strict"
             ),
         )  # fmt: skip

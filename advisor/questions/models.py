@@ -205,7 +205,7 @@ class Recommend(RunQuestion, HardwareQuestion):
         default=False,
     )
     live: bool = ask(
-        "Check price, availability and quota of the top three against AWS (about 30 s).",
+        "Ask clouds for the price of the top three, AWS also for offer and quota (about 30 s).",
         Flag(),
         section=ANSWER,
         default=False,

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from advisor.catalog.catalog import DEFAULT_CLOUD
+from advisor.catalog.live import LIVE_CLOUDS
 from advisor.domain import (
     MEASURABLE_PRECISIONS,
     CacheState,
@@ -448,13 +450,19 @@ class FitRun(Question):
 
 
 class PriceRefresh(Question):
-    """Which prices of AWS are fetched, as `advisor catalog refresh` calls them."""
+    """Which prices of whom are fetched, as `advisor catalog refresh` calls them. Keys are the
+    server's own: it has them in its environment."""
 
-    region: str = ask("AWS region.", REGION, default="us-east-1")
+    cloud: str = ask("Cloud.", Choice("cloud", tuple(LIVE_CLOUDS)), default=DEFAULT_CLOUD)
+    region: str | None = ask("Region.", Text(), "us-east-1 of aws", default=None)
     market: str = ask("Market.", _MARKET, default="any")
     gpu: str | None = ask("GPUs, as T4,L4.", Text(), default=None)
 
     def __post_init__(self) -> None:
+        if self.region is None and self.cloud != DEFAULT_CLOUD:
+            raise wrong("region", "{field} is needed for {cloud}", cloud=self.cloud)
+        if self.region is not None and self.cloud == DEFAULT_CLOUD:
+            REGION.from_text(self.region, "region")
         if self.gpu is not None:
             parse_gpus(self.gpu)
 

@@ -88,11 +88,17 @@ def test_a_schedule_that_is_removed_is_gone(client):
 
 
 def test_fits_and_refreshes_are_scheduled_too(client):
-    for what, words in (
-        ({"fit": {}}, ["fit"]),
-        ({"catalog_refresh": {"gpu": "T4,L4"}}, ["catalog", "refresh", "--gpu=T4,L4"]),
+    for number, (what, words) in enumerate(
+        (
+            ({"fit": {}}, ["fit"]),
+            ({"catalog_refresh": {"gpu": "T4,L4"}}, ["catalog", "refresh", "--gpu=T4,L4"]),
+            (
+                {"catalog_refresh": {"cloud": "azure", "region": "westeurope"}},
+                ["catalog", "refresh", "--cloud=azure", "--region=westeurope"],
+            ),
+        )
     ):
-        answer = client.post("/v1/schedules", json={"cron": "@daily", **what})
+        answer = client.post("/v1/schedules", json={"cron": "@daily", "name": f"n{number}", **what})
         assert answer.json()["schedule"]["command"] == words
 
 
@@ -104,6 +110,8 @@ def test_fits_and_refreshes_are_scheduled_too(client):
         ({"name": "../x"}, "64 letters"),
         ({"misfire": "never"}, "skip"),
         ({"fit": {}}, "exactly one"),
+        ({"sweep": None, "catalog_refresh": {"cloud": "gcp"}}, "region"),
+        ({"sweep": None, "catalog_refresh": {"region": "mars"}}, "no region of AWS"),
         ({"sweep": {"preset": "smal"}}, "small"),
         ({"sweep": {"preset": "small", "dry_run": True}}, "dry_run"),
         ({"sweep": {"preset": "small", "log_file": "x"}}, "log_file"),
