@@ -1,0 +1,54 @@
+"""No answer rests on an estimate without saying so, whatever is asked of all clouds and markets."""
+
+import pytest
+
+from advisor.answers.context import load_context
+from advisor.domain.price_age import all_listed
+from benchmarks.price_trust import TODAY, answered, questions, standing
+
+SAID = {"estimated": "Estimated price", "observed": "Observed price", "old list": "Old price"}
+
+
+def check(found):
+    answer, first = found.answer, found.text().splitlines()[0]
+    rests = standing(found)
+    call, chosen = answer.price_call, answer.chosen
+    if rests == "list":
+        assert not any(first.startswith(said) for said in SAID.values())
+        assert call is None or call.listed.spec.offer == chosen.spec.offer
+        return rests
+    assert first.startswith(SAID[rests])
+    if call.listed is None:
+        assert "no listed price answers this" in first
+    else:
+        assert all_listed(call.listed.spec, TODAY)
+        assert f"cheapest listed: {call.listed.spec.name} at $" in first
+    return rests
+
+
+@pytest.fixture(scope="module")
+def context():
+    return load_context()
+
+
+def test_what_rests_on_an_estimate_says_so_in_its_first_line_and_names_the_listed_one(context):
+    found = [answered(context, question) for question in questions(4)]
+    assert any(check(one) for one in found if one)
+
+
+@pytest.mark.slow
+def test_so_do_two_hundred_questions(context):
+    found = [answered(context, question) for question in questions(200)]
+    rests = [check(one) for one in found if one]
+    assert len(rests) > 150
+
+
+@pytest.mark.slow
+def test_where_no_listed_price_is_named_none_answers(context):
+    """The same question at listed prices alone has no answer then."""
+    for question in questions(40):
+        found = answered(context, question)
+        call = found and found.answer.price_call
+        if call and call.listed is None:
+            listed = answered(context, question.replace(price_kind=("list",)))
+            assert listed is None or not all_listed(listed.answer.chosen.spec, TODAY)
