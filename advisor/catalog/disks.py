@@ -43,6 +43,7 @@ from advisor.catalog.prices import (
     usd_per_month,
 )
 from advisor.domain import (
+    ESTIMATED,
     HOURS_PER_MONTH,
     LIST,
     AssumedFact,
@@ -101,7 +102,7 @@ class DiskCatalog:
         return tuple(self.rules)
 
     def has_price(self, disk_type: str, region: str) -> bool:
-        """Whether the source lists a price, whatever the user told."""
+        """Whether the source lists a price, whatever the user told; an estimate is none."""
         return (region, disk_type) in self._listed
 
     @property
@@ -396,13 +397,20 @@ class DiskCatalog:
         return found
 
     @cached_property
-    def _listed(self) -> Rows:
+    def _bundled(self) -> Rows:
         return {(row["region"], row["type"]): row for row in self._price_table.records()}
 
     @cached_property
+    def _listed(self) -> Rows:
+        """Prices that are no estimates."""
+        return {
+            key: row for key, row in self._bundled.items() if row.get("kind", LIST) != ESTIMATED
+        }
+
+    @cached_property
     def _prices(self) -> Rows:
-        """What the source lists, and what the user told of the others."""
-        return {**self._told, **self._listed}
+        """What the source lists, what the user told of the others, and estimates of the rest."""
+        return {**self._bundled, **self._told, **self._listed}
 
     @cached_property
     def _by_region(self) -> dict[str, dict[str, PriceParts]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from infra.catalog_build import disks
 from infra.catalog_build.hosts import cloud_part, gpu, host, no_gpu
 from infra.catalog_build.provenance import LIST_DAYS, Source
 from infra.catalog_build.tables import number, read_source, table
-from infra.catalog_build.wide import Basis, CloudPart, price_row, wide_prices
+from infra.catalog_build.wide import Basis, CloudPart, PriceRow, price_row, wide_prices
 
 Row = Mapping[str, str]
 HOURS_PER_MONTH = 730
@@ -39,7 +39,29 @@ DISK_PRICES = Source(
     "GCP disk prices",
     LIST_DAYS,
 )
+ATTACHED = Source(
+    "gcp-n1-gpus",
+    "2026-05-20",
+    "Apache-2.0; none: plain published prices",
+    f"N1 of 2026-07-30 ({_CYCLENERD}) + GPUs of 2026-05-20 (anycloud-sh/catalog@62ff0a98)",
+    "GCP prices of N1 with GPUs",
+    365,
+)
 LIST = Basis("gcp", "list", "USD", SOURCE.id)
+ATTACHED_LIST = Basis("gcpn1", "list", "USD", ATTACHED.id)
+ATTACHED_SPOT = Basis("gcpn1spot", "observed", "USD", ATTACHED.id)
+# Card -> how many -> the most vCPUs (Compute Engine, "GPU platforms", as recalled).
+_MOST_VCPUS = {
+    "T4": {1: 48, 2: 48, 4: 96},
+    "P4": {1: 24, 2: 48, 4: 96},
+    "P100": {1: 16, 2: 32, 4: 64},
+    "V100": {1: 12, 2: 24, 4: 48, 8: 96},
+}
+_N1_SHAPES = [
+    (f"n1-{kind}-{vcpus}", vcpus)
+    for kind in ("standard", "highmem")
+    for vcpus in (4, 8, 16, 32, 64, 96)
+]
 SPOT = Basis("gcpspot", "observed", "USD", SOURCE.id)
 # Markets of the source -> ours.
 _MARKETS = {
@@ -60,14 +82,58 @@ def build() -> CloudPart:
         hourly = _hourly(cells) if listed_as.startswith("month-") else cells
         rows.append(price_row(name, market, hourly, basis.id))
     types = [_type(row) for row in read_source("catalog/gcp_machine_types.csv")]
+    bases = (LIST, SPOT, ATTACHED_LIST, ATTACHED_SPOT)
     return cloud_part(
-        *("gcp", SOURCE, types, rows, (LIST, SPOT)),
+        *("gcp", SOURCE, [*types, *_with_gpus(types)], [*rows, *_prices_with_gpus(rows)], bases),
         disks=[
             *disks.disk_tables("gcp", read_source("catalog/gcp_disk_rules.csv"), _disk_prices()),
             table(LIMITS_FILE, LIMIT_HEADER, _limits()),
         ],
-        sources=(DISK_RULES, DISK_PRICES),
+        sources=(DISK_RULES, DISK_PRICES, ATTACHED),
     )
+
+
+def _attached() -> Iterator[tuple[str, str, str, int]]:
+    """Type, its N1 machine, card, and how many of it: 'n1-standard-8+t4x2' has two T4."""
+    for card, most in _MOST_VCPUS.items():
+        for count, vcpus in most.items():
+            for machine, has in _N1_SHAPES:
+                if has <= vcpus:
+                    yield f"{machine}+{card.lower()}x{count}", machine, card, count
+
+
+def _with_gpus(types: Iterable[Row]) -> list[Row]:
+    """N1 machines with GPUs attached."""
+    by_name = {row["instance_type"]: row for row in types}
+    return [
+        dict(by_name[machine])
+        | gpu("gcp", card, str(count))
+        | {"instance_type": name, "source": ATTACHED.id}
+        for name, machine, card, count in _attached()
+    ]
+
+
+def _prices_with_gpus(prices: Iterable[PriceRow]) -> list[PriceRow]:
+    """What machine and GPUs cost together, where both are priced."""
+    of_machine = {(row.instance_type, row.market): row.cells for row in prices}
+    columns = {
+        "on-demand": ("usd_per_gpu_hour", ATTACHED_LIST.id),
+        "spot": ("spot_usd_per_gpu_hour", ATTACHED_SPOT.id),
+    }
+    listed = read_source("catalog/gcp_attachable_gpus.csv")
+    rows = []
+    for name, machine, card, count in _attached():
+        for market, (column, basis) in columns.items():
+            host_usd = of_machine[machine, market]
+            usd = {
+                row[
+                    "region"
+                ]: f"{float(host_usd[row['region']].price) + count * float(row[column]):.6g}"
+                for row in listed
+                if row["gpu"] == card and row["region"] in host_usd and row[column]
+            }
+            rows.append(price_row(name, market, usd, basis))
+    return rows
 
 
 def _type(row: Row) -> Row:

@@ -25,28 +25,38 @@ def cloud_part(
     prices: Iterable[PriceRow],
     bases: Iterable[Basis],
     *,
+    apart: Iterable[Row] = (),
     disks: Iterable[OutputTable] = (),
     sources: Iterable[Source] = (),
 ) -> CloudPart:
     """A cloud whose types and list prices come from one source, with `sources` of what else it has.
 
-    A type is offered where it has a price; one that the price list does not name is left out.
+    A type is offered where it has a price; one that the price list does not name is left out. The
+    facts of types `apart` are under CC BY-SA 4.0 and stay in a file of their own, priced or not.
     """
     rows = tuple(prices)
     offered: dict[str, set[str]] = {}
     for row in rows:
         offered.setdefault(row.instance_type, set()).update(row.cells)
     sets, set_of = region_sets(f"catalog/{name}_region_sets.csv", offered)
+    shared = list(apart)
+    own = [row for row in types if row["instance_type"] in set_of]
+    tables = [_types(f"catalog/{name}_instance_types.csv", own, set_of, source), sets, *disks]
+    if shared:
+        path = f"sparecores/{name}_instance_types.csv"
+        tables.append(_types(path, shared, set_of, source))
+    return CloudPart(name, source.as_of, tuple(tables), rows, tuple(bases), (source, *sources))
+
+
+def _types(
+    path: str, rows: Iterable[Row], set_of: Mapping[str, str], source: Source
+) -> OutputTable:
+    """Types with where they are offered; their facts are from `source` where they name no other."""
     placed = [
-        dict(row) | {"region_set": set_of[row["instance_type"]], "source": source.id}
-        for row in types
-        if row["instance_type"] in set_of
+        {"source": source.id, "region_set": set_of.get(row["instance_type"], "")} | dict(row)
+        for row in rows
     ]
-    type_rows = [tuple(row.get(column, "") for column in TYPE_COLUMNS) for row in placed]
-    own = table(f"catalog/{name}_instance_types.csv", TYPE_COLUMNS, type_rows)
-    return CloudPart(
-        name, source.as_of, (own, sets, *disks), rows, tuple(bases), (source, *sources)
-    )
+    return table(path, TYPE_COLUMNS, [[row.get(c, "") for c in TYPE_COLUMNS] for row in placed])
 
 
 def host(cloud: str, name: str, keys: Iterable[str], vcpus: str, memory_gib: str) -> dict[str, str]:
@@ -67,22 +77,13 @@ def host(cloud: str, name: str, keys: Iterable[str], vcpus: str, memory_gib: str
 
 
 def gpu(cloud: str, key: str, count: str, share: float = 1.0) -> dict[str, str]:
-    """An unknown card keeps the cloud's name; a share of unknown size has no count."""
-    existing = gpu_families().get((cloud, key))
-    if existing is None:
-        named = key if cloud == "gcp" else UNNAMED
-        return {"gpu_vendor": "NVIDIA", "gpu_name": named, "gpu_count": count} | {
-            "gpu_fraction": number(str(share))
-        }
-    whole = existing["whole"] == "1"
-    memory = round(sheet_gib()[existing["sheet"]] * 1024 * share)
-    return {
-        "gpu_vendor": "NVIDIA",
-        "gpu_name": existing["sheet"],
-        "gpu_count": count if whole else "",
-        "gpu_fraction": number(str(share)) if whole else "",
-        "gpu_memory_mib": str(memory) if whole else "",
-    }
+    """Columns of a type's GPUs; a card that no file knows keeps the cloud's name for it."""
+    known = gpu_families().get((cloud, key))
+    facts = {"gpu_vendor": "NVIDIA", "gpu_count": count, "gpu_fraction": number(str(share))}
+    if known is None:
+        return facts | {"gpu_name": key}
+    memory = round(sheet_gib()[known["sheet"]] * 1024 * share)
+    return facts | {"gpu_name": known["sheet"], "gpu_memory_mib": str(memory)}
 
 
 def no_gpu() -> dict[str, str]:

@@ -10,10 +10,9 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from advisor.catalog.prices import LISTED_COLUMNS
 from infra.catalog_build.azure import sources
 from infra.catalog_build.azure.sizes import limited_to_standard
-from infra.catalog_build.disks import PRICES_FILE, RULE_COLUMNS, RULES_FILE
+from infra.catalog_build.disks import RULE_COLUMNS, disk_tables
 from infra.catalog_build.tables import OutputTable, number, read_source, table
 from infra.catalog_build.wide import PriceRow
 
@@ -27,16 +26,14 @@ ESTIMATE_LOW, ESTIMATE_HIGH = 0.8, 1.3
 # Old types follow how dear a region is by half, new ones wholly (in logarithms).
 _FOLLOWS = {"premium-ssd-v2": 1.0, "ultra": 1.0}
 _FOLLOWS_OTHERWISE = 0.5
-_HEADER = (*LISTED_COLUMNS, "kind", "low", "high", "usd_per_size_month")
 _UNITS = ("gib-hour", "iops-hour", "mbps-hour")
 _SIZE_HEADER = ("type", "gib", "iops", "mib_s", "burst_iops", "burst_mib_s")
-# region -> disk type -> what it costs: `_HEADER` without region, type and source.
+# Dollars a month of a GiB, an IOPS, a MiB/s, and of each size that is sold.
 _Parts = tuple[float, float, float, tuple[tuple[float, float], ...]]
 
 
 def build_disks(sizes: Iterable[str], prices: Iterable[PriceRow]) -> list[OutputTable]:
     """Rules, sizes and prices of the disks, and which of them not every size takes."""
-    rules = [row | {"mib_s_base": row["mib_s_base"] or "0"} for row in _rules()]
     listed = listed_prices()
     rows = [_row(key, parts, "list", 1, 1, sources.DISK_PRICES.id) for key, parts in listed.items()]
     rows += [
@@ -45,10 +42,7 @@ def build_disks(sizes: Iterable[str], prices: Iterable[PriceRow]) -> list[Output
         if key not in listed
     ]
     return [
-        table(
-            RULES_FILE.format("azure"), RULE_COLUMNS, [[r[c] for c in RULE_COLUMNS] for r in rules]
-        ),
-        table(PRICES_FILE.format("azure"), _HEADER, rows),
+        *disk_tables("azure", _rules(), rows),
         table("catalog/azure_disk_sizes.csv", _SIZE_HEADER, _sizes()),
         table(
             "catalog/azure_disk_limits.csv",
@@ -59,7 +53,7 @@ def build_disks(sizes: Iterable[str], prices: Iterable[PriceRow]) -> list[Output
 
 
 def listed_prices() -> dict[tuple[str, str], _Parts]:
-    """(region, type) -> dollars a month: of a GiB, an IOPS, a MiB/s, and of each size sold."""
+    """What a type costs in a region, as listed."""
     gib = {row["size"]: float(row["gib"]) for row in read_source("catalog/azure_disk_sizes.csv")}
     parts: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     sizes: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)

@@ -86,7 +86,7 @@ def gpu_size(size: str, told: Row | None) -> dict[str, str]:
     name = parsed(size)
     card = _CARD.search(size)
     sheet = gpu_families().get(("azure", name.series), {}).get("sheet") if name else None
-    named = sheet or (card.group(1) if card else UNNAMED)
+    named = sheet or (card.group(1) if card else (told or {}).get("gpu")) or UNNAMED
     row = {
         "instance_type": size,
         "gpu_vendor": "AMD" if named in _AMD else "NVIDIA",

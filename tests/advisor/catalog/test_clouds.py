@@ -82,7 +82,7 @@ def test_a_price_of_zero_in_alibabas_list_is_missing(catalog):
     found = all_of(catalog, cloud="alibaba")
     assert min(one.price.usd_per_hour for one in found) > 0
     missing = catalog.unpriced(OfferQuery(cloud="alibaba", market=Market.ON_DEMAND))
-    assert {one.reason for one in missing} == {"no_price", "facts_missing"}
+    assert {one.reason for one in missing} == {"no_price"}
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,14 @@ def test_the_manifest_tells_exactly_the_types_that_lack_facts(catalog):
 
 def test_shares_of_a_gpu_are_never_taken_for_a_whole_one(catalog):
     """vgn6i sells a share of a T4 that its price list counts as one GPU."""
-    names = {one.instance.name for one in all_of(catalog, cloud="alibaba", gpus=("T4",))}
-    assert names
-    assert all(name.startswith(("ecs.gn6i", "ecs.ebmgn6i")) for name in names)
+    shares = {
+        one.instance.name: one.instance.gpu_fraction
+        for one in all_of(catalog, cloud="alibaba", gpus=("T4",))
+    }
+    assert shares["ecs.vgn6i-m4-vws.xlarge"] == 0.25
+    whole = {name for name, share in shares.items() if share == 1}
+    assert whole
+    assert all(n.startswith(("ecs.gn6i", "ecs.ebmgn6i", "ecs.vgn6i-m16")) for n in whole)
     share = catalog.instance("g4-standard-12")
     assert share.gpu_fraction == 0.25
 
