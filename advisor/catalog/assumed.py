@@ -22,6 +22,8 @@ _COLUMNS = {
     "local_disk_read_iops": "instance_store_read_iops",
 }
 LOCAL_READ_IOPS = "local_disk_read_iops"
+# What an instance passes on to network disks, where no size of its series tells it.
+NETWORK_LIMIT = "network_disk_mb_s_per_vcpu"
 OF_TYPES = (THREADS_PER_CORE, *_COLUMNS)
 # Facts of disks, behind the name of their type and a point.
 READ_MIB_S, READ_IOPS, USD_PER_GIB_MONTH = "read_mib_s", "read_iops", "usd_per_gib_month"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from advisor.catalog.assumed import (
     LOCAL_READ_IOPS,
+    NETWORK_LIMIT,
     READ_IOPS,
     READ_MIB_S,
     THREADS_PER_CORE,
@@ -39,6 +40,12 @@ def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
         if fact.name == THREADS_PER_CORE and not fact.told:
             yield Message("{cloud} sells {threads:g} vCPUs a core: not published",
                           cloud=instance.cloud, threads=fact.value)  # fmt: skip
+        if fact.name == NETWORK_LIMIT and disk.rate.type != LOCAL:
+            yield Message(
+                "{name} passes on {limit:g} MB/s a vCPU to network disks ({low:g} to {high:g}, "
+                "assumed)",
+                name=instance.name, limit=fact.value, low=fact.low, high=fact.high,
+            )  # fmt: skip
 
 
 def _part(fact: AssumedFact) -> Message:

@@ -32,9 +32,9 @@ _FPGA = "Alveo U250"
 ASSUMED_IOPS_PER_VCPU = 6400 / 6
 ASSUMED_MB_S_PER_VCPU = 100 / 6
 MOST_ASSUMED_IOPS, MOST_ASSUMED_MB_S = 80000.0, 1200.0
-ASSUMED_LIMIT = "network_disk_limit"
-ASSUMED_NVME = "local_disk_read_iops"
-_NVME_IOPS_PER_GB = 100
+ASSUMED_LIMIT = "network_disk_mb_s_per_vcpu"
+ASSUMED_NVME = "local_disk_read_iops@{:g}"
+_NVME_IOPS_PER_GB = 145
 
 
 class SizeName(NamedTuple):
@@ -104,7 +104,7 @@ def gpu_size(size: str, told: Row | None) -> dict[str, str]:
     if told["nvme_gb"]:
         gb = float(told["nvme_gb"])
         row |= _nvme(gb, gb * _NVME_IOPS_PER_GB)
-        row["assumed"] = f"{row['assumed']} {ASSUMED_NVME}".strip()
+        row["assumed"] = f"{row['assumed']} {ASSUMED_NVME.format(gb)}".strip()
     elif told["temp_disk_gb"]:
         row |= {"instance_store_gb": told["temp_disk_gb"], "instance_store_nvme": "0"}
     return row | _gpus(size, told, sheet)

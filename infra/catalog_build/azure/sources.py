@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from infra.catalog_build.provenance import Source
+from infra.catalog_build.provenance import LIST_DAYS, Source
 from infra.catalog_build.wide import Basis
 
 _RADAR = "andy-diericks/azure-pricing-radar@cf741f25 (Azure Retail Prices API; LRS)"
-_LIST_DAYS = 365
+
 _SPOT_DAYS = 90
 
 PRICES = Source(
@@ -15,7 +15,7 @@ PRICES = Source(
     "none: plain published prices",
     "anycloud-sh/catalog@62ff0a98 (Azure Retail Prices API)",
     "Azure prices",
-    _LIST_DAYS,
+    LIST_DAYS,
 )
 SPOT = Source(
     "azure-spot-62ff0a98",
@@ -31,7 +31,7 @@ GPU_PRICES = Source(
     "Apache-2.0",
     "Azure/karpenter-provider-azure@352646f5 (Azure price list)",
     "Azure prices",
-    _LIST_DAYS,
+    LIST_DAYS,
 )
 SIZES = Source(
     "azure-sizes",
@@ -56,7 +56,7 @@ DISK_RULES = Source(
     "Azure disk types",
 )
 DISK_PRICES = Source(
-    "azure-disks-cf741f25", "2026-08-22", "MIT", _RADAR, "Azure disk prices", _LIST_DAYS
+    "azure-disks-cf741f25", "2026-08-22", "MIT", _RADAR, "Azure disk prices", LIST_DAYS
 )
 ESTIMATED_DISKS = Source(
     "azure-disks-estimated",
@@ -64,7 +64,7 @@ ESTIMATED_DISKS = Source(
     "MIT",
     f"westeurope's price by {_RADAR} x how dear instances are in the region",
     "Azure disk prices",
-    _LIST_DAYS,
+    LIST_DAYS,
 )
 SOURCES = (PRICES, SPOT, GPU_PRICES, SIZES, GPU_SIZES, DISK_RULES, DISK_PRICES, ESTIMATED_DISKS)
 
