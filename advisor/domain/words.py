@@ -85,12 +85,14 @@ class Provenance(StrEnum):
 
 
 class Market(StrEnum):
-    """How an instance is paid for."""
+    """How an instance is paid for; a convertible commitment may be exchanged for another type."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
     COMMITMENT_1Y = "commitment-1y"
     COMMITMENT_3Y = "commitment-3y"
+    COMMITMENT_1Y_CONVERTIBLE = "commitment-1y-convertible"
+    COMMITMENT_3Y_CONVERTIBLE = "commitment-3y-convertible"
 
 
 # Every market, as a question asks for it.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from infra.catalog_build import extract_clouds
+from infra.catalog_build.aws.extracts import aws_extracts
 from infra.catalog_build.tables import OutputTable, number, write_source
 
 Row = Mapping[str, str]
@@ -47,11 +48,21 @@ def extracts(read: Callable[[str], list[dict[str, str]]]) -> list[OutputTable]:
     ]
     alibaba = read("alibaba_ecs_prices_2024-10-09.csv")
     spot = [row | {"cell": _advice(row)} for row in read("aws_spot_advisor_2025-06-28.csv")]
-    ratios = read("aws_ondemand_prices_allregions_2022-02.csv")
+    listed = [
+        row for row in read("aws_ondemand_prices_karpenter.csv") if row["region"] == "us-east-1"
+    ]
+    if any(row["currency"] != "USD" for row in listed):
+        raise ValueError("a price list of AWS in another currency")
     azure = read("azure_gpu_ondemand_prices_2026-06-18.csv")
     return [
-        _wide("aws_regional_prices_2022.csv", ratios, "instance_type", {"": "price_usd_per_hour"}),
-        _wide("aws_spot_advisor.csv", spot, "instance_type", {"": "cell"}),
+        *aws_extracts(read),
+        _wide("aws_on_demand_2026-07-20.csv.gz", listed, "instance_type", {"": "price_per_hour"}),
+        _wide("aws_spot_advisor_2025-06-28.csv.gz", spot, "instance_type", {"": "cell"}),
+        _facts(
+            "aws_offerings_2026-08-01.csv.gz",
+            read("aws_offerings_by_region.csv"),
+            ("instance_type", "regions"),
+        ),
         _wide("gcp_prices.csv", gcp, "machine_type", GCP_MARKETS),
         _facts(
             "gcp_machine_types.csv",

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.catalog.cpus import plain_cpu_name
-from infra.catalog_build.aws.types import family
+from infra.catalog_build.aws.families import family
 from infra.catalog_build.provenance import Source
 from infra.catalog_build.second_threads import (
     measured_servers,

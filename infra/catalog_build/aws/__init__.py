@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from infra.catalog_build.aws import sources
 from infra.catalog_build.aws.disks import build_disks
-from infra.catalog_build.aws.prices import build_prices
-from infra.catalog_build.aws.types import build_types, offered_regions
+from infra.catalog_build.aws.prices import build_prices, listed_prices
+from infra.catalog_build.aws.types import build_types, offered_regions, read_types
 from infra.catalog_build.wide import CloudPart
 
 
 def build() -> CloudPart:
     """Everything of AWS."""
-    types, origins = build_types()
-    prices, unknown = build_prices(offered_regions())
+    listed = listed_prices()
+    offered = offered_regions(listed.cells)
+    types, origins = build_types(offered)
+    prices = build_prices({row["instance_type"]: row for row in read_types()}, offered, listed)
     return CloudPart(
         name="aws",
-        as_of=sources.PRICES.as_of,
+        as_of=sources.LIST_2026_07.as_of,
         tables=(*types, *build_disks()),
-        prices=tuple(prices),
-        bases=sources.BASES,
+        prices=tuple(prices.rows),
+        bases=tuple(prices.bases),
         sources=(*origins, *sources.SOURCES),
-        notes=(f"left out, priced but with no known facts: {', '.join(unknown) or 'none'}",),
+        notes=(f"left out, priced but with no known facts: {', '.join(prices.unknown) or 'none'}",),
     )

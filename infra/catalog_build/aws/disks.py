@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Mapping
 
 from infra.catalog_build.aws import sources
 from infra.catalog_build.disks import disk_tables
 from infra.catalog_build.tables import OutputTable, number, read_source
 
+_MIB_IN_GIB = 1024
+# Where the tiers of IOPS begin, and the columns that price them.
+_TIERS = {
+    0: "usd_per_iops_month_tier1",
+    32000: "usd_per_iops_month_above_32000",
+    64000: "usd_per_iops_month_above_64000",
+}
+
 
 def build_disks() -> list[OutputTable]:
-    """The rules of EBS's volume types, and what they cost where that is known."""
+    """The rules of EBS's volume types, and what they cost by region."""
     rules = read_source("catalog/ebs_volume_rules.csv")
     types = frozenset(rule["type"] for rule in rules)
-    tiers = _iops_tiers()
-    prices = [
-        _price_row(row, tiers)
-        for row in read_source("catalog/aws_ebs_prices.csv")
-        if row["volume_type"] in types and _is_priced(row, tiers)
-    ]
+    rows = read_source("catalog/aws_ebs_prices.csv")
+    prices = [_price_row(row) for row in rows if row["volume_type"] in types]
     return disk_tables("aws", rules, prices)
 
 
-def _iops_tiers() -> dict[tuple[str, str], str]:
-    """(region, type) -> '0:0.065|32000:0.0455': the price of each IOPS above that many."""
-    tiers = defaultdict(list)
-    for row in read_source("catalog/ebs_iops_tiers.csv"):
-        tiers[row["region"], row["volume_type"]].append(
-            (int(row["above_iops"]), number(row["usd_per_iops_month"]))
-        )
-    return {
-        key: "|".join(f"{above}:{usd}" for above, usd in sorted(steps))
-        for key, steps in tiers.items()
-    }
-
-
-def _is_priced(row: dict[str, str], tiers: dict[tuple[str, str], str]) -> bool:
-    """io2's IOPS read 0 in the source where its tiers were not parsed: missing, never free."""
-    return row["volume_type"] != "io2" or (row["region"], "io2") in tiers
-
-
-def _price_row(row: dict[str, str], tiers: dict[tuple[str, str], str]) -> tuple[str, ...]:
-    per_iops = number(row["usd_per_provisioned_iops_month"])
+def _price_row(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Throughput is listed by the GiB/s; '0:0.065|32000:0.0455' are IOPS with their tiers."""
+    tiers = [f"{start}:{number(row[column])}" for start, column in _TIERS.items() if row[column]]
+    per_gib_s = float(row["usd_per_gibps_month"] or 0)
     return (
         row["region"],
         row["volume_type"],
-        number(row["usd_per_gb_month"]),
-        tiers.get((row["region"], row["volume_type"]), f"0:{per_iops}"),
-        number(row["usd_per_provisioned_mibps_month"]),
+        number(row["usd_per_gib_month"]),
+        "|".join(tiers) or "0:0",
+        number(str(per_gib_s / _MIB_IN_GIB)),
         sources.DISK_PRICES.id,
     )

@@ -1,44 +1,156 @@
-"""AWS instance prices: listed in us-east-1, estimated elsewhere and on spot."""
+"""AWS's prices on every market: as listed or observed, else estimated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from infra.catalog_build.aws.estimates import HOME, on_demand_estimates, spot_estimates
-from infra.catalog_build.aws.sources import LIST_BASIS, REGIONAL_SPOT_BASES, SPOT_BASES
+from infra.catalog_build.aws import sources, spot
+from infra.catalog_build.aws.estimates import Estimates, interval
+from infra.catalog_build.aws.families import family
+from infra.catalog_build.aws.lists import (
+    Cells,
+    Newest,
+    commitment_lists,
+    dedicated_prices,
+    dollars,
+    newest_prices,
+    on_demand_lists,
+)
 from infra.catalog_build.tables import read_source
-from infra.catalog_build.wide import PriceRow, price_cell, price_row
+from infra.catalog_build.wide import Basis, Cell, PriceRow, wide_prices
+
+Types = Mapping[str, Mapping[str, str]]
+Offered = Mapping[str, Iterable[str]]
 
 
-def build_prices(offered: Mapping[str, Iterable[str]]) -> tuple[list[PriceRow], list[str]]:
-    """All prices, and priced names without facts. `offered`: every known type with its regions,
-    none for a retired one."""
-    listed = _listed()
-    existing = {name: usd for name, usd in listed.items() if name in offered}
-    here = {name: {HOME: usd} for name, usd in existing.items()}
-    elsewhere = on_demand_estimates(existing, offered)
-    current = {name: cells for name, cells in here.items() if HOME in offered[name]}
-    far = {
-        row.instance_type: {region: cell.price for region, cell in row.cells.items()}
-        for row in elsewhere
+class Prices(NamedTuple):
+    """Everything that AWS asks, the bases it stands on, and priced names without facts."""
+
+    rows: list[PriceRow]
+    bases: list[Basis]
+    unknown: list[str]
+
+
+def build_prices(types: Types, offered: Offered, listed: Newest) -> Prices:
+    """`types`: source rows by name; `offered`: every known type with its regions, none for a
+    retired one; `listed`: the on-demand lists."""
+    kept = _of_offers(listed.cells, offered)
+    estimates = Estimates(dollars(kept), types)
+    on_demand, ways = _with_estimates(kept, estimates, offered)
+    observed = _observed(on_demand, listed.changed)
+    rules = spot_rules(types, kept, observed)
+    spots, spot_bases = _spot(types, on_demand, observed, rules)
+    rows = _rows("on-demand", on_demand) + _rows("spot", spots)
+    for market in sources.COMMITMENTS:
+        reserved = newest_prices(commitment_lists(market, listed.changed))
+        rows += _rows(market, _of_offers(reserved.cells, offered))
+    unknown = sorted(listed.cells.keys() - offered.keys())
+    return Prices(rows, [*sources.LIST_BASES, *ways, *spot_bases], unknown)
+
+
+def spot_rules(types: Types, listed: Cells, observed: Cells) -> spot.SpotRules:
+    """What observed prices say about the advisor's, for types whose on-demand price is listed."""
+    seen = spot.observations(dollars(observed), dollars(listed))
+    groups = {one.name: spot.group(one.name, bool(types[one.name]["gpu_name"])) for one in seen}
+    return spot.SpotRules(seen, groups)
+
+
+def listed_prices() -> Newest:
+    """The newest published on-demand prices."""
+    return newest_prices(on_demand_lists())
+
+
+def _of_offers(listed: Cells, offered: Offered) -> Cells:
+    """Prices of what is offered; of a retired type all, so that it can be rejected by name."""
+    return {
+        name: {at: cell for at, cell in cells.items() if at in offered[name] or not offered[name]}
+        for name, cells in listed.items()
+        if name in offered
     }
-    rows = [
-        *(price_row(name, "on-demand", cells, LIST_BASIS.id) for name, cells in here.items()),
-        *elsewhere,
-        *spot_estimates(current, SPOT_BASES),
-        *spot_estimates(far, REGIONAL_SPOT_BASES),
-    ]
-    return rows, sorted(listed.keys() - offered.keys())
 
 
-def _listed() -> dict[str, str]:
-    """Type -> US dollars an hour in us-east-1; `ValueError` for a row that is no price."""
-    listed: dict[str, str] = {}
-    for row in read_source("catalog/aws_ondemand_prices.csv"):
-        name, currency = row["instance_type"], row["currency"]
-        if currency != "USD" or row["region"] != HOME:
-            raise ValueError(f"{name}: a price in '{currency}' of {row['region']}")
-        if name in listed:
-            raise ValueError(f"two prices for {name} in {HOME}")
-        listed[name] = price_cell(row["price_per_hour"], name)
-    return listed
+def _with_estimates(
+    listed: Cells, estimates: Estimates, offered: Offered
+) -> tuple[Cells, list[Basis]]:
+    """The listed prices with estimates beside them, and the bases of the estimates."""
+    wrong: dict[str, list[float]] = {}
+    for way, ratio in estimates.left_out():
+        wrong.setdefault(way, []).append(ratio)
+    bases = {
+        way: Basis(f"from-{way}", "estimated", "USD", sources.ESTIMATED.id, *interval(ratios))
+        for way, ratios in sorted(wrong.items())
+    }
+    unlike = estimates.unlike(dedicated_prices())
+    cells = {name: dict(listed.get(name, {})) for name in offered if name not in unlike}
+    cells |= {name: dict(listed[name]) for name in unlike & listed.keys()}
+    for name, own in cells.items():
+        for region in sorted(set(offered[name]) - own.keys() if name not in unlike else ()):
+            found = estimates.estimate(name, region)
+            if found:
+                own[region] = Cell(f"{found.usd:.5g}", bases[found.way].id)
+    return cells, list(bases.values())
+
+
+def _observed(on_demand: Cells, changed: Iterable[str]) -> Cells:
+    """Observed spot prices of what is offered, below the on-demand price; not of families whose
+    on-demand price has changed since."""
+    read = wide_prices(read_source("catalog/aws_spot_2024-09-28.csv.gz"), ("instance_type",))
+    changed = frozenset(changed)
+    return {
+        name: {
+            region: Cell(usd, "")
+            for region, usd in cells.items()
+            if usd
+            and region in on_demand.get(name, {})
+            and float(usd) <= float(on_demand[name][region].price)
+        }
+        for name, cells in read.items()
+        if family(name) not in changed
+    }
+
+
+def _spot(
+    types: Types, on_demand: Cells, observed: Cells, rules: spot.SpotRules
+) -> tuple[Cells, list[Basis]]:
+    """Spot prices, each with the band of interruptions, and their bases."""
+    bases: dict[str, Basis] = {}
+    advised = spot.advice()
+    found: Cells = {}
+    for name, cells in on_demand.items():
+        group = spot.group(name, bool(types[name]["gpu_name"]))
+        for region, listed in cells.items():
+            told = advised.get(name, {}).get(region)
+            seen = observed.get(name, {}).get(region)
+            if seen:
+                basis, usd = _observed_basis(told), seen.price
+            elif told:
+                share = rules.share(group, told.share)
+                basis, usd = (
+                    _estimated_basis(group, told, rules),
+                    f"{float(listed.price) * share:.5g}",
+                )
+            else:
+                continue
+            bases.setdefault(basis.id, basis)
+            found.setdefault(name, {})[region] = Cell(usd, basis.id)
+    return found, [bases[key] for key in sorted(bases)]
+
+
+def _observed_basis(told: spot.Advice | None) -> Basis:
+    band = "" if told is None else str(told.band)
+    terms = sources.INTERRUPTIONS[told.band] if told else ""
+    return Basis(f"spot-seen{band}", "observed", "USD", sources.SPOT_OBSERVED.id, terms=terms)
+
+
+def _estimated_basis(group: str, told: spot.Advice, rules: spot.SpotRules) -> Basis:
+    low, high = rules.interval(group)
+    return Basis(
+        f"spot-{group}{told.band}",
+        *("estimated", "USD", sources.SPOT_ESTIMATED.id, low, high),
+        sources.INTERRUPTIONS[told.band],
+    )
+
+
+def _rows(market: str, cells: Cells) -> list[PriceRow]:
+    return [PriceRow(name, market, own) for name, own in cells.items() if own]

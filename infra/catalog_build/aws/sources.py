@@ -5,12 +5,10 @@ from __future__ import annotations
 from infra.catalog_build.provenance import AWS_LIST_DAYS, Source
 from infra.catalog_build.wide import Basis
 
-_KARPENTER = "aws/karpenter-provider-aws@1d927085 (AWS Pricing API; Linux; shared tenancy)"
-_RATIO = "the region's ratio of 2022-02-06 (cortexlabs/cortex@dc48c02e)"
-_SAVING = "the saving of the AWS Spot Instance Advisor of 2025-06-28 (alexei-led/spotinfo@5eedf20a)"
-_CORTEX = "cortexlabs/cortex@dc48c02e (AWS price list)"
 _AWS_DOCS = "awsdocs/amazon-ec2-user-guide@d2899614"
-_OLD_PRICE = "us-east-1 price of 2026-07-20"
+_EC2_SHOP = "yeo/ec2.shop@74c9fd8a"
+_AWS_GPU = "tsaol/aws-gpu@77fcd9fe"
+_NO_LICENCE = "none (published prices)"
 # The moto commit with the types of today; those before it still knew what EC2 has retired since.
 CURRENT_TYPES = "34d6cad5abbb"
 
@@ -21,65 +19,130 @@ OFFERINGS = Source(
     "getmoto/moto@c6bd43ff2d09",
     "regions offered",
 )
-PRICES = Source(
-    "karpenter-1d927085", "2026-07-20", "Apache-2.0", _KARPENTER, "instance prices", AWS_LIST_DAYS
-)
-REGIONAL = Source(
-    "aws-regional",
-    "2022-02-06",
+LIST_2026_07 = Source(
+    "karpenter-1d927085",
+    "2026-07-20",
     "Apache-2.0",
-    f"{_OLD_PRICE} x {_RATIO}",
-    "instance prices outside us-east-1 (estimated)",
+    "aws/karpenter-provider-aws@1d927085 (AWS Pricing API; Linux; shared tenancy)",
+    "instance prices of us-east-1",
     AWS_LIST_DAYS,
 )
-SPOT = Source(
+LIST_2026_02 = Source(
+    "parsec-28e2c407",
+    "2026-02-17",
+    _NO_LICENCE,
+    "rhpds/parsec@28e2c407 (AWS price list; Linux)",
+    "instance prices of 13 regions",
+    AWS_LIST_DAYS,
+)
+ACCELERATORS_2026_01 = Source(
+    "aws-gpu-77fcd9fe",
+    "2026-01-21",
+    _NO_LICENCE,
+    f"{_AWS_GPU} (instances.vantage.sh; Linux)",
+    "prices of accelerated types",
+    AWS_LIST_DAYS,
+)
+LIST_2025_04 = Source(
+    "ec2shop-74c9fd8a",
+    "2025-04-04",
+    "MIT",
+    f"{_EC2_SHOP} (AWS price list; Linux)",
+    "instance prices elsewhere",
+    AWS_LIST_DAYS,
+)
+ESTIMATED = Source(
+    "aws-estimated",
+    LIST_2025_04.as_of,
+    "MIT",
+    "price in us-east-1 x the region's ratio for like families (lists of 2025-04 to 2026-07)",
+    "instance prices (estimated)",
+    AWS_LIST_DAYS,
+)
+COMMITMENTS_2025_04 = Source(
+    "ec2shop-reserved-74c9fd8a",
+    "2025-04-05",
+    "MIT",
+    f"{_EC2_SHOP} (AWS price list; no upfront; Linux)",
+    "commitments",
+    AWS_LIST_DAYS,
+)
+COMMITMENTS_2026_01 = Source(
+    "aws-gpu-reserved-77fcd9fe",
+    ACCELERATORS_2026_01.as_of,
+    _NO_LICENCE,
+    f"{_AWS_GPU} (1 year; no upfront; Linux)",
+    "commitments for accelerated types",
+    AWS_LIST_DAYS,
+)
+SPOT_OBSERVED = Source(
+    "cloud-pricing-90966299",
+    "2024-09-28",
+    "Apache-2.0",
+    "vizares/cloud-pricing@90966299 (AWS spot prices; Linux)",
+    "spot prices (observed)",
+)
+SPOT_ESTIMATED = Source(
     "aws-spot",
     "2025-06-28",
     "Apache-2.0",
-    f"on-demand price less {_SAVING}",
+    "on-demand price less the saving of the AWS Spot Instance Advisor of 2025-06-28 "
+    "(alexei-led/spotinfo@5eedf20a) corrected by spot prices of 2024-09-28",
     "spot prices (estimated)",
 )
-REGIONAL_SPOT = Source(
-    "aws-regional-spot",
-    "2022-02-06",
-    "Apache-2.0",
-    f"{_OLD_PRICE} x {_RATIO} less {_SAVING}",
-    "spot prices outside us-east-1 (estimated)",
-)
 DISK_PRICES = Source(
-    "cortex-89ba2f47", "2022-02-06", "Apache-2.0", _CORTEX, "disk prices", 2 * AWS_LIST_DAYS
+    "ec2shop-ebs-576c890f",
+    "2024-07-18",
+    "MIT",
+    "yeo/ec2.shop@576c890f (AWS price list)",
+    "disk prices",
+    AWS_LIST_DAYS,
 )
 DISK_RULES = Source(
     "ebs-rules", "2025-09-01", "plain facts", f"{_AWS_DOCS}; gp3 limits 2025-09", "disk types"
 )
 STORE_IOPS = Source(
-    "awsdocs-d2899614", "2023-05-01", "plain facts", _AWS_DOCS, "instance store read rates"
+    "awsdocs-d2899614",
+    "2023-05-11",
+    "plain facts",
+    f"{_AWS_DOCS}; accelerated types: AWS's page of 2026",
+    "instance store read rates",
 )
 
+
+def _list(source: Source) -> Basis:
+    return Basis(f"list-{source.as_of}", "list", "USD", source.id)
+
+
+# Files of published prices, newest first.
+ON_DEMAND = {
+    "aws_on_demand_2026-07-20": _list(LIST_2026_07),
+    "aws_on_demand_2026-02-17": _list(LIST_2026_02),
+    "aws_on_demand_accelerators_2026-01-21": _list(ACCELERATORS_2026_01),
+    "aws_on_demand_2025-04-04": _list(LIST_2025_04),
+}
+OLDEST_COMMITMENTS = Basis("reserved-2025-04-05", "list", "USD", COMMITMENTS_2025_04.id)
+NEWER_COMMITMENTS = Basis("reserved-2026-01-21", "list", "USD", COMMITMENTS_2026_01.id)
+COMMITMENTS = {
+    "commitment-1y": {
+        "aws_commitment-1y_accelerators_2026-01-21": NEWER_COMMITMENTS,
+        "aws_commitment-1y_2025-04-05": OLDEST_COMMITMENTS,
+    },
+    "commitment-3y": {"aws_commitment-3y_2025-04-05": OLDEST_COMMITMENTS},
+    "commitment-1y-convertible": {"aws_commitment-1y-convertible_2025-04-05": OLDEST_COMMITMENTS},
+    "commitment-3y-convertible": {"aws_commitment-3y-convertible_2025-04-05": OLDEST_COMMITMENTS},
+}
+LIST_BASES = (*ON_DEMAND.values(), OLDEST_COMMITMENTS, NEWER_COMMITMENTS)
+SOURCES = (
+    *(OFFERINGS, LIST_2026_07, LIST_2026_02, ACCELERATORS_2026_01, LIST_2025_04, ESTIMATED),
+    *(COMMITMENTS_2025_04, COMMITMENTS_2026_01, SPOT_OBSERVED, SPOT_ESTIMATED),
+    *(DISK_PRICES, DISK_RULES, STORE_IOPS),
+)
 # How often the Spot Instance Advisor saw instances taken back; by the index it gives.
-_INTERRUPTIONS = ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")
-
-
-def _spot_bases(name: str, source: Source) -> tuple[Basis, ...]:
-    """A basis for each band of interruptions, in order."""
-    return tuple(
-        Basis(
-            f"{name}{band}",
-            "estimated",
-            "USD",
-            source.id,
-            terms=f"{share} interrupted within a month",
-        )
-        for band, share in enumerate(_INTERRUPTIONS)
-    )
-
-
-LIST_BASIS = Basis("list", "list", "USD", PRICES.id)
-REGIONAL_BASIS = Basis("regional", "estimated", "USD", REGIONAL.id)
-SPOT_BASES = _spot_bases("spot", SPOT)
-REGIONAL_SPOT_BASES = _spot_bases("regspot", REGIONAL_SPOT)
-BASES = (LIST_BASIS, REGIONAL_BASIS, *SPOT_BASES, *REGIONAL_SPOT_BASES)
-SOURCES = (OFFERINGS, PRICES, REGIONAL, SPOT, REGIONAL_SPOT, DISK_PRICES, DISK_RULES, STORE_IOPS)
+INTERRUPTIONS = tuple(
+    f"{share} interrupted within a month"
+    for share in ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")
+)
 
 
 def moto(commit: str, date: str) -> Source:

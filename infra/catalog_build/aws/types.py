@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from advisor.catalog.instances import TYPE_COLUMNS
+from infra.catalog_build.aws.families import family
+from infra.catalog_build.aws.lists import Cells
 from infra.catalog_build.aws.sources import moto
 from infra.catalog_build.gpus import sheet_names
 from infra.catalog_build.provenance import Source
@@ -20,10 +22,11 @@ def read_types() -> list[dict[str, str]]:
     return read_source("catalog/aws_instance_types.csv")
 
 
-def build_types() -> tuple[list[OutputTable], list[Source]]:
-    """The type table, the region sets it refers to, and the origins of its rows."""
-    offered = {name: regions for name, regions in offered_regions().items() if regions}
-    sets, set_of = region_sets(REGION_SETS_FILE, offered)
+def build_types(offered: Mapping[str, Sequence[str]]) -> tuple[list[OutputTable], list[Source]]:
+    """The type table, the region sets it refers to, and the origins of its rows; `offered`: types
+    with their regions, none for a retired one."""
+    current = {name: regions for name, regions in offered.items() if regions}
+    sets, set_of = region_sets(REGION_SETS_FILE, current)
     store_iops = {
         row["instance_type"]: row["random_read_iops_4k"]
         for row in read_source("catalog/aws_instance_store_iops.csv")
@@ -41,11 +44,6 @@ def build_types() -> tuple[list[OutputTable], list[Source]]:
         origin.id: origin for origin in (moto(r["source_commit"], r["source_date"]) for r in rows)
     }
     return [table(TYPES_FILE, TYPE_COLUMNS, table_rows), sets], list(origins.values())
-
-
-def family(instance_type: str) -> str:
-    """'g4dn.xlarge' -> 'g4dn'."""
-    return instance_type.partition(".")[0]
 
 
 def _type_row(
@@ -101,10 +99,17 @@ def _gpu_facts(
     }
 
 
-def offered_regions() -> dict[str, tuple[str, ...]]:
-    """Every known type with the regions that offer it; none for a retired one."""
-    offered = {
-        row["instance_type"]: tuple(sorted(row["regions"].split("|")))
-        for row in read_source("catalog/aws_offerings_by_region.csv")
+def offered_regions(listed: Cells) -> dict[str, tuple[str, ...]]:
+    """Every known type with the regions that offer it; none for a retired one. In a region that the
+    offerings leave out altogether, what is listed is offered."""
+    rows = read_source("catalog/aws_offerings_2026-08-01.csv.gz")
+    offered = {row["instance_type"]: row["regions"].split("|") for row in rows}
+    covered = {region for regions in offered.values() for region in regions}
+    return {
+        row["instance_type"]: tuple(
+            sorted({*offered[name], *(at for at in listed.get(name, {}) if at not in covered)})
+            if (name := row["instance_type"]) in offered
+            else ()
+        )
+        for row in read_types()
     }
-    return {row["instance_type"]: offered.get(row["instance_type"], ()) for row in read_types()}

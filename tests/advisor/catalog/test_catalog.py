@@ -8,7 +8,7 @@ import pytest
 
 from advisor.catalog import OfferQuery, resources_of
 from advisor.domain import Market
-from advisor.errors import NoOfferError, UsageError
+from advisor.errors import UsageError
 
 EAST = "us-east-1"
 
@@ -35,10 +35,11 @@ def test_misspelt_names_are_usage_errors(catalog, query, words):
         catalog.offers(OfferQuery(**query))
 
 
-def test_a_known_region_without_prices_is_told_apart(catalog):
-    """Not misspelt: the regions with prices are named."""
-    with pytest.raises(NoOfferError, match=r"ca-west-1.*regions with prices: .*us-east-1"):
-        catalog.offers(OfferQuery(cloud="aws", region="ca-west-1"))
+def test_every_region_of_aws_has_prices_of_its_own(catalog):
+    """Also those that were opened since 2022."""
+    assert set(catalog.regions()) == set(catalog.known_regions())
+    offers = catalog.offers(OfferQuery(cloud="aws", region="ca-west-1", market=Market.ON_DEMAND))
+    assert sum(offer.price.kind == "list" for offer in offers) > 150
 
 
 def test_a_gpu_that_no_type_has_finds_nothing(catalog):
@@ -54,11 +55,12 @@ def test_offers_have_a_price_and_retired_types_are_among_them(catalog):
 
 
 def test_types_without_a_price_are_listed_apart(catalog):
-    """Offered in us-east-1, and the price list does not have them: the Macs."""
+    """Offered in us-east-1, and in no list: the Macs, and bare metal that is like no other."""
     missing = catalog.unpriced(OfferQuery(cloud="aws", region=EAST))
     assert {one.reason for one in missing} == {"no_price"}
-    assert all(one.instance_type.startswith("mac") for one in missing)
-    assert len(missing) == 9
+    macs = [one for one in missing if one.instance_type.startswith("mac")]
+    assert len(macs) == 9
+    assert [one.instance_type for one in missing if one not in macs] == ["m8gb.metal-24xl"]
     assert (
         catalog.unpriced(
             OfferQuery(cloud="aws", region=EAST, accelerated=True, max_usd_per_hour=0.1)
@@ -70,7 +72,7 @@ def test_types_without_a_price_are_listed_apart(catalog):
 def test_prices_are_found_by_type_region_and_market(catalog):
     """None where a price is not known, and an error where the type is not."""
     assert catalog.price("g4dn.xlarge", EAST).usd_per_hour == 0.526
-    assert catalog.price("g4dn.xlarge", EAST, Market.COMMITMENT_1Y) is None
+    assert catalog.price("g4dn.xlarge", EAST, Market.COMMITMENT_1Y).usd_per_hour == 0.331
     assert catalog.price("g4dn.xlarge", "ca-west-1") is None
     assert catalog.price("g4dn.xlarge", "basis") is None
     assert catalog.price("mac1.metal", EAST) is None
@@ -81,8 +83,8 @@ def test_prices_are_found_by_type_region_and_market(catalog):
 def test_regions(catalog):
     """Offered and priced are two things."""
     assert EAST in catalog.regions()
-    assert len(catalog.regions()) == 21
-    assert len(catalog.known_regions()) == 30
+    assert len(catalog.regions()) == 32
+    assert len(catalog.known_regions()) == 32
     assert catalog.is_offered("g4dn.xlarge", "eu-west-1")
     assert not catalog.is_offered("p2.xlarge", EAST)
     assert EAST in catalog.regions_of("g6.xlarge")

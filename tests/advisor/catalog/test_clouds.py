@@ -37,28 +37,56 @@ def test_there_are_a_hundred_thousand_offers_and_more(catalog):
     assert {one.market for one in offers} == set(Market)
 
 
-def test_only_us_east_1_has_list_prices_of_aws(catalog):
-    """Elsewhere an estimate of 2022 says that it is one, with the older date."""
+def test_aws_prices_are_listed_wherever_a_list_has_them(catalog):
+    """T4 and L4 in all regions; an estimate has the date of the oldest list it stands on."""
     for one in all_of(catalog, cloud="aws", gpus=("T4", "L4"), market=Market.ON_DEMAND):
-        listed = one.region == "us-east-1"
-        assert one.price.kind == ("list" if listed else "estimated")
-        assert one.price.as_of.year == (2026 if listed else 2022)
+        assert one.price.kind == "list"
+    estimated = catalog.price("c8i.large", "eu-west-1", Market.ON_DEMAND)
+    assert (estimated.kind, estimated.as_of.year) == ("estimated", 2025)
 
 
-def test_spot_prices_of_aws_are_estimates_and_tell_the_interruptions(catalog):
-    """No spot price of AWS was observed."""
+@pytest.mark.parametrize(
+    ("name", "region", "usd", "year"),
+    [
+        ("p5.48xlarge", "us-east-1", 55.04, 2026),  # after the cut of June 2025
+        ("p5.48xlarge", "eu-north-1", 58.8928, 2026),
+        ("c7i.metal-24xl", "us-east-1", 4.284, 2026),  # 4.7124 is for a machine to oneself
+        (
+            "m7g.large",
+            "ap-south-1",
+            0.0583,
+            2026,
+        ),  # 29 % below us-east-1, where Intel costs as much
+    ],
+)
+def test_the_newest_list_counts(catalog, name, region, usd, year):
+    """Each price with the date of its list."""
+    price = catalog.price(name, region)
+    assert price.usd_per_hour == pytest.approx(usd, rel=1e-3)
+    assert (price.kind, price.as_of.year) == ("list", year)
+
+
+def test_spot_prices_of_aws_are_observed_else_estimated(catalog):
+    """An estimate tells how often instances were taken back."""
     spot = all_of(catalog, cloud="aws", market=Market.SPOT)
-    assert {one.price.kind for one in spot} == {"estimated"}
-    assert all(one.price.terms.endswith("interrupted within a month") for one in spot)
-    assert {one.price.kind for one in all_of(catalog, cloud="gcp", market=Market.SPOT)} == {
-        "observed"
+    assert Counter(one.price.kind for one in spot).keys() == {"observed", "estimated"}
+    for one in spot:
+        if one.price.kind == "estimated":
+            assert one.price.terms.endswith("interrupted within a month")
+    gcp = all_of(catalog, cloud="gcp", market=Market.SPOT)
+    assert {one.price.kind for one in gcp} == {"observed"}
+
+
+def test_a_longer_commitment_costs_less_and_a_convertible_one_more(catalog):
+    """g4dn.xlarge in us-east-1, nothing paid in advance."""
+    usd = {
+        market: catalog.price("g4dn.xlarge", "us-east-1", market).usd_per_hour for market in Market
     }
-
-
-def test_spot_of_aws_costs_what_the_saving_leaves(catalog):
-    """g4dn.xlarge in us-east-1: 64 % below $0.526."""
-    spot = catalog.price("g4dn.xlarge", "us-east-1", Market.SPOT)
-    assert spot.usd_per_hour == pytest.approx(0.526 * 0.36, rel=1e-4)
+    listed = usd[Market.ON_DEMAND]
+    assert listed > usd[Market.COMMITMENT_1Y_CONVERTIBLE] > usd[Market.COMMITMENT_1Y]
+    assert usd[Market.COMMITMENT_1Y] > usd[Market.COMMITMENT_3Y_CONVERTIBLE]
+    assert usd[Market.COMMITMENT_3Y_CONVERTIBLE] > usd[Market.COMMITMENT_3Y]
+    assert catalog.price("p5.48xlarge", "us-east-1", Market.COMMITMENT_3Y) is None
 
 
 @pytest.mark.parametrize(

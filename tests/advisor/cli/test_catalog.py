@@ -40,7 +40,7 @@ def test_a_table_tells_how_each_price_is_known_and_how_often_spot_is_taken_back(
     code, out, _ = ask("list", "--cloud", "aws", "--region", "us-east-1", "--gpu", "T4")
     line = next(one for one in out.splitlines() if "g4dn.xlarge" in one and "spot" in one)
     assert code == 0
-    assert "estimated" in line
+    assert "observed" in line
     assert "interrupted within a month" in line
 
 
@@ -99,7 +99,6 @@ def test_yuan_are_taken_at_a_rate_that_is_told_and_can_be_set(ask, monkeypatch):
         (("list", "--gpu", "T44"), 2, "unknown GPU"),
         (("list", "--instance", "g4dn.xlrge"), 2, "did you mean g4dn.xlarge"),
         (("list", "--cny-per-usd", "0"), 2, "above 0"),
-        (("list", "--cloud", "aws", "--region", "ca-west-1"), 3, "regions with prices"),
         (("show", "g4dn.xlrge"), 2, "did you mean g4dn.xlarge"),
         (("show", "g4dn.xlarge", "--region", "us-esat-1"), 2, "us-east-1"),
         (("show", "g4dn.xlarge", "--cloud", "gcp"), 2, "unknown instance type"),

@@ -1,0 +1,160 @@
+"""AWS's prices: the newest list counts, and an estimate says how wrong its like were."""
+
+from __future__ import annotations
+
+import pytest
+
+from infra.catalog_build.aws.estimates import Estimates, interval
+from infra.catalog_build.aws.families import Kind, family, generation, kinds
+from infra.catalog_build.aws.lists import PriceList, newest_prices
+from infra.catalog_build.aws.spot import Advice, Seen, SpotRules, group
+from infra.catalog_build.wide import Basis
+
+NEW = Basis("new", "list", "USD", "s")
+OLD = Basis("old", "list", "USD", "s")
+
+
+def newest(new, old):
+    """Type -> region -> price and basis, of two lists."""
+    found = newest_prices((PriceList(new, NEW), PriceList(old, OLD)))
+    return {
+        (name, region): (cell.price, cell.basis)
+        for name, cells in found.cells.items()
+        for region, cell in cells.items()
+    }, found.changed
+
+
+def test_an_older_list_fills_what_the_newer_one_leaves_open():
+    """Each price keeps the basis of its own list."""
+    cells, changed = newest(
+        {"a1.big": {"here": "2", "there": ""}}, {"a1.big": {"here": "2.001", "there": "3"}}
+    )
+    assert cells == {("a1.big", "here"): ("2", "new"), ("a1.big", "there"): ("3", "old")}
+    assert not changed
+
+
+def test_a_family_that_changed_its_price_is_not_taken_from_the_older_list():
+    """p5 was cut in June 2025: where only the list of April knows it, its price is unknown."""
+    new = {"p5.48xlarge": {"here": "55.04"}}
+    old = {"p5.48xlarge": {"here": "98.32", "there": "110"}, "g5.big": {"there": "1"}}
+    cells, changed = newest(new, old)
+    assert cells == {("p5.48xlarge", "here"): ("55.04", "new"), ("g5.big", "there"): ("1", "old")}
+    assert changed == {"p5"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "age"),
+    [
+        ("c8gd.large", Kind("c", "AWS", "d"), 8),
+        ("m7i-flex.large", Kind("m", "AWS", "-flex"), 7),
+        ("i7ie.large", Kind("i", "AWS", "e"), 7),
+        ("x8aedz.large", Kind("x", "AWS", "edz"), 8),
+        ("g7e.large", Kind("g", "AWS", "e"), 7),
+        ("u-6tb1.metal", None, 0),
+    ],
+)
+def test_a_name_tells_class_generation_and_line(name, kind, age):
+    """The letter of the processor's maker is no part of the line."""
+    assert kinds({name: "AWS"}).get(family(name)) == kind
+    assert generation(family(name)) == age
+
+
+def type_(vcpus="2", maker="AWS", gpu=""):
+    return {"cpu_manufacturer": maker, "vcpus": vcpus, "gpu_name": gpu}
+
+
+TYPES = {
+    "c7g.large": type_(),
+    "c7gd.large": type_(),
+    "c8g.large": type_(),
+    "c8g.xlarge": type_("4"),
+    "c8g.metal": type_("4"),
+    "c8gd.large": type_(),
+    "c8i.large": type_(maker="Intel"),
+    "c6i.large": type_(maker="Intel"),
+    "c5.large": type_(maker="Intel"),
+    "g7.large": type_(maker="Intel", gpu="X"),
+    "g6.large": type_(maker="Intel", gpu="X"),
+}
+HOME = {name: {"us-east-1": 1.0} for name in TYPES if name != "c8g.metal"}
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "usd", "way"),
+    [
+        ("c8g.xlarge", {"c8g.large": 1.3, "c7g.large": 1.5}, 1.3, "family"),
+        ("c8g.large", {"c7g.large": 1.5, "c7gd.large": 1.9}, 1.5, "line"),
+        ("c8g.large", {"c7gd.large": 1.9, "c8gd.large": 1.7}, 1.8, "class"),
+        ("c8g.large", {"c8i.large": 1.2}, None, None),  # another maker
+        ("c8i.large", {"c6i.large": 1.2, "c5.large": 1.6}, 1.2, "older"),
+        ("g7.large", {"g6.large": 1.2}, None, None),  # another card
+        ("c8g.metal", {"c8g.xlarge": 1.3}, 1.3, "metal"),
+        ("c8g.metal", {"c8g.large": 1.3}, 1.3, "family"),
+        ("c8g.large", {}, None, None),
+    ],
+)
+def test_an_estimate_comes_from_the_nearest_kin(name, listed, usd, way):
+    """Sizes of the family, families of the line, of class and maker, older ones; else none."""
+    prices = {**HOME, **{kin: {"us-east-1": 1.0, "far": price} for kin, price in listed.items()}}
+    found = Estimates(prices, TYPES).estimate(name, "far")
+    assert (found and found.way) == way
+    assert (found and found.usd) == (usd and pytest.approx(usd))
+
+
+def test_how_wrong_estimates_are_is_measured_without_what_is_estimated():
+    """c7g and c8g differ by a quarter: each misses the other by that, not by half of it."""
+    prices = {
+        "c7g.large": {"us-east-1": 1.0, "far": 1.0},
+        "c8g.large": {"us-east-1": 1.0, "far": 1.25},
+    }
+    wrong = sorted(Estimates(prices, TYPES).left_out())
+    assert wrong == [("class", 0.8), ("class", 1.25), ("line", 0.8), ("line", 1.25)]
+
+
+def test_bare_metal_that_costs_twice_its_twin_is_another_machine():
+    """A tenth more is what a machine to oneself costs."""
+    estimates = Estimates({"c8g.xlarge": {"us-east-1": 1.0}}, TYPES)
+    assert estimates.unlike({"c8g.metal": 1.1}) == set()
+    assert estimates.unlike({"c8g.metal": 2.1}) == {"c8g.metal"}
+
+
+def test_an_interval_holds_nine_of_ten_and_the_price_itself():
+    """Also where all miss to one side."""
+    low, high = interval([1 + at / 100 for at in range(101)])
+    assert (low, high) == (1.0, pytest.approx(1.95, abs=0.02))
+
+
+def seen(name, observed, advised):
+    return Seen(name, observed, Advice(advised, 0))
+
+
+def test_a_spot_estimate_is_what_was_observed_at_such_advice():
+    """Shares that grow with the square root of the advice, on three families."""
+    rows = [
+        seen(f"m{at}.large", 0.4 * share**0.5, share)
+        for at in (5, 6, 7)
+        for share in (0.1, 0.3, 0.9)
+    ]
+    rules = SpotRules(rows, {row.name: "usual" for row in rows})
+    assert rules.share("usual", 0.25) == pytest.approx(0.2)
+    assert rules.interval("usual") == (pytest.approx(1, abs=0.002), pytest.approx(1, abs=0.002))
+
+
+def test_an_estimate_of_spot_never_exceeds_the_on_demand_price():
+    """However little the advisor saves."""
+    rows = [seen("p5.big", 0.9, 0.3), seen("p4d.big", 1.0, 0.31), seen("p3.big", 1.0, 0.5)]
+    rules = SpotRules(rows, {row.name: "gpu" for row in rows})
+    assert rules.share("gpu", 0.99) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "expected"),
+    [
+        ("g5.xlarge", True, "gpu"),
+        ("m7i-flex.large", False, "usual"),
+        ("im4gn.large", False, "other"),
+    ],
+)
+def test_spot_prices_behave_alike_within_a_group(name, gpu, expected):
+    """GPUs, the usual classes, and the rest."""
+    assert group(name, gpu) == expected
