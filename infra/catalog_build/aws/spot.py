@@ -1,8 +1,8 @@
 """Spot prices of AWS: as observed, else from the saving that the Spot Instance Advisor tells.
 
 The advisor's saving is of June 2025, the observation of September 2024. Over the types that both
-know the price is `exp(a) x (1 - saving)^b` of the list price, fitted by group: with the saving as it
-is, an estimate is 11 % too high at the median, and two to three times where little is saved.
+know the price is `exp(a) x (1 - saving)^b` of the list price, fitted by group: where the saving is
+taken as it is, half of the estimates are 11 % too high, and two to three times for small savings.
 """
 
 from __future__ import annotations
