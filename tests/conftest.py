@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+from pathlib import Path
 from types import MappingProxyType
 
 # One thread for each process: workers share the cores, and sums are added in one order.
@@ -20,6 +21,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["RAY_AUTH_MODE"] = "disabled"
 # A sweep that runs on this machine, in another test or for somebody else, is none of our business.
 os.environ["ADVISOR_SWEEP_LOCK"] = f"tests-{os.getpid()}"
+# moto has some 1,300 images in each region of each account, and makes them anew for each test.
+os.environ["MOTO_AMIS_PATH"] = str(Path(__file__).parent / "data" / "images.json")
 
 import pytest
 from hypothesis import HealthCheck, settings
