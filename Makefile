@@ -12,6 +12,8 @@ PYTEST := $(BIN)/python -m pytest
 SIDE_BY_SIDE := -n logical --dist loadgroup
 # A CPU without AVX-512, for torch, oneDNN, NumPy and OpenBLAS.
 OLDER_CPU := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" OPENBLAS_CORETYPE=Haswell
+# Tests start a thousand Python processes: none should compile anew what is compiled already.
+export PYTHONDONTWRITEBYTECODE :=
 MODEL ?= googlenet
 TASK ?= inference
 

@@ -133,6 +133,7 @@ def few_rows():
     ]
 
 
+@pytest.mark.slow
 def test_a_finished_fit_is_not_done_again(few_rows, tmp_path, capsys):
     first = {
         fold.fold: fold for fold in answers_without("model", few_rows, few_rows, 0.9, tmp_path)

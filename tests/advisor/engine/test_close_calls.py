@@ -155,6 +155,7 @@ def test_a_trial_is_worth_the_chance_of_a_wrong_decision_times_what_that_costs()
     st.integers(min_value=1, max_value=20),
     st.sampled_from(list(Task)),
 )
+@pytest.mark.slow
 def test_with_a_run_a_borderline_candidate_is_cheaper_by_the_run(target, epochs, task):
     answer = ask(target_throughput=target, epochs=epochs, task=task)
     for one in answer.close_calls:

@@ -184,6 +184,7 @@ def test_gpus_that_may_not_be_used_stay_idle_and_only_then_a_warning_says_so():
     assert idle(found[1]) == ["3 of its 4 GPUs stay idle: no more than 1 may be used"]
 
 
+@pytest.mark.slow
 def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works():
     request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1e5)
     message = str(no_offer(ask(request)))

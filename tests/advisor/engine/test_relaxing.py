@@ -286,6 +286,7 @@ def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
         assert way.gives.spec.offer.instance.gpu_name
 
 
+@pytest.mark.slow
 def test_who_asks_for_a_commitment_is_shown_what_can_be_had_on_demand():
     request = Request(
         network="alexnet", task=Task.PREPROCESSING, target_throughput=20, cloud="azure",

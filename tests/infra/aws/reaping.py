@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import boto3
 from botocore.exceptions import ClientError
 
 from infra.aws import tags
 from infra.aws.asking import Aws
+from tests.infra.aws.clients import client_of
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PAST, FUTURE = NOW - timedelta(minutes=1), NOW + timedelta(minutes=1)
@@ -59,8 +59,7 @@ def aws(faults=None, clock=None):
     """An `Aws` on moto; `faults` are by region, then by operation."""
 
     def client(service, region):
-        real = boto3.client(service, region_name=region)
-        return Faulty(real, (faults or {}).get(region, {}))
+        return Faulty(client_of(service, region), (faults or {}).get(region, {}))
 
     return Aws(client, clock or StillClock())
 
@@ -77,7 +76,7 @@ def specified(kind, told):
 
 def an_instance(region, told=None, **more):
     told = worn() if told is None else told
-    answer = boto3.client("ec2", region_name=region).run_instances(
+    answer = client_of("ec2", region).run_instances(
         ImageId=IMAGE, MinCount=1, MaxCount=1, InstanceType="g4dn.xlarge",
         TagSpecifications=specified("instance", told) if told else [], **more,
     )  # fmt: skip
@@ -85,34 +84,34 @@ def an_instance(region, told=None, **more):
 
 
 def a_volume(region, told=None):
-    return boto3.client("ec2", region_name=region).create_volume(
+    return client_of("ec2", region).create_volume(
         AvailabilityZone=f"{region}a", Size=10,
         TagSpecifications=specified("volume", worn() if told is None else told),
     )["VolumeId"]  # fmt: skip
 
 
 def a_group(region, told=None, name="advisor-s1"):
-    return boto3.client("ec2", region_name=region).create_security_group(
+    return client_of("ec2", region).create_security_group(
         GroupName=name, Description="nothing comes in",
         TagSpecifications=specified("security-group", worn() if told is None else told),
     )["GroupId"]  # fmt: skip
 
 
 def a_key(region, told=None, name="advisor-s1"):
-    return boto3.client("ec2", region_name=region).create_key_pair(
+    return client_of("ec2", region).create_key_pair(
         KeyName=name, TagSpecifications=specified("key-pair", worn() if told is None else told)
     )["KeyName"]
 
 
 def a_template(region, told=None, name="advisor-s1"):
-    return boto3.client("ec2", region_name=region).create_launch_template(
+    return client_of("ec2", region).create_launch_template(
         LaunchTemplateName=name, LaunchTemplateData={"InstanceType": "g4dn.xlarge"},
         TagSpecifications=specified("launch-template", worn() if told is None else told),
     )["LaunchTemplate"]["LaunchTemplateId"]  # fmt: skip
 
 
 def an_interface(region, told=None):
-    ec2 = boto3.client("ec2", region_name=region)
+    ec2 = client_of("ec2", region)
     subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
     return ec2.create_network_interface(
         SubnetId=subnet,
@@ -121,7 +120,7 @@ def an_interface(region, told=None):
 
 
 def a_spot_request(region, told=None):
-    return boto3.client("ec2", region_name=region).request_spot_instances(
+    return client_of("ec2", region).request_spot_instances(
         LaunchSpecification={"ImageId": IMAGE, "InstanceType": "g4dn.xlarge"},
         TagSpecifications=specified(
             "spot-instances-request", worn() if told is None else told

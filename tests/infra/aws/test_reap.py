@@ -14,6 +14,7 @@ from infra.aws import tags
 from infra.aws.asking import Aws
 from infra.aws.reap import reap
 from tests.infra.aws.builders import is_clean
+from tests.infra.aws.clients import client_of
 from tests.infra.aws.reaping import (
     FUTURE,
     MAKERS,
@@ -68,7 +69,7 @@ def test_an_expired_thing_of_every_kind_goes(kind):
 )
 def test_what_is_not_ours_or_not_over_stays(told):
     made = {make("us-east-1", told) for make in MAKERS.values()}
-    client = Faulty(boto3.client("ec2", region_name="us-east-1"), {})
+    client = Faulty(client_of("ec2"), {})
     reaped = reap(Aws(lambda *_: client, StillClock()), now=NOW, regions=REGIONS[:1])
     assert not reaped.expired
     assert is_clean(reaped)
@@ -118,7 +119,7 @@ def test_an_instance_takes_its_own_volumes_along():
             {"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 10, "DeleteOnTermination": True}}
         ],
     )
-    ec2 = boto3.client("ec2", region_name="us-east-1")
+    ec2 = client_of("ec2")
     listed = [{"Key": key, "Value": value} for key, value in told.items()]
     for one in ec2.describe_volumes()["Volumes"]:
         ec2.create_tags(Resources=[one["VolumeId"]], Tags=listed)

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import re
 
-import boto3
-
 from infra.cloudformation import template
+from tests.infra.aws.clients import client_of
 
 REGION = "us-east-1"
 ARGUMENTS = '["sweep", "run", "--on", "aws", "--vcpus", "1,2", "--budget", "5USD"]'
@@ -27,7 +26,7 @@ def given(name):
     """The stack's parameters, with a network of moto's."""
     values = dict(GIVEN[name])
     if name == "schedules":
-        ec2 = boto3.client("ec2")
+        ec2 = client_of("ec2")
         values["Network"] = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
         subnets = ec2.describe_subnets()["Subnets"]
         values["Subnets"] = ",".join(one["SubnetId"] for one in subnets[:2])

@@ -11,7 +11,6 @@ import json
 import warnings
 from datetime import UTC, datetime
 
-import boto3
 import pytest
 from moto import mock_aws
 
@@ -20,6 +19,7 @@ from advisor.errors import UsageError
 from infra.aws.policies import NAMES as POLICIES
 from infra.aws.policies import policy
 from infra.cloudformation import NAMES, template
+from tests.infra.aws.clients import client_of
 from tests.infra.aws.iam import allowed_actions
 from tests.infra.cloudformation.resolving import (
     ARGUMENTS,
@@ -55,7 +55,7 @@ def created(name):
 
 
 def _created(name):
-    stacks = boto3.client("cloudformation")
+    stacks = client_of("cloudformation")
     parameters = [
         {"ParameterKey": key, "ParameterValue": value} for key, value in given(name).items()
     ]
@@ -89,7 +89,7 @@ def test_moto_creates_all_that_it_knows(name, account):
 
 def test_the_role_of_instances_has_the_guests_policy_and_no_other(account):
     resources = created("account")
-    iam = boto3.client("iam")
+    iam = client_of("iam")
     assert iam.list_attached_role_policies(RoleName="advisor-guest")["AttachedPolicies"] == []
     held = iam.get_role_policy(RoleName="advisor-guest", PolicyName="guest")["PolicyDocument"]
     wanted = policy("guest", account="123456789012", bucket=resources["Bucket"])
@@ -111,7 +111,7 @@ def test_each_container_has_its_own_policy():
 
 def test_the_reapers_container_reaps(account):
     task = created("schedules")["ReaperTask"]
-    described = boto3.client("ecs").describe_task_definition(taskDefinition=task)
+    described = client_of("ecs").describe_task_definition(taskDefinition=task)
     (container,) = described["taskDefinition"]["containerDefinitions"]
     assert container["command"] == ["cloud", "reap"]
 
@@ -126,7 +126,7 @@ def test_the_bucket_is_closed_and_outlives_the_stack():
 
 def test_no_port_of_the_containers_is_open(account):
     group = created("schedules")["ContainerGroup"]
-    described = boto3.client("ec2").describe_security_groups(GroupIds=[group])
+    described = client_of("ec2").describe_security_groups(GroupIds=[group])
     assert described["SecurityGroups"][0]["IpPermissions"] == []
 
 
@@ -142,7 +142,7 @@ def test_the_database_is_named_and_never_written_out(account, database):
 
 def test_the_scheduler_takes_both_schedules(account):
     properties = resolved("schedules")
-    scheduler = boto3.client("scheduler")
+    scheduler = client_of("scheduler")
     scheduler.create_schedule_group(Name=properties["Schedules"]["Name"])
     for name in ("SweepSchedule", "ReaperSchedule"):
         scheduler.create_schedule(**as_requests_write(properties[name]))
@@ -173,7 +173,7 @@ def test_the_budget_is_one_that_is_taken(account):
     told = resolved("account")["Costs"]
     asked = {**told["Budget"]}
     asked["BudgetLimit"] = {**asked["BudgetLimit"], "Amount": str(asked["BudgetLimit"]["Amount"])}
-    budgets = boto3.client("budgets")
+    budgets = client_of("budgets")
     budgets.create_budget(
         AccountId="123456789012", Budget=asked,
         NotificationsWithSubscribers=told["NotificationsWithSubscribers"],

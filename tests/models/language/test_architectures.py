@@ -7,10 +7,6 @@ import pytest
 from models.language.config_files import language_model_of_config
 from models.zoo.torchvision_operators import import_torchvision
 
-torch = pytest.importorskip("torch")
-import_torchvision()  # transformers imports it, also where it lacks its compiled operators
-transformers = pytest.importorskip("transformers")
-
 # Class of the configuration, and what is made smaller so that it builds in a moment.
 FEW = {"num_hidden_layers": 4}
 WITH_FEW_LAYERS = (
@@ -41,7 +37,11 @@ SEEING = (
 )  # fmt: skip
 
 
+# transformers takes seconds to import, which each process that only collects tests would spend.
 def check_architecture(name, changes, folder, library="AutoModelForCausalLM", apart=0.004):
+    torch = pytest.importorskip("torch")
+    import_torchvision()  # transformers imports it, also where it lacks its compiled operators
+    transformers = pytest.importorskip("transformers")
     config = getattr(transformers, f"{name}Config")(**changes)
     path = folder / f"{name}.json"
     path.write_text(json.dumps(config.to_dict(), default=str))

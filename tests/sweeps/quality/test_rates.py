@@ -133,6 +133,7 @@ def skewed(draw, count):
     return 0.1 * np.exp(0.3 * draw.standard_normal((SERIES, count)) - 0.045)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("series", "period", "rel_error"),
     [(correlated, 1, 0.03), (bunched, 2, 0.04), (skewed, 1, 0.04)],
