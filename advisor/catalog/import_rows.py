@@ -91,9 +91,10 @@ def read_rows(text: str, name: str) -> list[ImportRow]:
 
 
 def csv_lines(
-    text: str, needed: tuple[str, ...], optional: tuple[str, ...]
+    text: str, needed: tuple[str, ...], optional: tuple[str, ...] | None
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and stripped cells by column name, in any order of columns."""
+    """Line number and stripped cells by column name, in any order of columns; `optional` None: any
+    others may stand beside those that are needed."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         header = [cell.strip() for cell in next(reader, [])]
@@ -155,16 +156,18 @@ def day(line: int, text: str) -> date:
     return told
 
 
-def _check_header(header: list[str], needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
+def _check_header(
+    header: list[str], needed: tuple[str, ...], optional: tuple[str, ...] | None
+) -> None:
     missing = [name for name in needed if name not in header]
-    unknown = [name for name in header if name not in (*needed, *optional)]
+    known = header if optional is None else (*needed, *optional)
+    unknown = [name for name in header if name not in known]
     twice = sorted({name for name in header if header.count(name) > 1})
     if missing:
         raise UsageError(f"the file lacks the columns: {', '.join(missing)}")
     if unknown:
         raise UsageError(
-            f"the file has unknown columns: {', '.join(unknown)}; known: "
-            f"{', '.join((*needed, *optional))}"
+            f"the file has unknown columns: {', '.join(unknown)}; known: {', '.join(known)}"
         )
     if twice:
         raise UsageError(f"the file has columns twice: {', '.join(twice)}")

@@ -3,7 +3,8 @@
 A region has a line an availability zone there. On-demand prices of its zones must agree; of the
 spot prices the lowest counts. SkyPilot tells no cores: two vCPUs are taken as one core, one
 where the CPU is Arm's. Lines without an instance type (GPUs that attach to any machine) or
-without vCPUs or memory are no offers and are left out.
+without vCPUs or memory are no offers and are left out. Columns that versions 8 and 9 of the
+catalogues add to these are not read.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ NEEDED = (
     "SpotPrice",
     "Region",
 )
-OPTIONAL = ("GpuInfo", "AvailabilityZone", "Arch")
 _GPU_MEMORY = re.compile(r"'?\"?SizeInMiB'?\"?: ?([0-9.]+)")
 
 
@@ -48,7 +48,7 @@ def read_skypilot(text: str, name: str, as_of: date) -> tuple[list[ImportRow], i
     """Rows of a `vms.csv` that was fetched on `as_of`, and how many lines are no offers."""
     found: list[ImportRow] = []
     left_out = 0
-    for line, cells in csv_lines(text, NEEDED, OPTIONAL):
+    for line, cells in csv_lines(text, NEEDED, None):
         if cells["InstanceType"] and cells["vCPUs"] and cells["MemoryGiB"]:
             found += _offers(line, cells, name, as_of)
         else:

@@ -113,6 +113,7 @@ class OverlaidFiles:
             cells = {"source": basis, "as_of": day.isoformat(), "licence": self._licence}
             cells |= {"origin": plain_cell(source), "terms": plain_cell(terms)}
             cells["part"] = "refreshed prices"
+            cells["max_age_days"] = str(self.manifest["clouds"][self._cloud]["max_age_days"])
             lines = [*lines, ",".join(cells.get(column, "") for column in header)]
         return Table(table.path, "\n".join([",".join(header), *lines]))
 

@@ -36,7 +36,7 @@ MARKETS = {
 @click.command("import")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--name", type=Text("--name"), help="Name of the import.  [default: the file's]")
-@click.option("--as-of", type=Day("--as-of"), help="Date of a SkyPilot catalogue.")
+@click.option("--as-of", type=Day("--as-of"), help="Date of a file that tells none.")
 @click.option("--list", "listing", is_flag=True, help="List the imports.")
 @click.option("--remove", "removed", metavar="NAME", help="Remove an import.")
 @output_option
@@ -48,18 +48,20 @@ def import_offers(
     removed: str | None,
     output: str,
 ) -> None:
-    """Add your own machines, free services or other clouds from a CSV file.
+    """Add your own machines, other clouds, and fresher prices from a file.
 
-    docs/catalog.md has the columns. SkyPilot's vms.csv and disk prices of a known cloud work too.
-    A file is taken as a whole or not at all.
+    A CSV with the columns in docs/catalog.md; SkyPilot's vms.csv; the JSON of a tracker of GPU
+    rental prices, or of ec2instances.info. Prices of types that are known replace those of the
+    snapshot. A file is taken as a whole or not at all.
 
     \b
     advisor catalog import docs/examples/free_services.csv
-    advisor catalog import vms.csv --name lambda --as-of 2026-07-20
+    advisor catalog import latest.json
+    advisor catalog import vms.csv --name lambda --as-of 2026-11-20
     """
     if sum((file is not None, listing, removed is not None)) != 1:
         raise UsageError(
-            "an import takes one CSV file, --list or --remove",
+            "an import takes one file, --list or --remove",
             hint="name one of them",
             field="file",
         )
@@ -87,6 +89,8 @@ def _import_document(entry: Imported) -> dict[str, Any]:
         "name": entry.name,
         "offers": entry.offers,
         "disk_prices": entry.disk_prices,
+        "facts": entry.facts,
+        "refreshed": entry.refreshed,
         "left_out": entry.left_out,
     }
 
@@ -104,9 +108,19 @@ def _import_lines(imports: list[Imported], file: Path | None) -> list[str]:
         for entry in imports
         for cloud, count in entry.disk_prices.items()
     ]
+    rows += [
+        [entry.name, cloud, f"{count} ({what})", str(left)]
+        for entry in imports
+        for what, counts, left in (
+            ("facts", entry.facts, 0),
+            ("refreshed prices", entry.refreshed, entry.left_out),
+        )
+        for cloud, count in counts.items()
+    ]
     lines = table(["import", "cloud", "offers", "lines left out"], rows, right=(2, 3))
     if file is not None:
-        cloud = next(iter(imports[0].offers or imports[0].disk_prices))
+        (one,) = imports
+        cloud = next(iter(one.offers or one.disk_prices or one.facts or one.refreshed))
         lines.append(f"Ask with --cloud {cloud}, or --cloud any.")
     return lines
 

@@ -1,0 +1,85 @@
+"""The `instances.json` of ec2instances.info (instances.vantage.sh) -> prices of AWS by type, region
+and market: Linux on demand, spot, and commitments without upfront. It tells no date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any
+
+from advisor.catalog.import_json import Row
+from advisor.catalog.refreshed import PriceKey, Refreshed
+from advisor.domain import LIST, OBSERVED, Market, Price
+from advisor.errors import UsageError
+
+CLOUD = "aws"
+SOURCE = "ec2instances.info (imported)"
+# The cheapest zone's price where the file tells it, as `catalog refresh` keeps it.
+_SPOT = ("spotmin", "spotavg")
+_ON_DEMAND = ("ondemand",)
+_MARKETS = frozenset(map(str, Market))
+_RESERVED = {
+    "yrTerm1Standard.noUpfront": "commitment-1y",
+    "yrTerm3Standard.noUpfront": "commitment-3y",
+    "yrTerm1Convertible.noUpfront": "commitment-1y-convertible",
+    "yrTerm3Convertible.noUpfront": "commitment-3y-convertible",
+}
+
+
+def is_ec2instances(document: Any) -> bool:
+    """Whether it is a list of types with prices by region."""
+    return (
+        isinstance(document, list)
+        and bool(document)
+        and all(isinstance(one, dict) for one in document)
+        and any("instance_type" in one and "pricing" in one for one in document)
+    )
+
+
+def read_ec2instances(
+    document: list[Mapping[str, Any]], as_of: date, known: frozenset[str]
+) -> tuple[Refreshed, int]:
+    """Prices of the known types, and how many types are not known; `UsageError` with the place of
+    what is no price."""
+    found = Refreshed()
+    left_out = 0
+    for at, entry in enumerate(document):
+        name = entry.get("instance_type")
+        if name not in known:
+            left_out += 1
+            continue
+        for region, linux in _linux(entry, f"[{at}]"):
+            place = f"[{at}].pricing.{region}.linux"
+            found.prices.update(_prices(Row(place, linux), str(name), region, as_of))
+    if not found:
+        raise UsageError("the file has no Linux price of a type that is known", field="file")
+    return found, left_out
+
+
+def _linux(entry: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each region with its prices on Linux."""
+    pricing = entry.get("pricing", {})
+    if not isinstance(pricing, dict):
+        raise Row(place, {}).bad("has a pricing that is no object")
+    for region, systems in pricing.items():
+        linux = systems.get("linux") if isinstance(systems, dict) else None
+        if isinstance(linux, dict):
+            plain = {name.replace("_", "").casefold(): value for name, value in linux.items()}
+            yield region, plain
+
+
+def _prices(row: Row, name: str, region: str, as_of: date) -> dict[PriceKey, Price]:
+    reserved = row.fields.get("reserved")
+    terms = Row(f"{row.place}.reserved", reserved if isinstance(reserved, dict) else {})
+    told = {Market.ON_DEMAND: row.number(_ON_DEMAND), Market.SPOT: row.number(_SPOT)}
+    told |= {Market(on): terms.number((term,)) for term, on in _RESERVED.items() if on in _MARKETS}
+    return {
+        (name, region, market): Price(
+            usd_per_hour=usd,
+            kind=OBSERVED if market is Market.SPOT else LIST,
+            as_of=as_of,
+            source=SOURCE,
+        )
+        for market, usd in told.items()
+        if usd is not None
+    }

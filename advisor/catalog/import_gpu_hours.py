@@ -1,0 +1,193 @@
+"""GPU hours as public trackers of rental prices tell them, in JSON: a row a provider and card.
+
+Known so far: the `latest.json` of gpurentalprices.com and the offerings of gpu-pricing. A price is
+of one GPU, or of `gpu_count` of them where the field says a price and no GPU. Rows of what is no
+instance (serverless), of a term, and in another currency than US dollars are left out and counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from advisor.catalog.import_json import Row, rows_with
+from advisor.catalog.import_rows import ImportRow
+from advisor.domain import LIST, OBSERVED, Market
+from advisor.errors import UsageError
+from advisor.messages import Message
+
+_PER_GPU = ("usdpergpuhour", "usdpergpuhr", "pricepergpuhour", "pricepergpuhourusd",
+            "priceusdpergpuhour", "pricepergpuusd", "hourlypergpuusd", "pergpuhourusd",
+            "gpuhourusd", "pricepergpu")  # fmt: skip
+_OF_ALL = ("usdperhour", "usdperhr", "priceperhourusd", "pricehourusd", "priceusd", "hourlyusd",
+           "usdhourly", "pricehour", "priceperhour", "hourlyprice", "price")  # fmt: skip
+PRICES = (*_PER_GPU, *_OF_ALL)
+_PROVIDER = ("provider", "providername", "providerslug", "providerid", "cloud", "vendor")
+_CARD = ("gpu", "gpumodel", "gpuname", "gputype", "gpuslug", "model", "accelerator", "card")
+_MEMORY = ("vramgb", "vram", "vramgib", "gpumemorygb", "gpumemorygib", "gpumemory")
+_TIER = ("tier", "kind", "pricingtype", "pricetype", "type", "market", "billing")
+_COUNT = ("gpucount", "numgpus", "gpus", "count")
+_VCPUS, _RAM = ("vcpuspergpu", "vcpus", "vcpu"), ("ramgbpergpu", "rampergpugb", "ramgb", "ramgib")
+_DAY = ("collectedat", "asof", "pricedate", "date", "updatedat", "lastupdated", "generatedat",
+        "updated", "snapshotdate")  # fmt: skip
+_TIERS = {
+    **dict.fromkeys(("", "ondemand", "secure", "list", "dedicated"), (Market.ON_DEMAND, LIST)),
+    **dict.fromkeys(("community", "marketplace"), (Market.ON_DEMAND, OBSERVED)),
+    **dict.fromkeys(("spot", "interruptible", "preemptible"), (Market.SPOT, OBSERVED)),
+}
+# Tiers that are sold side by side, which tell types apart.
+SIDE_BY_SIDE = ("secure", "community")
+GLOBAL = "global"
+# Names of trackers -> the catalogue's.
+_CLOUDS = {
+    "datacrunch": "verda", "lambdalabs": "lambda", "lambdacloud": "lambda", "vastai": "vast",
+    "oracle": "oci", "oraclecloud": "oci", "ovhcloud": "ovh", "google": "gcp",
+    "googlecloud": "gcp", "amazon": "aws", "microsoft": "azure", "microsoftazure": "azure",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuHour:
+    """What one GPU costs by the hour, in US dollars, and what comes with it where that is told."""
+
+    place: str
+    cloud: str
+    card: str
+    memory_gib: float | None
+    tier: str
+    market: Market
+    kind: str
+    usd: float
+    as_of: date
+    vcpus: float | None
+    memory_of_host_gib: float | None
+
+
+def is_gpu_hours(document: Any) -> bool:
+    """Whether any row of a document tells a price, a provider and a card."""
+    return any(row.text(_PROVIDER) and row.text(_CARD) for row in rows_with(document, PRICES))
+
+
+def read_gpu_hours(document: Any, as_of: date | None) -> tuple[list[GpuHour], int]:
+    """Every row that is an instance's, and how many are not; `as_of` is the day of rows that tell
+    none. `UsageError` with the place of a row for what is no price."""
+    found: list[GpuHour] = []
+    left_out = 0
+    for row in rows_with(document, PRICES):
+        hour = _gpu_hour(row, as_of)
+        if hour is None:
+            left_out += 1
+        else:
+            found.append(hour)
+    if not found:
+        raise UsageError("the file has no price of a GPU hour in US dollars", field="file")
+    return found, left_out
+
+
+def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | None:
+    """None for what is no instance's price in US dollars."""
+    provider, card = _plain(row.text(_PROVIDER)), row.text(_CARD)
+    tier = _tier(row)
+    if not provider or not card or tier not in _TIERS or _currency(row) != "USD":
+        return None
+    usd = _usd(row)
+    if usd is None:
+        return None
+    day = row.day(_DAY) or as_of
+    if day is None:
+        raise UsageError(
+            "the file tells no date", hint=Message("say when it was fetched: --as-of 2026-11-20"),
+            field="as_of",
+        )  # fmt: skip
+    market, kind = _TIERS[tier]
+    return GpuHour(
+        place=row.place,
+        cloud=_CLOUDS.get(provider, provider),
+        card=card,
+        memory_gib=row.number(_MEMORY),
+        tier=tier if tier in SIDE_BY_SIDE else "",
+        market=market,
+        kind=kind,
+        usd=usd,
+        as_of=day,
+        vcpus=row.number(_VCPUS),
+        memory_of_host_gib=row.number(_RAM),
+    )
+
+
+def _usd(row: Row) -> float | None:
+    """Of one GPU; None where the row tells no price."""
+    each = row.number(_PER_GPU)
+    if each is not None:
+        return each
+    of_all, count = row.number(_OF_ALL), row.number(_COUNT)
+    if of_all is not None and count is None and row.fields.get("mingpus") not in (None, "", 1):
+        raise row.bad("does not say whether its price is of one GPU or of all")
+    return None if of_all is None else of_all / (count or 1)
+
+
+def _currency(row: Row) -> str:
+    """As the row or what is around it says; the name of the price where that says US dollars."""
+    told = row.text(("currency", "currencycode")).upper()
+    if told:
+        return told
+    if any("usd" in name for name in PRICES if row.fields.get(name) not in (None, "")):
+        return "USD"
+    raise row.bad("tells no currency")
+
+
+def _tier(row: Row) -> str:
+    if any(row.fields.get(name) in (True, 1, "1", "true") for name in ("isspot", "spot")):
+        return "spot"
+    return _plain(row.text(_TIER))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.casefold())
+
+
+def rows_of_new_clouds(hours: Iterable[GpuHour], source: str) -> list[ImportRow]:
+    """GPU hours of clouds that are not known: a type of one GPU each, by card and tier. Of two rows
+    for one the latest counts, and of those the cheapest."""
+    best: dict[tuple[str, str, Market], GpuHour] = {}
+    for hour in sorted(hours, key=lambda one: (one.as_of, -one.usd)):
+        best[hour.cloud, _type_name(hour), hour.market] = hour
+    facts: dict[tuple[str, str], dict[str, float | str]] = {}
+    for (cloud, name, _), hour in best.items():
+        facts.setdefault((cloud, name), _facts(hour))
+    return [
+        ImportRow(
+            line=at,
+            cloud=cloud,
+            instance_type=name,
+            region=GLOBAL,
+            market=market,
+            price=hour.usd,
+            currency="USD",
+            kind=hour.kind,
+            as_of=hour.as_of,
+            source=source,
+            terms="",
+            facts=facts[cloud, name],
+        )
+        for at, ((cloud, name, market), hour) in enumerate(best.items(), 1)
+    ]
+
+
+def _type_name(hour: GpuHour) -> str:
+    """'1x-H100-SXM', with the memory and the tier where they tell two apart."""
+    words = [re.sub(r"[^A-Za-z0-9]+", "-", hour.card).strip("-") or "gpu"]
+    words += [f"{hour.memory_gib:g}GB"] if hour.memory_gib else []
+    return f"1x-{'-'.join(words)}" + (f".{hour.tier}" if hour.tier else "")
+
+
+def _facts(hour: GpuHour) -> dict[str, float | str]:
+    facts: dict[str, float | str] = {"gpu_name": hour.card.replace(",", " "), "gpu_count": 1}
+    if hour.memory_gib:
+        facts["gpu_memory_gib"] = hour.memory_gib
+    if hour.vcpus and hour.memory_of_host_gib:
+        facts |= {"vcpus": max(1, int(hour.vcpus)), "memory_gib": hour.memory_of_host_gib}
+    return facts

@@ -1,0 +1,121 @@
+"""Rows of a public JSON file, wherever they stand in it and however their fields are spelt.
+
+A row is an object with one of the wanted fields; what stands beside it further out (a provider, a
+date, a currency) belongs to it too. Fields are compared without case, blanks and signs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from advisor.domain.machines import is_positive
+from advisor.errors import UsageError, one_line
+
+# No public list is nested deeper, and a file of brackets alone would be.
+_DEEPEST = 12
+_MOST_SHOWN = 60
+
+
+class BadFieldError(UsageError):
+    """A field that is not what it says; the message has its place in the file."""
+
+
+class Row(NamedTuple):
+    """Where a row stands ('offers[3]'), and its fields by their plain names."""
+
+    place: str
+    fields: Mapping[str, Any]
+
+    def text(self, names: tuple[str, ...]) -> str:
+        """The first of these fields that has a text; "" where none has."""
+        for name in names:
+            value = self.fields.get(name)
+            if isinstance(value, str) and value.strip():
+                return one_line(value.strip())
+        return ""
+
+    def number(self, names: tuple[str, ...]) -> float | None:
+        """The first of these fields that tells anything, above 0; `BadFieldError` for what is no
+        number, None where there is none."""
+        for name in names:
+            value = self.fields.get(name)
+            if value not in (None, "", "N/A"):
+                return self._positive(name, value)
+        return None
+
+    def day(self, names: tuple[str, ...]) -> date | None:
+        """The day of the first of these fields that begins with one; none to come."""
+        text = self.text(names)
+        if not text:
+            return None
+        try:
+            told = date.fromisoformat(text[:10])
+        except ValueError:
+            raise self.bad(f"tells '{text[:_MOST_SHOWN]}' as its date") from None
+        if told > date.today() + timedelta(days=1):
+            raise self.bad(f"is of {told}, a day to come")
+        return told
+
+    def bad(self, reason: str) -> BadFieldError:
+        """What refuses the file."""
+        return BadFieldError(
+            "{place} {reason}; nothing was imported", place=self.place, reason=reason, field="file"
+        )
+
+    def _positive(self, name: str, value: Any) -> float:
+        if isinstance(value, str):
+            try:
+                value = float(value.strip().removeprefix("$"))
+            except ValueError:
+                value = math.nan
+        if not is_positive(value):
+            raise self.bad(f"has {name} {json.dumps(self.fields.get(name))[:_MOST_SHOWN]}, "
+                           "which is no number above 0")  # fmt: skip
+        return float(value)
+
+
+def parsed(text: str) -> Any:
+    """The document; `UsageError` for what is no JSON, or not to be read as one."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError("the file is no JSON: {error}", error=one_line(str(error)),
+                         field="file") from error  # fmt: skip
+
+
+def rows_with(document: Any, wanted: tuple[str, ...]) -> Iterator[Row]:
+    """Every object that has one of the fields, in the order of the file."""
+    yield from _rows(document, "", {}, frozenset(wanted), 0)
+
+
+def plain(name: str) -> str:
+    """'USD per GPU-hour' -> 'usdpergpuhour'."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def _rows(
+    value: Any, place: str, outer: Mapping[str, Any], wanted: frozenset[str], depth: int
+) -> Iterator[Row]:
+    if depth > _DEEPEST:
+        raise UsageError("the file is nested deeper than any price list", field="file")
+    if isinstance(value, list):
+        for at, entry in enumerate(value):
+            yield from _rows(entry, f"{place}[{at}]", outer, wanted, depth + 1)
+    elif isinstance(value, dict):
+        named = {plain(name): entry for name, entry in value.items()}
+        fields = {**outer, **{n: v for n, v in named.items() if not isinstance(v, (list, dict))}}
+        if wanted & named.keys():
+            yield Row(place or "the file", fields)
+            return
+        for name, entry in value.items():
+            if isinstance(entry, (list, dict)):
+                inner = f"{place}.{name}" if place else name
+                yield from _rows(entry, inner[-_MOST_SHOWN:], fields, wanted, depth + 1)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")

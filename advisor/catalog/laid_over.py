@@ -1,0 +1,139 @@
+"""What a public file tells of types that the catalogue knows, to be laid over its own prices.
+
+A GPU hour is the price of a type only where the cloud sells it by the GPU: of each card those types
+are priced anew that cost the least for one of its GPUs now (all, where the list is linear). Other
+types, and clouds whose prices do not change within weeks, keep the price that they have.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from advisor.catalog.catalog import Catalog
+from advisor.catalog.import_gpu_hours import SIDE_BY_SIDE, GpuHour
+from advisor.catalog.import_rows import ImportRow
+from advisor.catalog.matching import ECC_SHARE, OfferQuery, is_gpu
+from advisor.catalog.refreshed import Refreshed
+from advisor.domain import ESTIMATED, Market, Offer, Price
+
+# A cloud whose list is good for longer has a list of types, not of GPUs.
+_MOST_DAYS = 30
+# Further from the price that is known a row is more likely of something else.
+PLAUSIBLE = 3.0
+# Two sizes that cost the same a GPU, but for rounding.
+_SAME = 1.01
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOver:
+    """New prices by cloud, and how many rows are of no type that they price."""
+
+    prices: dict[str, Refreshed]
+    left_out: int = 0
+
+
+def with_gpu_hours(hours: Iterable[GpuHour], catalog: Catalog, source: str) -> LaidOver:
+    """GPU hours of known clouds as prices of their types; `source` says where they are from."""
+    by_cloud: dict[str, list[GpuHour]] = defaultdict(list)
+    for hour in hours:
+        by_cloud[hour.cloud].append(hour)
+    prices, left_out = {}, 0
+    for cloud, told in by_cloud.items():
+        found, used = Refreshed(), set()
+        for offer in _sold_by_gpu(catalog, cloud):
+            best = _hour_of(offer, told)
+            if best is not None and _is_plausible(offer, best):
+                used.add(best.place)
+                key = (offer.instance.name, offer.region, best.market)
+                found.prices[key] = _price(offer, best, source)
+        left_out += len(told) - len(used)
+        if found:
+            prices[cloud] = found
+    return LaidOver(prices, left_out)
+
+
+def with_rows(rows: Iterable[ImportRow], catalog: Catalog, cloud: str) -> LaidOver:
+    """Rows of a known cloud as prices of its types; those of types it does not have are left
+    out."""
+    known = {one.name for one in catalog.instances(cloud)}
+    found, left_out = Refreshed(), 0
+    for row in rows:
+        if row.instance_type not in known or row.price is None:
+            left_out += 1
+            continue
+        found.prices[row.instance_type, row.region, row.market] = Price(
+            usd_per_hour=row.price, kind=row.kind, as_of=row.as_of, source=row.source
+        )
+    return LaidOver({cloud: found} if found else {}, left_out=left_out)
+
+
+def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
+    """Offers on demand that cost the least a GPU of their card and tier."""
+    offers = [
+        one
+        for one in catalog.offers(OfferQuery(cloud=cloud, market=Market.ON_DEMAND))
+        if one.instance.gpu_count
+        and one.price.max_age_days <= _MOST_DAYS
+        and one.price.kind != ESTIMATED
+    ]
+    least: dict[tuple[str | None, str], float] = {}
+    for one in offers:
+        key = one.instance.gpu_name, _tier(one)
+        least[key] = min(_per_gpu(one), least.get(key, _per_gpu(one)))
+    return [
+        one for one in offers if _per_gpu(one) <= _SAME * least[one.instance.gpu_name, _tier(one)]
+    ]
+
+
+def _hour_of(offer: Offer, told: Sequence[GpuHour]) -> GpuHour | None:
+    """The row that names the card most exactly, the latest and then the cheapest of them."""
+    tier = _tier(offer)
+    fitting = [
+        hour
+        for hour in told
+        if hour.market is Market.ON_DEMAND and hour.tier == tier and _is_card(offer, hour)
+    ]
+    exact = {hour.place: (-len(_words(hour.card)), -hour.as_of.toordinal(), hour.usd)
+             for hour in fitting}  # fmt: skip
+    return min(fitting, key=lambda hour: exact[hour.place], default=None)
+
+
+def _is_plausible(offer: Offer, hour: GpuHour) -> bool:
+    return 1 / PLAUSIBLE <= hour.usd / _per_gpu(offer) <= PLAUSIBLE
+
+
+def _is_card(offer: Offer, hour: GpuHour) -> bool:
+    """By name, and by memory where that is told: 'a100-sxm-80' with 80 GB is A100-SXM4-80GB."""
+    name, mib = offer.instance.gpu_name or "", offer.instance.gpu_memory_mib
+    if hour.memory_gib is None or mib is None:
+        return is_gpu(name, hour.card)
+    if not ECC_SHARE <= 1024 * hour.memory_gib / mib <= 1 / ECC_SHARE:
+        return False
+    card = hour.card.removesuffix(f"-{hour.memory_gib:g}")
+    return is_gpu(name, card) or _words(card) <= _words(name)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.casefold().replace("-", " ").split())
+
+
+def _tier(offer: Offer) -> str:
+    """'1x-l4.secure' -> 'secure'."""
+    last = offer.instance.name.rpartition(".")[2]
+    return last if last in SIDE_BY_SIDE else ""
+
+
+def _per_gpu(offer: Offer) -> float:
+    return offer.price.usd_per_hour / offer.instance.gpu_count
+
+
+def _price(offer: Offer, hour: GpuHour, source: str) -> Price:
+    return Price(
+        usd_per_hour=hour.usd * offer.instance.gpu_count,
+        kind=hour.kind,
+        as_of=hour.as_of,
+        source=source,
+        terms=offer.price.terms,
+    )
