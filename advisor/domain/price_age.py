@@ -7,7 +7,7 @@ from datetime import date
 from math import sqrt
 from typing import NamedTuple
 
-from advisor.domain.money import FREE, LIST, OBSERVED, Price, Spec
+from advisor.domain.money import ESTIMATED, FREE, LIST, MAX_AGE_DAYS, OBSERVED, Price, Spec
 from advisor.records import replace
 
 # Sources that keep for no longer list prices that move within weeks.
@@ -77,6 +77,8 @@ def aged_spec(spec: Spec, today: date) -> Spec:
 
 
 def _moved(price: Price) -> _Moved:
-    if price.kind == OBSERVED:
-        return _MARKETS
-    return _FAST_LISTS if price.max_age_days <= _FAST_DAYS else _SLOW_LISTS
+    if price.kind != OBSERVED and price.max_age_days <= _FAST_DAYS:
+        return _FAST_LISTS
+    if price.kind == LIST or (price.kind == ESTIMATED and price.max_age_days > MAX_AGE_DAYS):
+        return _SLOW_LISTS
+    return _MARKETS  # seen there, or estimated from what was seen there
