@@ -7,13 +7,12 @@ import textwrap
 from datetime import date
 from typing import Any
 
+from advisor.catalog.live import is_live, refresh_command
 from advisor.catalog.price_pages import PRICE_PAGES
-from advisor.catalog.support import CLOUD
 from advisor.domain import (
     ESTIMATED,
     LIST,
     OBSERVED,
-    Market,
     Offer,
     Price,
     PriceCall,
@@ -95,7 +94,7 @@ def price_call_block(answer: AnyAnswer) -> dict[str, Any] | None:
         "sentences": [sentence for sentence in said if sentence],
         "listed": _brief_block(call.listed),
         "cheaper": _brief_block(call.cheaper),
-        "todays_price": {"command": refresh_command(offer), "page": price_page(offer)},
+        "todays_price": {"command": todays_command(offer), "page": price_page(offer)},
     }
 
 
@@ -111,7 +110,7 @@ def price_lines(answer: AnyAnswer) -> list[str]:
     if answer.price_call is None:
         return []
     offer = _doubted(answer)
-    command, page = refresh_command(offer), price_page(offer)
+    command, page = todays_command(offer), price_page(offer)
     texts = [str(_told_beside(answer) or "")]
     if command is not None:
         # Other tasks have no --live.
@@ -135,13 +134,13 @@ def _told_beside(answer: AnyAnswer) -> Message | None:
     )  # fmt: skip
 
 
-def refresh_command(offer: Offer) -> str | None:
+def todays_command(offer: Offer) -> str | None:
     """What asks the cloud for today's price of an offer; None where no command does."""
-    if offer.instance.cloud != CLOUD or offer.market not in (Market.ON_DEMAND, Market.SPOT):
+    cloud = offer.instance.cloud
+    if not is_live(cloud, offer.market):
         return None
-    words = ["--region", offer.region, "--instance", offer.instance.name, "--market",
-             str(offer.market)]  # fmt: skip
-    return shlex.join(["advisor", "catalog", "refresh", *words])
+    words = shlex.join(["--instance", offer.instance.name, "--market", str(offer.market)])
+    return f"{refresh_command(cloud, offer.region)} {words}"
 
 
 def price_page(offer: Offer) -> str | None:

@@ -183,10 +183,13 @@ class _Asking:
 
 
 def _leading(answer: Recommendation) -> list[Offer]:
-    """The chosen offer and its runners-up; where nothing answers, what comes nearest."""
+    """What may be cheaper by its price, the chosen offer and its runners-up; where nothing answers,
+    what comes nearest."""
     nearest = (answer.beyond_price, answer.nearest)
     shown: Iterable[Candidate | None] = answer.ranked[:VERIFIED] or nearest
-    return [one.spec.offer for one in shown if one is not None]
+    doubtful = answer.price_call.cheaper if answer.price_call else None
+    offers = [one.spec.offer for one in (doubtful, *shown) if one is not None]
+    return list({_place(offer): offer for offer in offers}.values())
 
 
 def _askable(offer: Offer) -> bool:

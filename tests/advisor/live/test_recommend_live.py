@@ -177,11 +177,12 @@ def test_without_credentials_it_is_told_once(ask, monkeypatch) -> None:
 def test_strict_refuses_what_could_not_be_verified_and_takes_what_could(
     aws, ask, monkeypatch
 ) -> None:
-    code, told, _ = ask(*FAST, "--live", "--strict")
+    spot = (*FAST, "--market", "spot", "--live", "--strict")
+    code, told, _ = ask(*spot)
     assert code == 0
     assert told["recommendation"]
-    aws.faulty["GetProducts"] = "denied"
-    code, told, err = ask(*FAST, "--live", "--strict")
+    aws.faulty["DescribeSpotPriceHistory"] = "denied"
+    code, told, err = ask(*spot)
     assert (code, told) == (5, {})
     assert "days old" in err
 
