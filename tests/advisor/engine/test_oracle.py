@@ -47,7 +47,11 @@ def cost(request, candidate):
 
 
 def cost_of(request, answer):
+    """What the cheapest costs at the median of its price: a price may be told as what is not sure
+    enough to be chosen (test_price_calls.py)."""
     chosen = answer.chosen if answer else None
+    if answer and answer.price_call and answer.price_call.cheaper:
+        chosen = answer.price_call.cheaper
     return cost(request, chosen) if chosen else math.inf
 
 

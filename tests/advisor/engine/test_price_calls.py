@@ -1,0 +1,116 @@
+"""What is cheapest by a price that is not listed is held against the listed ones."""
+
+from datetime import date
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain import ESTIMATED, LIST, OBSERVED
+from advisor.domain.price_age import all_listed, counts
+from advisor.engine.price_calls import decided_by_price
+from advisor.records import replace
+from tests.builders import PRICED, candidate, recommendation
+
+TODAY = PRICED
+REQUEST = recommendation().request
+
+
+def priced(name, usd, kind=LIST, high=1.0, low=1.0):
+    one = candidate(name, usd)
+    price = replace(one.spec.offer.price, kind=kind, high=high, low=low)
+    return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
+
+
+def decide(candidates, request=REQUEST, today=TODAY):
+    """The decision among candidates that all answer."""
+
+    def answered(asked):
+        found = [
+            one
+            for one in candidates
+            if all(counts(price, asked.price_kinds, asked.listed_on) for price in one.spec.prices)
+        ]
+        found.sort(key=hourly)
+        return recommendation(request=asked, ranked=tuple(found), today=today)
+
+    return decided_by_price(request, answered, hourly, today)
+
+
+def hourly(one):
+    return one.spec.total_usd_per_hour
+
+
+def test_listed_prices_alone_decide_as_ever():
+    answer = decide([priced("a", 1.0), priced("b", 2.0)])
+    assert answer.chosen.spec.name == "a"
+    assert answer.price_call is None
+
+
+def test_an_estimate_that_costs_less_at_its_worst_is_chosen_beside_the_listed_one():
+    answer = decide([priced("guess", 0.4, ESTIMATED, high=2.0), priced("a", 1.0)])
+    assert answer.chosen.spec.name == "guess"
+    assert answer.price_call.listed.spec.name == "a"
+    assert answer.price_call.cheaper is None
+
+
+def test_an_estimate_within_its_error_of_the_listed_one_may_be_cheaper_and_is_not_the_answer():
+    answer = decide([priced("guess", 0.6, ESTIMATED, high=2.0), priced("a", 1.0)])
+    assert [one.spec.name for one in answer.ranked] == ["a", "guess"]
+    assert answer.price_call.listed == answer.chosen
+    assert answer.price_call.cheaper.spec.name == "guess"
+    assert answer.request == REQUEST
+
+
+def test_what_was_seen_is_chosen_where_an_estimate_is_not_sure_enough():
+    answer = decide([
+        priced("guess", 0.5, ESTIMATED, high=3.0), priced("seen", 0.6, OBSERVED, high=1.2),
+        priced("a", 1.0),
+    ])  # fmt: skip
+    assert answer.chosen.spec.name == "seen"
+    assert answer.price_call.listed.spec.name == "a"
+    assert answer.price_call.cheaper.spec.name == "guess"
+
+
+def test_without_a_listed_answer_the_cheapest_estimate_is_the_answer_and_says_so():
+    answer = decide([priced("guess", 0.5, ESTIMATED, high=3.0)])
+    assert answer.chosen.spec.name == "guess"
+    assert answer.price_call.listed is None
+
+
+def test_an_old_list_price_is_no_listed_one():
+    later = date.fromordinal(PRICED.toordinal() + 400)
+    answer = decide([priced("a", 1.0)], today=later)
+    assert answer.price_call.listed is None
+    assert answer.chosen.spec.low_usd_per_hour < answer.chosen.spec.total_usd_per_hour
+
+
+def test_the_kinds_that_are_asked_for_are_kept():
+    some = [priced("guess", 0.1, ESTIMATED), priced("seen", 0.2, OBSERVED), priced("a", 1.0)]
+    chosen = decide(some, replace(REQUEST, price_kinds=(LIST, OBSERVED))).chosen
+    assert chosen.spec.name == "seen"
+
+
+candidates = st.lists(
+    st.builds(
+        priced,
+        name=st.uuids().map(str),
+        usd=st.floats(0.1, 10),
+        kind=st.sampled_from((LIST, OBSERVED, ESTIMATED)),
+        high=st.floats(1, 5),
+        low=st.floats(0.2, 1),
+    ).map(lambda one: one if one.spec.offer.price.kind != LIST else
+          priced(one.spec.name, one.spec.offer.price.usd_per_hour)),
+    min_size=1, max_size=6,
+)  # fmt: skip
+
+
+@given(candidates)
+def test_nobody_pays_more_than_at_the_cheapest_listed_price_whatever_the_true_prices_are(some):
+    answer = decide(some)
+    listed = [hourly(one) for one in some if all_listed(one.spec, TODAY)]
+    if listed:
+        assert answer.chosen.spec.high_usd_per_hour <= min(listed)
+        told = answer.price_call.listed if answer.price_call else answer.chosen
+        assert hourly(told) == min(listed)
+    else:
+        assert hourly(answer.chosen) == min(map(hourly, some))
