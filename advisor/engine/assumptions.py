@@ -221,16 +221,19 @@ def _matters(note: str, disk: Disk) -> bool:
 
 
 def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message]:
-    """Which prices are too old to go unsaid."""
+    """Which prices are too old to go unsaid, and what nobody knows of them without asking the
+    seller."""
     messages = (
         (price, Message("the instance price is {age} days old ({as_of})")),
         (disk.price, Message("the disk price is {age} days old ({as_of})")),
     )
-    return [
+    old = [
         Message(message.text, age=(today - one.as_of).days, as_of=one.as_of.isoformat())
         for one, message in messages
         if one is not None and is_old(one, today)
     ]
+    notes = [one.note.rstrip(".") for one, _ in messages if one is not None and one.note]
+    return [*old, *map(Message, dict.fromkeys(notes))]
 
 
 def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction) -> list[Message]:

@@ -38,6 +38,7 @@ DISK_PRICES = Source(
     _CYCLENERD,
     "GCP disk prices",
     LIST_DAYS,
+    "Hyperdisk is left out: its prices and limits are not known offline.",
 )
 ATTACHED = Source(
     "gcp-n1-gpus",

@@ -7,6 +7,7 @@ compiles zh_CN.mo. Prints what nobody translated yet.
 from __future__ import annotations
 
 import ast
+import csv
 import io
 import json
 import sys
@@ -46,14 +47,22 @@ def extracted() -> Catalog:
         for file in sorted(PRODUCT.glob(pattern)):
             for key, text in json.loads(file.read_text(encoding="utf-8")).items():
                 catalogue.add(text, context=key)
-    for name in (*Task, *Provenance):  # messages are made of these by their value
-        catalogue.add(str(name))
+    # Messages are made of these by their value.
+    for name in (*map(str, (*Task, *Provenance)), *_notes()):
+        catalogue.add(name)
     for room in ROOMS:
         for file in sorted((PRODUCT / room).rglob("*.py")):
             name = file.relative_to(PRODUCT).as_posix()
             for text in _texts(ast.parse(file.read_text(encoding="utf-8")), name):
                 catalogue.add(text)
     return catalogue
+
+
+def _notes() -> list[str]:
+    """What users are told of a source of prices, as a sentence among others."""
+    sources = (PRODUCT / "advisor/data/catalog/sources.csv").read_text(encoding="utf-8")
+    notes = {row["note"].rstrip(".") for row in csv.DictReader(io.StringIO(sources))}
+    return sorted(notes - {""})
 
 
 def _texts(tree: ast.Module, file: str) -> Iterator[str]:
