@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,11 +168,10 @@ def reference_cpu(measurement: Measurement) -> ReferenceCpu:
     kernel = str(measurement.environment.get("architecture") or "x86_64")
     architecture = _ARCHITECTURES.get(kernel, kernel)
     name = _telling_name(measurement)
-    score = _score_of(name)
+    score = _scores().get(name)
     if score is not None:
         return ReferenceCpu(score=score, sigma=KNOWN_SIGMA, architecture=architecture, model=name)
-    bundled = _score_of(_ZEN_4[2])
-    assert bundled is not None
+    bundled = _scores()[_ZEN_4[2]]
     return ReferenceCpu(score=bundled, sigma=UNKNOWN_SIGMA, architecture=architecture, model=name)
 
 
@@ -185,13 +184,11 @@ def _telling_name(measurement: Measurement) -> str:
     return plain_cpu_name(name)
 
 
-def _score_of(cpu_model: str) -> float | None:
-    """Median mark of the catalogue's servers with this CPU; None where nobody measured one."""
-    from advisor.catalog import load_catalog
-
-    scores = [
-        instance.cpu.single_thread_score
-        for instance in load_catalog().instances()
-        if instance.cpu.model == cpu_model and instance.cpu.single_thread_score
-    ]
-    return round(statistics.median(scores), 1) if scores else None
+@cache  # an adaptive sweep asks after each trial, and it takes a look at every type
+def _scores() -> Mapping[str, float]:
+    """Median mark of the catalogue's servers, by the name of their CPU."""
+    marks = defaultdict[str, list[float]](list)
+    for instance in load_catalog().instances():
+        if instance.cpu.single_thread_score:
+            marks[instance.cpu.model].append(instance.cpu.single_thread_score)
+    return {name: round(statistics.median(each), 1) for name, each in marks.items()}

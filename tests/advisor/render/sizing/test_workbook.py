@@ -34,6 +34,14 @@ def content(report):
     return report_workbook(report)
 
 
+@pytest.fixture(scope="module")
+def one_workload(report):
+    """A short report, and how many of its cells are formulas."""
+    short = copy.deepcopy(report)
+    short["workloads"] = short["workloads"][:1]
+    return short, len(formula_cells(opened(report_workbook(short), values=False)))
+
+
 def opened(content, *, values=True):
     return openpyxl.load_workbook(io.BytesIO(content), data_only=values)
 
@@ -191,18 +199,18 @@ def test_numbers_are_numbers_and_days_are_days(content):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_name_stays_text(report, text):
+def test_a_hostile_name_stays_text(one_workload, text):
     """As title, workload, network, type and reason; nothing is computed, linked or broken."""
-    changed = copy.deepcopy(report)
+    short, formulas = one_workload
+    changed = copy.deepcopy(short)
     changed["title"] = text
     one = changed["workloads"][0]
     one["name"] = text
     one["price_throughput"][0]["instance_type"] = text
     one["recommendation"]["rejected"][0]["detail"] = text
     content = report_workbook(changed)
-    plain = len(formula_cells(opened(report_workbook(report), values=False)))
     book = opened(content, values=False)
-    assert len(formula_cells(book)) == plain
+    assert len(formula_cells(book)) == formulas
     assert book["Totals"]["A6"].data_type == "s"
     assert all(page._hyperlinks == [] for page in book)
     if text.isprintable() and len(text) < 32767:
