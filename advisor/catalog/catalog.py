@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from heapq import nsmallest
+from operator import itemgetter
 
 from advisor.catalog.assumed import read_facts
 from advisor.catalog.clouds import Cloud, CpuOnly, Place, by_price, cpu_only
@@ -225,6 +226,15 @@ class Catalog:
         """
         found = (place for cloud in self._asked(query) for place in cloud.unbeaten(query))
         return [place.offer() for place in sorted(found, key=by_price)]
+
+    def lowest_accelerated(self, query: OfferQuery) -> dict[str, float]:
+        """Types with an accelerator where the query asks for them, unbuilt, the cheapest first:
+        USD per hour in the cheapest region."""
+        lowest: dict[str, float] = {}
+        for cloud in self._asked(query):
+            for name, usd in cloud.lowest_accelerated(query).items():
+                lowest[name] = min(usd, lowest.get(name, usd))
+        return dict(sorted(lowest.items(), key=itemgetter(1, 0)))
 
     def cpu_only(self, query: OfferQuery) -> list[CpuOnly]:
         """Types without an accelerator where the query asks for them, each once, unbuilt."""

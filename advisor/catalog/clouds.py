@@ -157,6 +157,14 @@ class Cloud:
         limit = query.max_usd_per_hour
         return {name: usd for name, usd in lowest.items() if limit is None or usd <= limit}
 
+    def lowest_accelerated(self, query: OfferQuery) -> dict[str, float]:
+        """Type -> USD per hour in its cheapest region, of the types with an accelerator, with known
+        facts, that are what the query looks for."""
+        names = self.instances.accelerated.difference(self._lacking)
+        if query.asks_for_gpu or query.vcpus.limits or query.memory_mib.limits:
+            names = frozenset(name for name in names if self._fits(name, query))
+        return self.lowest_prices(query, names)
+
     def price(self, name: str, region: str, market: Market) -> Price | None:
         """One price; None where it is not known."""
         for table in self._prices_in(region, market):

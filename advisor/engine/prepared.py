@@ -8,7 +8,8 @@ one only while that adds types without an accelerator, never for its question.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from threading import Lock
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.catalog import Catalog, CpuOnly
+from advisor.catalog import Catalog, CpuOnly, OfferQuery
 from advisor.domain import (
     HOURS_PER_MONTH,
     Candidate,
@@ -101,9 +102,30 @@ class Prepared:
         return self._group(offers, verdicts)
 
     @cached_property
+    def lowest_accelerated(self) -> Mapping[str, float]:
+        """Accelerated types with the least that an instance costs, the cheapest first, unbuilt."""
+        return self.catalog.lowest_accelerated(query_of(self.request))
+
+    def accelerated_of(self, names: Sequence[str]) -> Group:
+        """Some of the accelerated types, prepared for this question alone."""
+        query = replace(query_of(self.request), instances=tuple(names))
+        offers = offers_of(self.request, self.catalog, query)
+        return self._group(offers, list(runnable(self.request, self.catalog, self.model, offers)))
+
+    @cached_property
     def cpus(self) -> CpuTypes:
         """Types without an accelerator, unbuilt."""
-        found = self.catalog.cpu_only(cpu_only_query(self.request))
+        return self._cpu_types(cpu_only_query(self.request))
+
+    def cpus_up_to(self, usd_per_hour: float) -> CpuTypes:
+        """Those of them that cost no more."""
+        if self.was_asked or not 0 < usd_per_hour < math.inf:
+            return self.cpus
+        query = replace(cpu_only_query(self.request), max_usd_per_hour=usd_per_hour)
+        return self._cpu_types(query)
+
+    def _cpu_types(self, query: OfferQuery) -> CpuTypes:
+        found = self.catalog.cpu_only(query)
         types = sorted(found, key=attrgetter("usd_per_hour", "name"))
         if not types:
             return CpuTypes([], np.empty(0), np.empty(0))

@@ -8,7 +8,7 @@ slower than what is predicted for the whole, and no disk is cheaper than none.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,7 @@ from advisor.engine.limits import (
     wants_front,
 )
 from advisor.engine.pareto import pareto_rows
-from advisor.engine.prepared import Group, Prepared
+from advisor.engine.prepared import CpuTypes, Group, Prepared
 from advisor.engine.rejected import SlowCpus
 from advisor.engine.table import Table
 from advisor.messages import Message
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # The first types without an accelerator that are looked at; each further group is twice as large.
 _FIRST_GROUP = 8
+# And of those with one.
+_FIRST_ACCELERATED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +68,13 @@ class Looked:
 
 @dataclass(slots=True, kw_only=True)
 class Found:
-    """What became of all types: those that were looked at, others that are turned down, and how
-    many offers there were."""
+    """What became of all types: those that were looked at, others that are turned down, the types
+    without an accelerator that could compete, and how many offers there were."""
 
     looked: list[Looked] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     slow: list[SlowCpus] = field(default_factory=list)
+    cpus: list[CpuTypes] = field(default_factory=list)
     considered: int = 0
 
     def costs(self, request: Request) -> Floats:
@@ -90,61 +93,138 @@ class Found:
 
 def searched(request: Request, prepared: Prepared, shown: int) -> Found:
     """What may be among the `shown` best, or on the front, and why the others are not."""
-    found, accelerated = Found(), prepared.accelerated
-    found.considered = accelerated.offers
-    found.rejected += accelerated.not_runnable
+    found = Found()
     cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
-    if cpus and prepared.cpus.most.any():
+    if cpus and _leaves_out_dear(request):
+        _look_by_price(request, prepared, shown, found)
+    elif cpus and prepared.cpus.most.any():
         found.considered += len(prepared.cpus.types)
         if is_plain(request):
             _look_by_price(request, prepared, shown, found)
         else:
             _look_in_groups(request, prepared, shown, found)
-    elif accelerated.table is not None:
-        found.looked.append(_look(request, prepared, accelerated))
+    else:
+        _look_at_accelerated(request, prepared, found)
+    if _leaves_out_dear(request):
+        _leave_out_dear(request, prepared, found)
     return found
+
+
+def _leaves_out_dear(request: Request) -> bool:
+    """Whether types that cost more than the last that is shown are not looked at: over all clouds
+    there are thousands, and who names a cloud wants to know why each is turned down."""
+    return request.cloud == "any" and is_plain(request)
+
+
+def _leave_out_dear(request: Request, prepared: Prepared, found: Found) -> None:
+    """Take out what was looked at and costs more than the last that is shown: whatever was
+    predicted before, the answer is about the same types."""
+    limit = _smallest(found.costs(request), request.max_results)
+    lowest = prepared.lowest_accelerated
+    dear = {name for name, usd in lowest.items() if usd > limit}
+    found.considered += len(lowest) - len(dear)
+    for cpus in found.cpus:
+        found.considered += int(np.searchsorted(cpus.usd, limit, side="right"))
+    found.slow = [
+        replace(one, places=one.places[one.cpus.usd[one.places] <= limit]) for one in found.slow
+    ]
+    for at, one in enumerate(found.looked):
+        found.looked[at] = one.within(np.array([name not in dear for name in one.table.names]))
+    found.rejected = [one for one in found.rejected if one.instance_type not in dear]
+
+
+def _look_at_accelerated(request: Request, prepared: Prepared, found: Found) -> None:
+    """At all accelerated types, or at those that could be as cheap as the last that is shown."""
+    if _leaves_out_dear(request) and not prepared.was_asked:
+        _look_at_cheap(request, prepared, found)
+        return
+    _count(request, prepared, found)
+    if prepared.accelerated.table is not None:
+        found.looked.append(_look(request, prepared, prepared.accelerated))
+
+
+def _count(request: Request, prepared: Prepared, found: Found) -> None:
+    """Count all accelerated types, and turn down those that cannot run what is asked."""
+    every = prepared.accelerated
+    if not _leaves_out_dear(request):
+        found.considered += every.offers
+    found.rejected += every.not_runnable
+
+
+def _look_at_cheap(request: Request, prepared: Prepared, found: Found) -> None:
+    """At accelerated types in growing groups, the cheapest first, while more could be shown."""
+    lowest = prepared.lowest_accelerated
+    rest, size, limit = list(lowest), _FIRST_ACCELERATED, math.inf
+    while rest and lowest[rest[0]] <= limit:
+        some = [name for name in rest[:size] if lowest[name] <= limit]
+        rest, size = rest[size:], 4 * size
+        group = prepared.accelerated_of(some)
+        found.rejected += group.not_runnable
+        if group.table is not None:
+            found.looked.append(_look(request, prepared, group, last_shown=limit))
+        limit = _smallest(found.costs(request), request.max_results)
 
 
 def _look_by_price(request: Request, prepared: Prepared, shown: int, found: Found) -> None:
     """At accelerated types and those without an accelerator that could be as cheap as the last that
     is shown; all in one table, once a question has shown which may be."""
-    accelerated, cpus = prepared.accelerated, prepared.cpus
-    last, first = math.inf, 0
-    if accelerated.table is not None:
-        if prepared.was_asked:
-            last = _smallest(_least_usd(request, accelerated.table), request.max_results)
-        else:
-            found.looked.append(_look(request, prepared, accelerated))
-            last, first = _smallest(found.costs(request), shown), 1
-    places, ranks = _worth_a_look(request, prepared, found, last)
-    names = [cpus.types[place].name for place in places]
-    rank_of = dict(zip(names, ranks.tolist(), strict=True))
     if prepared.was_asked:
-        whole = prepared.whole(names)
-        if whole.table is not None:
-            accelerated_kinds = accelerated.table is not None and len(accelerated.table.names)
-            asked = np.array([name in rank_of for name in whole.table.names], dtype=bool)
-            asked[:accelerated_kinds] = True
-            found.looked.append(_look(request, prepared, whole, asked))
+        _count(request, prepared, found)
+        table = prepared.accelerated.table
+        last = math.inf
+        if table is not None:
+            last = _smallest(_least_usd(request, table), request.max_results)
     else:
-        _look_until(request, prepared, shown, found, names, ranks)
+        _look_at_accelerated(request, prepared, found)
+        last = _smallest(found.costs(request), shown)
+    rank_of = _ranks_of_cpus(request, prepared, found, last)
+    if prepared.was_asked:
+        _look_at_whole(request, prepared, found, rank_of)
+    else:
+        _look_until(request, prepared, shown, found, list(rank_of), np.array([*rank_of.values()]))
     # Whatever was predicted before, the answer is about the same types.
     limit = _smallest(found.costs(request), shown)
     wanted = {name for name, rank in rank_of.items() if rank <= limit}
-    for at, one in enumerate(found.looked[first:], first):
+    for at, one in enumerate(found.looked):
         mask = np.array([name in wanted or name not in rank_of for name in one.table.names])
         found.looked[at] = one.within(mask)
     group = prepared.on_cpu()
     found.rejected += [one for one in group.not_runnable if one.instance_type in wanted]
 
 
+def _ranks_of_cpus(
+    request: Request, prepared: Prepared, found: Found, last: float
+) -> dict[str, float]:
+    """Types without an accelerator that may answer before the last that is shown, the best first,
+    with the least that they could rank by; none where nothing tells what they compute."""
+    cpus = prepared.cpus_up_to(last) if _leaves_out_dear(request) else prepared.cpus
+    if not cpus.most.any():
+        return {}
+    found.cpus.append(cpus)
+    places, ranks = _worth_a_look(request, cpus, found, last)
+    names = [cpus.types[place].name for place in places]
+    return dict(zip(names, ranks.tolist(), strict=True))
+
+
+def _look_at_whole(
+    request: Request, prepared: Prepared, found: Found, rank_of: Mapping[str, float]
+) -> None:
+    """At the accelerated types and these in one table: one call of many rows is quick."""
+    whole = prepared.whole(list(rank_of))
+    if whole.table is None:
+        return
+    accelerated = prepared.accelerated.table
+    asked = np.array([name in rank_of for name in whole.table.names], dtype=bool)
+    asked[: 0 if accelerated is None else len(accelerated.names)] = True
+    found.looked.append(_look(request, prepared, whole, asked))
+
+
 def _look_in_groups(request: Request, prepared: Prepared, shown: int, found: Found) -> None:
     """At all accelerated types, then at those without an accelerator, the cheapest first, until
     nothing more could be shown, or lie on the front."""
-    if prepared.accelerated.table is not None:
-        found.looked.append(_look(request, prepared, prepared.accelerated))
+    _look_at_accelerated(request, prepared, found)
     last = math.inf if wants_front(request) else _smallest(found.costs(request), shown)
-    places, ranks = _worth_a_look(request, prepared, found, last)
+    places, ranks = _worth_a_look(request, prepared.cpus, found, last)
     names = [prepared.cpus.types[place].name for place in places]
     asked = _look_until(request, prepared, shown, found, names, ranks, places)
     group = prepared.on_cpu()
@@ -277,12 +357,12 @@ def _may_lead(request: Request, prepared: Prepared, place: int, front: Table | N
 
 
 def _worth_a_look(
-    request: Request, prepared: Prepared, found: Found, last: float
+    request: Request, cpus: CpuTypes, found: Found, last: float
 ) -> tuple[Integers, Floats]:
     """Places of types that may answer, and rank before the last that is shown, by the least that
     they could rank by; those that cannot answer are rejected, for the first limit that they miss
     however well they do."""
-    cpus, target, count = prepared.cpus, request.target_throughput or 0.0, request.max_count
+    target, count = request.target_throughput or 0.0, request.max_count
     most, usd = cpus.most, cpus.usd
     slow = most * count < target
     if slow.any():
