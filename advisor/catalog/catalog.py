@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property, partial
 from heapq import nsmallest
 from operator import itemgetter
 
@@ -14,7 +14,7 @@ from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import BuiltLate, GpuSheet, PartialType, read_origins, read_sheets
 from advisor.catalog.matching import OfferQuery, is_gpu
-from advisor.catalog.prices import Currency
+from advisor.catalog.prices import Currency, read_bases
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message
@@ -244,13 +244,13 @@ class Catalog:
         """Priced types that lack facts and may be what is asked for."""
         return [
             PartialOffer(
-                type=partial,
+                type=incomplete,
                 region=place.region,
                 market=Market(place.market),
                 price=place.price,
             )
             for cloud in self._asked(query)
-            for place, partial in cloud.lacking(query)
+            for place, incomplete in cloud.lacking(query)
         ]
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:
@@ -258,7 +258,9 @@ class Catalog:
         (or any) offers them, without facts (`facts_missing`), or withdrawn (`not_offered`).
         """
         asked = self._asked(query)
-        lacking = {p.name: p.missing for cloud in asked for _, p in cloud.lacking(query)}
+        lacking = {
+            name: one.missing for cloud in asked for name, one in cloud.incomplete(query).items()
+        }
         rejected = [
             Rejected(
                 instance_type=name,
@@ -308,9 +310,12 @@ class Catalog:
         clouds, assumed = {}, read_facts(self.bundles)
         for bundle in self.bundles:
             origins = read_origins(bundle)
+            # The same for all clouds of a bundle, and read when the first price is.
+            bases = cache(partial(read_bases, bundle, origins, self._currencies))
             for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
                 clouds[name] = Cloud(
-                    name, bundle, origins, self._currencies, self.capability_of, assumed[name]
+                    *(name, bundle, origins, self._currencies, self.capability_of),
+                    *(assumed[name], bases),
                 )
         for bundle in self.bundles:
             for name in bundle.manifest.get("disk_prices", ()):

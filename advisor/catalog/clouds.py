@@ -22,7 +22,6 @@ from advisor.catalog.prices import (
     Basis,
     Currency,
     PriceTable,
-    read_bases,
     told_prices,
 )
 from advisor.domain import Market, Offer, Price
@@ -76,6 +75,7 @@ class Cloud:
         currencies: Mapping[str, Currency],
         capability_of: Callable[[str | None], float | None],
         assumed: Facts,
+        bases: Callable[[], Mapping[str, Basis]],
     ) -> None:
         self.name = name
         self._files = files
@@ -83,6 +83,7 @@ class Cloud:
         self._currencies = currencies
         self._capability_of = capability_of
         self._assumed = assumed
+        self._bases = bases
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
         self._tables: dict[str, list[PriceTable]] = {}
         self._told = NOTHING_TOLD
@@ -98,10 +99,6 @@ class Cloud:
         """Regions with any price, in order; told by the manifest, so that no table is read."""
         listed: Mapping[str, list[str]] = self._facts["prices"]
         return tuple(sorted({region for regions in listed.values() for region in regions}))
-
-    @cached_property
-    def _bases(self) -> dict[str, Basis]:
-        return read_bases(self._files, self._origins, self._currencies)
 
     @property
     def _lacking(self) -> list[str]:
@@ -230,6 +227,12 @@ class Cloud:
             for place in self.places(replace(query, instances=tuple(asked))):
                 yield place, asked[place.instance_type]
 
+    def incomplete(self, query: OfferQuery) -> dict[str, PartialType]:
+        """Priced types that lack facts and may be what the query looks for, by name."""
+        partial = {name: self.instances.partial(name) for name in self._lacking}
+        asked = {name: one for name, one in partial.items() if self._may_fit(one, query)}
+        return {name: asked[name] for name in self.lowest_prices(query, asked)}
+
     def unpriced(self, query: OfferQuery) -> list[str]:
         """Types that match, are offered where it is asked, and have no price there."""
         free, names = replace(query, max_usd_per_hour=None), self.candidates(query)
@@ -277,7 +280,7 @@ class Cloud:
                 continue
             if path not in self._tables:
                 stored = self._files.prices(path)
-                self._tables[path] = [PriceTable(one, self._bases) for one in stored]
+                self._tables[path] = [PriceTable(one, self._bases()) for one in stored]
             yield from (one for one in self._tables[path] if market in (None, one.market))
 
 

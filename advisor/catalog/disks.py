@@ -30,6 +30,7 @@ from advisor.catalog.disk_orders import (
     volumes,
     without_slow_steps,
 )
+from advisor.catalog.disk_regions import RegionsByPrice
 from advisor.catalog.disk_rules import DiskRule, rule_from
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
@@ -38,7 +39,6 @@ from advisor.catalog.prices import (
     PriceParts,
     Rows,
     Told,
-    at_most,
     price_parts,
     usd_per_month,
 )
@@ -219,20 +219,12 @@ class DiskCatalog:
     def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
         """Of the other regions those where every disk is sold in `region` too, for no more; no
         estimate beats a listed price."""
-        own = self._by_region.get(region, {})
-        return [
-            other
-            for other in others
-            if all(
-                kind in own
-                and at_most(own[kind], price)
-                and (self._is_listed(region, kind) or not self._is_listed(other, kind))
-                for kind, price in self._by_region.get(other, {}).items()
-            )
-        ]
+        return self._by_price.no_dearer_than(region, others)
 
-    def _is_listed(self, region: str, disk_type: str) -> bool:
-        return (self._prices[region, disk_type].get("kind") or LIST) == LIST
+    @cached_property
+    def _by_price(self) -> RegionsByPrice:
+        listed = {at for at, row in self._prices.items() if (row.get("kind") or LIST) == LIST}
+        return RegionsByPrice(self._by_region, listed)
 
     def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
         """Smallest whole GiB of a type that holds a data set with headroom, and may have `iops`."""

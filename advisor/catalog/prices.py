@@ -234,12 +234,6 @@ def price_parts(row: Mapping[str, str]) -> PriceParts:
     return PriceParts(tuple(above for above, _ in steps), usd, tuple(gib for gib, _ in sold))
 
 
-def at_most(one: PriceParts, other: PriceParts) -> bool:
-    """Whether no disk costs more by the one price than by the other."""
-    alike = (one.tiers, one.sizes) == (other.tiers, other.sizes)
-    return alike and all(a <= b for a, b in zip(one.usd, other.usd, strict=True))
-
-
 def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: float) -> float:
     """A disk of a size, with so many IOPS and MiB/s beyond what the size includes."""
     per_gib, per_mib_per_second, *apart = parts.usd

@@ -21,6 +21,8 @@ from advisor.records import replace
 # A recommendation of any task.
 Answer = TypeVar("Answer", bound=Any)
 AnyRequest = Any
+# Specs of an answer of which the first counts, with what may be held against it.
+_FEW = 2
 
 
 def decided_by_price(
@@ -67,9 +69,11 @@ def _without_estimates(
 def _among(
     request: AnyRequest, answered: Callable[[AnyRequest], Answer], today: date, **prices: Any
 ) -> Answer | None:
-    """The answer that some prices give; None where they give none."""
+    """The answer that some prices give, of few specs: the first is what counts. None where they
+    give none."""
+    few = min(request.max_results, _FEW)
     try:
-        answer = _aged(answered(replace(request, **prices)), today)
+        answer = _aged(answered(replace(request, max_results=few, **prices)), today)
     except (NoOfferError, NoIntervalError):
         return None
     return answer if answer.chosen is not None else None

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 # The first types without an accelerator that are looked at; each further group is twice as large.
 _FIRST_GROUP = 8
-# And of those with one.
-_FIRST_ACCELERATED = 64
+# More of those with one, for each spec that is shown; each further group is four times as large.
+_FIRST_ACCELERATED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,8 @@ def _count(request: Request, prepared: Prepared, found: Found) -> None:
 def _look_at_cheap(request: Request, prepared: Prepared, found: Found) -> None:
     """At accelerated types in growing groups, the cheapest first, while more could be shown."""
     lowest = prepared.lowest_accelerated
-    rest, size, limit = list(lowest), _FIRST_ACCELERATED, math.inf
+    first = _FIRST_GROUP + _FIRST_ACCELERATED * min(request.max_results, len(lowest))
+    rest, size, limit = list(lowest), first, math.inf
     while rest and lowest[rest[0]] <= limit:
         some = [name for name in rest[:size] if lowest[name] <= limit]
         rest, size = rest[size:], 4 * size

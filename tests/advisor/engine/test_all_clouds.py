@@ -12,7 +12,8 @@ from advisor.records import replace
 
 CATALOG, MODEL = load_catalog(), model_in_use(None)
 TODAY = date(2026, 8, 30)
-SMALL = Request(network="googlenet", task=Task.INFERENCE, target_throughput=300, max_results=4)
+SMALL = Request(network="googlenet", task=Task.INFERENCE, target_throughput=300,
+                region=None, max_results=4)  # fmt: skip
 LARGE = replace(SMALL, network="resnet50", precision=Precision.AMP, target_throughput=3000)
 # In the middle of CPUs and cards, and beyond all but a few cards.
 BOTH = pytest.mark.parametrize("request_", [SMALL, LARGE], ids=["small", "large"])
@@ -58,5 +59,5 @@ def test_nothing_is_left_out_where_nothing_answers():
     far = replace(LARGE, cloud="any", target_throughput=1e7)
     found = answer(far)
     assert found.chosen is None
-    assert found.offers_considered > 1000
+    assert found.offers_considered > 500
     assert {"p5.48xlarge", "g4dn.xlarge"} <= {one.instance_type for one in found.rejected}
