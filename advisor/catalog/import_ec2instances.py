@@ -45,12 +45,12 @@ def read_ec2instances(
     left_out = 0
     for at, entry in enumerate(document):
         name = entry.get("instance_type")
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             left_out += 1
             continue
         for region, linux in _linux(entry, f"[{at}]"):
             place = f"[{at}].pricing.{region}.linux"
-            found.prices.update(_prices(Row(place, linux), str(name), region, as_of))
+            found.prices.update(_prices(Row(place, linux), name, region, as_of))
     if not found:
         raise UsageError("the file has no Linux price of a type that is known", field="file")
     return found, left_out

@@ -18,6 +18,8 @@ from advisor.errors import UsageError, one_line
 # No public list is nested deeper, and a file of brackets alone would be.
 _DEEPEST = 12
 _MOST_SHOWN = 60
+# What nothing costs by the hour, and no machine has of anything.
+_LEAST, _MOST = 1e-6, 1e6
 
 
 class BadFieldError(UsageError):
@@ -72,9 +74,9 @@ class Row(NamedTuple):
                 value = float(value.strip().removeprefix("$"))
             except ValueError:
                 value = math.nan
-        if not is_positive(value):
+        if not is_positive(value) or not _LEAST <= value <= _MOST:
             raise self.bad(f"has {name} {json.dumps(self.fields.get(name))[:_MOST_SHOWN]}, "
-                           "which is no number above 0")  # fmt: skip
+                           "which is no number above 0 that can be believed")  # fmt: skip
         return float(value)
 
 

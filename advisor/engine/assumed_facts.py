@@ -38,7 +38,7 @@ def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
                       cloud=instance.cloud, kind=kind, parts=parts)  # fmt: skip
     for fact in instance.assumed:
         if fact.name == THREADS_PER_CORE and not fact.told:
-            yield Message("{cloud} sells {threads:g} vCPUs a core: not published",
+            yield Message("{cloud} sells {threads:g} vCPUs per core: not published",
                           cloud=instance.cloud, threads=fact.value)  # fmt: skip
         if fact.name == NETWORK_LIMIT and disk.rate.type != LOCAL:
             yield Message(

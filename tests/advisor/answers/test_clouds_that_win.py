@@ -1,0 +1,51 @@
+"""Questions that clouds other than AWS truly win: cheaper, for what is asked, than all others.
+
+The answers stand on prices of 2026; docs/catalog.md shows them.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import cache
+
+import pytest
+
+from advisor.catalog import load_catalog
+from advisor.domain import IMAGENET, Market, Range, Request, Task
+from advisor.engine import Preparations, recommend
+from advisor.errors import AdvisorError
+from models.performance import load_model
+
+TODAY = date(2026, 11, 23)
+# Cloud: what is asked of all clouds.
+WON = {
+    "lambda": {"task": Task.TRAINING, "region": "us-east-1", "target_throughput": 1200.0},
+    "runpod": {"task": Task.INFERENCE, "target_throughput": 400.0},
+    "oci": {"task": Task.TRAINING, "target_throughput": 3000.0, "memory_mib": Range(2000 * 1024)},
+}
+
+
+@cache
+def preparations() -> Preparations:
+    """What ships, read once."""
+    return Preparations(load_catalog(), load_model())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cloud", WON)
+def test_a_neo_cloud_wins_where_it_is_cheapest_and_says_what_is_assumed(cloud):
+    """Chosen among all clouds, and cheaper than what the large ones answer alone."""
+    asked = {"network": "resnet50", "dataset": IMAGENET, "market": Market.ON_DEMAND, **WON[cloud]}
+    request = Request(**asked, cloud="any")
+    found = recommend(request, preparations(), today=TODAY)
+    chosen = found.chosen
+    assert chosen.spec.offer.instance.cloud == cloud
+    for other in ("aws", "gcp", "azure"):
+        try:
+            theirs = recommend(Request(**asked, cloud=other), preparations(), today=TODAY).chosen
+        except AdvisorError:  # it has no such region
+            continue
+        if theirs is not None:
+            assert theirs.spec.total_usd_per_hour > chosen.spec.total_usd_per_hour
+    assert chosen.prediction.lower >= request.target_throughput
+    assert any("not published" in str(one) for one in found.assumptions)

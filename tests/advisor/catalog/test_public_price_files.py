@@ -1,0 +1,231 @@
+"""Public price files are read as they are, and never make a price of what is none."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.catalog.import_gpu_hours import PRICES, read_gpu_hours
+from advisor.catalog.import_json import rows_with
+from advisor.catalog.imported import import_names
+from advisor.catalog.importing import import_file
+from advisor.catalog.refreshed import refreshed_clouds
+from advisor.domain import Market
+from advisor.errors import UsageError
+
+FILES = Path(__file__).parents[2] / "data" / "price_files"
+DAY = date(2026, 11, 21)
+BUNDLED = load_catalog()
+
+
+def take(folder, file, **more):
+    """Import a file; what came of it, and the catalogue with it."""
+    kept = folder / "kept"
+    result = import_file(file, None, kept, load_catalog(imports=kept), **more)
+    return result, load_catalog(imports=kept)
+
+
+def written(folder, document, name="prices.json"):
+    """A file with this document."""
+    file = folder / name
+    file.write_text(json.dumps(document) if not isinstance(document, str) else document)
+    return file
+
+
+def test_a_tracker_prices_known_types_anew_and_brings_new_clouds(tmp_path):
+    """Every size that is sold by the GPU, the tier that is named, and a day for each price."""
+    result, catalog = take(tmp_path, FILES / "latest.json")
+    eight = catalog.price("8H100.80S.176V", "FIN-01", cloud="verda")
+    assert (eight.usd_per_hour, eight.kind, eight.as_of.isoformat()) == (24.8, "list", "2026-11-20")
+    assert catalog.price("1x-l40s.secure", "global").usd_per_hour == 0.95
+    community = catalog.price("1x-l40s.community", "global")
+    assert (community.usd_per_hour, community.kind) == (0.75, "observed")
+    assert result.offers == {"somecloud": 1}
+    assert catalog.price("1x-a100-sxm-80-80GB", "global", cloud="somecloud").usd_per_hour == 1.2
+
+
+def test_a_gpu_hour_is_no_price_of_a_size_that_costs_more_a_gpu(tmp_path):
+    """Lambda's one-GPU H100 costs more than an eighth of eight: it keeps its own price."""
+    _, catalog = take(tmp_path, FILES / "latest.json")
+    one, eight = ("gpu_1x_h100_sxm5", "gpu_8x_h100_sxm5")
+    assert catalog.price(eight, "us-east-1", cloud="lambda").usd_per_hour == pytest.approx(30.32)
+    assert catalog.price(one, "us-east-1") == BUNDLED.price(one, "us-east-1")
+
+
+def test_what_is_no_instance_not_in_dollars_or_not_to_be_believed_is_left_out(tmp_path):
+    """Serverless, euros, and 100 dollars for an L40."""
+    result, catalog = take(tmp_path, FILES / "latest.json")
+    assert result.left_out == 3
+    assert "leafcloud" not in catalog.clouds
+    assert catalog.price("n3-L40x1", "CANADA-1") == BUNDLED.price("n3-L40x1", "CANADA-1")
+
+
+def test_next_week_s_file_counts_before_this_week_s(tmp_path):
+    """The same command again: also for prices that an import has laid over before."""
+    take(tmp_path, FILES / "latest.json")
+    document = json.loads((FILES / "latest.json").read_text())
+    document["generated_at"] = "2026-11-21"
+    document["offers"][0]["usd_per_gpu_hour"] = 2.9
+    _, catalog = take(tmp_path, written(tmp_path, document, "latest.json"))
+    found = catalog.price("1H100.80S.30V", "FIN-01")
+    assert (found.usd_per_hour, found.as_of) == (2.9, DAY)
+
+
+def test_offerings_with_vcpus_and_ram_become_types_that_can_be_judged(tmp_path):
+    """One GPU each, a price for each market."""
+    _, catalog = take(tmp_path, FILES / "offerings.json")
+    name = "1x-NVIDIA-L4-24GB"
+    instance = catalog.instance(name, "packetai")
+    assert (instance.gpu_name, instance.vcpus, instance.memory_mib) == ("L4", 8, 32768)
+    assert catalog.price(name, "global", Market.SPOT).usd_per_hour == 0.1
+
+
+def test_ec2instances_prices_known_types_on_every_market_it_tells(tmp_path):
+    """Linux alone; what it says is not available has no price."""
+    result, catalog = take(tmp_path, FILES / "instances.json", as_of=DAY)
+    told = {market: catalog.price("g5.xlarge", "us-east-1", market) for market in
+            (Market.ON_DEMAND, Market.SPOT, Market.COMMITMENT_1Y)}  # fmt: skip
+    usd = {str(market): price.usd_per_hour for market, price in told.items()}
+    assert usd == {"on-demand": 1.006, "spot": 0.45, "commitment-1y": 0.6338}
+    assert {price.as_of for price in told.values()} == {DAY}
+    assert (result.refreshed, result.left_out) == ({"aws": 4}, 1)
+
+
+def test_skypilot_prices_types_of_a_known_cloud_whatever_columns_it_adds(tmp_path):
+    file = tmp_path / "lambda.csv"
+    file.write_text((FILES / "vms_v9.csv").read_text())
+    result, catalog = take(tmp_path, file, as_of=DAY)
+    assert catalog.price("gpu_1x_a10", "us-east-1").usd_per_hour == 1.19
+    assert result.refreshed == {"lambda": 1}
+
+
+def row(**changes):
+    """A tracker's row that is good but for the changes; None takes a field out."""
+    good = {"provider": "verda", "gpu": "h100-sxm", "usd_per_gpu_hour": 3.0, "date": "2026-11-20"}
+    return {name: value for name, value in (good | changes).items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ([row(), row(usd_per_gpu_hour=0)], r"\[1\] has usdpergpuhour 0, which is no number"),
+        ([row(usd_per_gpu_hour=-2)], "no number above 0"),
+        ([row(usd_per_gpu_hour=True)], "no number above 0"),
+        ([row(usd_per_gpu_hour="free")], "no number above 0"),
+        ('[{"provider": "a", "gpu": "b", "usd_per_gpu_hour": NaN}]', "NaN is no number"),
+        ([row(usd_per_gpu_hour=None, price=2)], "tells no currency"),
+        ([row(date=None)], "tells no date"),
+        ([row(date="soon")], "tells 'soon' as its date"),
+        ([row(date="2999-01-01")], "a day to come"),
+        ([row(usd_per_gpu_hour=None, usd_per_hour=20, min_gpus=8)], "of one GPU or of all"),
+        ([row(kind="serverless")], "no price of a GPU hour"),
+        ([row(gpu="abacus")], "prices no type that is known"),
+        ({"prices": [1, 2, 3]}, "no price list that is known"),
+        ("{", "is no JSON"),
+        ("[" * 100_000, "is no JSON|nested deeper"),
+        ("[" * 40 + "]" * 40, "nested deeper"),
+    ],
+)
+def test_what_is_no_price_refuses_the_file_with_its_place(tmp_path, document, reason):
+    with pytest.raises(UsageError, match=reason):
+        take(tmp_path, written(tmp_path, document))
+    assert import_names(tmp_path / "kept") == []
+    assert refreshed_clouds(tmp_path / "kept") == []
+
+
+words = ["verda", "h100-sxm", "USD", "EUR", "spot", "2026-11-20", "0", "1.5", "$2"]
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 10**30), st.floats(allow_nan=False),
+    st.text(max_size=8), st.sampled_from(words),
+)  # fmt: skip
+names = st.sampled_from(
+    ["provider", "gpu", "usd_per_gpu_hour", "price", "currency", "kind", "isSpot", "vram_gb",
+     "date", "min_gpus", "gpu_count", "vcpus", "instance_type", "pricing", "linux", "ondemand"]
+)  # fmt: skip
+nested = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=6),
+    max_leaves=25,
+)
+rows = st.fixed_dictionaries(
+    {"provider": st.sampled_from(["verda", "runpod", "new", "a,b"]), "gpu": st.text(min_size=1)},
+    optional=dict.fromkeys(
+        ("usd_per_gpu_hour", "price", "currency", "kind", "isSpot", "vram_gb", "date", "vcpus",
+         "ram_gb", "gpu_count"),
+        scalars,
+    ),
+)  # fmt: skip
+types = st.fixed_dictionaries(
+    {"instance_type": st.sampled_from(["g5.xlarge", "x"]), "pricing": nested},
+)
+documents = nested | st.lists(rows, max_size=3) | st.lists(types, max_size=2)
+
+
+@given(documents)
+def test_any_json_is_an_error_or_prices_above_0_in_dollars(document):
+    """Never a traceback, a price of 0 or one of an unnamed currency."""
+    try:
+        hours, _ = read_gpu_hours(document, DAY)
+    except UsageError:
+        return
+    assert all(0 < hour.usd < float("inf") for hour in hours)
+    told = {row.place: row.fields for row in rows_with(document, PRICES)}
+    for hour in hours:
+        currency = told[hour.place].get("currency")
+        assert currency in (None, "USD") or not isinstance(currency, str) or not currency.strip()
+
+
+@given(documents)
+def test_any_json_file_is_taken_or_refused_in_words(tmp_path_factory, document):
+    folder = tmp_path_factory.mktemp("any")
+    try:
+        import_file(written(folder, document), None, folder / "kept", BUNDLED, as_of=DAY)
+    except UsageError:
+        assert import_names(folder / "kept") == []
+
+
+def facts(folder, *lines):
+    """A file of facts."""
+    file = folder / "facts.csv"
+    file.write_text("\n".join(["cloud,fact,value,low,high,why", *lines]) + "\n")
+    return file
+
+
+def test_a_measured_fact_replaces_what_is_assumed(tmp_path):
+    """A disk that was timed has the rate and the interval that were found, and says so."""
+    _, catalog = take(tmp_path, facts(tmp_path, "lambda,volume.read_mib_s,900,800,1000,probe",
+                                      "lambda,volume.read_iops,9000,,,probe"))  # fmt: skip
+    rate = catalog.disks_of("lambda").volume_rate("volume", 500)
+    assert (rate.read_mib_per_second, rate.read_iops) == (900, 9000)
+    assert rate.low == pytest.approx(800 / 900)
+    assert rate.high == pytest.approx(1000 / 900)
+    assert catalog.disks_of("verda").volume_rate("volume", 500).read_mib_per_second == 200
+
+
+def test_a_local_disk_that_a_user_found_is_offered(tmp_path):
+    _, catalog = take(tmp_path, facts(tmp_path, "lambda,local_disk_gb,1400,,,df",
+                                      "lambda,local_disk_read_iops,500000,,,probe"))  # fmt: skip
+    instance = catalog.instance("gpu_1x_a10")
+    assert instance.instance_store_gib == pytest.approx(1304, abs=1)
+    assert instance.instance_store_read_iops == 500_000
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("lambda,volume.read_mib_s,0,,,", "above 0"),
+        ("lambda,volume.read_mib_s,200,300,400,", "not between 300 and 400"),
+        ("lambda,gp3.read_mib_s,200,,,", "known: .*volume.read_mib_s"),
+        ("nowhere,volume.read_mib_s,200,,,", "is of nowhere"),
+        ("lambda,colour,200,,,", "tells colour of lambda"),
+    ],
+)
+def test_a_bad_fact_refuses_the_file_with_its_line(tmp_path, line, reason):
+    with pytest.raises(UsageError, match=rf"line 2 .*{reason}"):
+        take(tmp_path, facts(tmp_path, line))

@@ -1,0 +1,113 @@
+"""Neo-clouds in the bundle: every price is what a list says, and what nobody tells is assumed."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.catalog import OfferQuery, load_catalog
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Market
+from infra.catalog_build.neo.clouds import CLOUDS
+from infra.catalog_build.neo.prices import NEBIUS_GIB_USD, NEBIUS_VCPU_USD
+from infra.catalog_build.tables import read_source
+
+CATALOG = load_catalog()
+HOURS = {
+    (row["cloud"], row["card"], row["tier"]): float(row["usd_per_gpu_hour"])
+    for row in read_source("catalog/neo_gpu_hours.csv")
+}
+CARDS = {(row["cloud"], row["card"]): row for row in read_source("catalog/neo_cards.csv")}
+TYPES = read_source("catalog/neo_types.csv")
+
+
+def price(cloud, name, region=None):
+    """What a type costs on demand, in its first region where none is named."""
+    place = region or CATALOG.regions_of(name, cloud)[0]
+    return CATALOG.price(name, place, Market.ON_DEMAND, cloud)
+
+
+def test_every_offer_has_a_price_a_kind_a_day_and_ages_within_a_month():
+    """OCI's list, which lasts longer, apart."""
+    for cloud in CLOUDS:
+        offers = CATALOG.offers(OfferQuery(cloud=cloud))
+        assert offers
+        for one in offers:
+            assert 0.01 < one.price.usd_per_hour < 200, one
+            assert one.price.as_of.year == 2026
+            assert one.price.max_age_days == (365 if cloud == "oci" else 30)
+
+
+@pytest.mark.parametrize("cloud", ["verda", "hyperstack", "jarvislabs", "digitalocean"])
+def test_a_type_that_is_sold_by_the_gpu_costs_its_gpu_hours(cloud):
+    """To the cent of the list of August, or of May where that has no such card."""
+    count = 0
+    for row in TYPES:
+        card = CARDS.get((cloud, row["card"]))
+        if row["cloud"] == cloud and row["instance_type"] and card:
+            hour = HOURS[cloud, card["priced_as"], "on-demand"]
+            found = price(cloud, row["instance_type"])
+            assert found.usd_per_hour == pytest.approx(hour * int(row["gpu_count"]), rel=1e-6)
+            assert found.kind == LIST
+            count += 1
+    assert count >= 2
+
+
+def test_what_nebius_adds_to_an_l40s_gave_every_price_of_its_own_list():
+    """1.35 a GPU, 0.016 a vCPU and 0.0022 a GiB: the price of the smallest, to the cent."""
+    smallest = 1.35 + 8 * NEBIUS_VCPU_USD + 32 * NEBIUS_GIB_USD
+    assert smallest == pytest.approx(1.5484, abs=1e-9)
+    found = price("nebius", "gpu-l40s-d_4gpu-192vcpu-1152gb")
+    assert found.usd_per_hour == pytest.approx(11.0064, abs=1e-6)
+    assert (found.kind, found.low < 1 < found.high) == (ESTIMATED, True)
+
+
+def test_the_tiers_of_runpod_are_types_of_their_own():
+    """Its own hosts are listed, those of others were seen."""
+    secure, community = (
+        price("runpod", "1x-h100-sxm.secure"),
+        price("runpod", "1x-h100-sxm.community"),
+    )
+    assert (secure.usd_per_hour, secure.kind) == (3.29, LIST)
+    assert (community.usd_per_hour, community.kind) == (2.69, OBSERVED)
+
+
+def test_a_list_by_type_that_a_later_list_confirms_has_the_later_day():
+    """Eight H100 of Lambda cost the GPU hour of August; one costs more, as listed in May."""
+    assert str(price("lambda", "gpu_8x_h100_sxm5").as_of) == "2026-08-22"
+    one = price("lambda", "gpu_1x_h100_sxm5")
+    assert (one.usd_per_hour, str(one.as_of)) == (4.29, "2026-05-20")
+
+
+def test_serverless_offers_and_prices_in_euros_are_nowhere():
+    names = {one.name for cloud in CLOUDS for one in CATALOG.instances(cloud)}
+    assert "RENDER-S" not in names
+    assert "t2-le-45" not in names
+    assert not {row["tier"] for row in read_source("catalog/neo_gpu_hours.csv")} & {"serverless"}
+
+
+def test_cards_have_the_memory_of_their_data_sheet_whoever_sells_them():
+    """Count and memory agree within 7 % between clouds that sell one card."""
+    for cloud in CLOUDS:
+        for one in CATALOG.instances(cloud):
+            if one.gpu_name:
+                sheet = CATALOG.gpus[one.gpu_name]
+                assert one.gpu_memory_mib == pytest.approx(sheet.memory_mib, rel=0.07), one.name
+
+
+def test_every_cloud_has_a_disk_and_says_what_of_it_is_assumed():
+    """The rates of OCI's volumes and the price of Nebius' are known, all else has a range."""
+    for cloud in CLOUDS:
+        instance = next(one for one in CATALOG.instances(cloud) if one.gpu_count)
+        region = CATALOG.regions_of(instance.name, cloud)[0]
+        disks = CATALOG.disks_of(cloud).candidate_disks(instance, 100, region)
+        network = next(disk for disk in disks if disk.price)
+        assert (network.rate.low < 1 < network.rate.high) == (cloud != "oci")
+        assert (network.price.kind == ESTIMATED) == (cloud != "nebius")
+        names = {fact.name.rpartition(".")[2] for fact in network.assumed}
+        assert ("usd_per_gib_month" in names) == (cloud != "nebius")
+        assert ({"read_mib_s", "read_iops"} <= names) == (cloud != "oci")
+
+
+def test_grace_has_a_core_for_each_vcpu_and_arm_code():
+    found = CATALOG.instance("gpu_1x_gh200", "lambda")
+    assert (found.cpu.architecture, found.physical_cores) == ("arm64", found.vcpus)
+    assert found.assumed == ()
