@@ -17,6 +17,9 @@ from advisor.errors import AdvisorError
 from models.performance import load_model
 
 TODAY = date(2026, 11, 23)
+ASKED = {
+    "network": "resnet50", "dataset": IMAGENET, "market": Market.ON_DEMAND, "region": None,
+}  # fmt: skip
 # Cloud: what is asked of all clouds.
 WON = {
     "lambda": {"task": Task.TRAINING, "region": "us-east-1", "target_throughput": 1200.0},
@@ -35,7 +38,7 @@ def preparations() -> Preparations:
 @pytest.mark.parametrize("cloud", WON)
 def test_a_neo_cloud_wins_where_it_is_cheapest_and_says_what_is_assumed(cloud):
     """Chosen among all clouds, and cheaper than what the large ones answer alone."""
-    asked = {"network": "resnet50", "dataset": IMAGENET, "market": Market.ON_DEMAND, **WON[cloud]}
+    asked = ASKED | WON[cloud]
     request = Request(**asked, cloud="any")
     found = recommend(request, preparations(), today=TODAY)
     chosen = found.chosen
