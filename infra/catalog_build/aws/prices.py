@@ -35,16 +35,16 @@ class Prices(NamedTuple):
 def build_prices(types: Types, offered: Offered, listed: Newest) -> Prices:
     """`types`: source rows by name; `offered`: every known type with its regions, none for a
     retired one; `listed`: the on-demand lists."""
-    kept = _of_offers(listed.cells, offered)
+    kept = offered_prices(listed.cells, offered)
     estimates = Estimates(dollars(kept), types)
     on_demand, ways = _with_estimates(kept, estimates, offered)
-    observed = _observed(on_demand, listed.changed)
+    observed = observed_spot(on_demand, listed.changed)
     rules = spot_rules(types, kept, observed)
     spots, spot_bases = _spot(types, on_demand, observed, rules)
     rows = _rows("on-demand", on_demand) + _rows("spot", spots)
     for market in sources.COMMITMENTS:
         reserved = newest_prices(commitment_lists(market, listed.changed))
-        rows += _rows(market, _of_offers(reserved.cells, offered))
+        rows += _rows(market, offered_prices(reserved.cells, offered))
     unknown = sorted(listed.cells.keys() - offered.keys())
     return Prices(rows, [*sources.LIST_BASES, *ways, *spot_bases], unknown)
 
@@ -61,7 +61,7 @@ def listed_prices() -> Newest:
     return newest_prices(on_demand_lists())
 
 
-def _of_offers(listed: Cells, offered: Offered) -> Cells:
+def offered_prices(listed: Cells, offered: Offered) -> Cells:
     """Prices of what is offered; of a retired type all, so that it can be rejected by name."""
     return {
         name: {at: cell for at, cell in cells.items() if at in offered[name] or not offered[name]}
@@ -92,7 +92,7 @@ def _with_estimates(
     return cells, list(bases.values())
 
 
-def _observed(on_demand: Cells, changed: Iterable[str]) -> Cells:
+def observed_spot(on_demand: Cells, changed: Iterable[str]) -> Cells:
     """Observed spot prices of what is offered, below the on-demand price; not of families whose
     on-demand price has changed since."""
     read = wide_prices(read_source("catalog/aws_spot_2024-09-28.csv.gz"), ("instance_type",))
