@@ -230,6 +230,7 @@ class InstanceTable:
             gpu_memory_mib=int(float(gpu_memory)) if gpu_memory else None,
             host_to_gpu_gb_per_second=_float(measured.get("host_to_gpu_gb_per_second")),
             accelerator=row["accelerator"] or None,
+            cpu_score_basis=measured.get("cpu_basis", ""),
             ebs_baseline_mib_per_second=_mib_per_second(row["ebs_baseline_mbps"]),
             ebs_baseline_iops=_float(row["ebs_baseline_iops"]),
             ebs_burst_mib_per_second=_mib_per_second(row["ebs_burst_mbps"]),

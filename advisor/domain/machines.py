@@ -157,8 +157,9 @@ class InstanceType:
 
     Rates of the network disk (`ebs_*` on AWS) are the instance's own limit, baseline apart
     from burst. `instance_store_gib` is local NVMe or SSD that comes with the instance;
-    `accelerator` names what computes there and is no GPU (Inferentia, an FPGA); `assumed` is what
-    of all this nobody tells.
+    `accelerator` names what computes there and is no GPU (Inferentia, an FPGA); `cpu_score_basis`
+    says what the CPU's score was measured on ("": it has none); `assumed` is what of all this
+    nobody tells.
     """
 
     cloud: str
@@ -174,6 +175,7 @@ class InstanceType:
     gpu_memory_mib: int | None = None
     host_to_gpu_gb_per_second: float | None = None
     accelerator: str | None = None
+    cpu_score_basis: str = ""
     ebs_baseline_mib_per_second: float | None = None
     ebs_baseline_iops: float | None = None
     ebs_burst_mib_per_second: float | None = None

@@ -93,6 +93,7 @@ def _machine(instance: InstanceType) -> dict[str, Any]:
             "model": instance.cpu.model,
             "architecture": instance.cpu.architecture,
             "single_thread_score": instance.cpu.single_thread_score,
+            "score_basis": instance.cpu_score_basis or None,
             "second_thread_yield": instance.cpu.second_thread_yield,
         },
         "network_disks": {

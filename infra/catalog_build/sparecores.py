@@ -1,6 +1,7 @@
 """What SpareCores measured on AWS servers (CC BY-SA 4.0), kept in files of its own.
 
-A size that was not measured takes its family's values, and says so in a `basis` column.
+A size that was not measured takes those of a type with the same processor and as many vCPUs, where
+AWS names the processor, else its family's, and says so in a `basis` column.
 """
 
 from __future__ import annotations
@@ -55,9 +56,13 @@ def build_sparecores(types: Sequence[Row]) -> list[OutputTable]:
     """Per type: CPU model and scores, usable GPU memory, copy rate; per CPU model: yield."""
     scores = [_renamed(row) for row in read_source("sparecores/aws_cpu_scores.csv")]
     gpu_servers = [_renamed(row) for row in read_source("sparecores/aws_gpu_servers.csv")]
+    alike = {
+        row["instance_type"]: row["measured_type"]
+        for row in read_source("sparecores/aws_same_processor.csv")
+    }
     rows = []
     for type_ in types:
-        cpu = _cpu_cells(type_["instance_type"], scores)
+        cpu = _cpu_cells(type_["instance_type"], scores, alike)
         gpu = _gpu_cells(type_, gpu_servers)
         if any(cpu) or any(gpu):
             rows.append((type_["instance_type"], *cpu, *gpu))
@@ -69,16 +74,14 @@ def _renamed(row: Row) -> dict[str, str]:
     return dict(row) | {"cpu_model": plain_cpu_name(row["cpu_model"])}
 
 
-def _cpu_cells(name: str, scores: Sequence[Row]) -> tuple[str, str, str, str]:
-    own = [row for row in scores if row["server"] == name]
-    if own:
-        row = own[0]
-        return (
-            row["cpu_model"],
-            number(row["passmark_singlethread"]),
-            number(row["passmark_cpu_mark"]),
-            "measured",
-        )
+def _cpu_cells(
+    name: str, scores: Sequence[Row], alike: Mapping[str, str]
+) -> tuple[str, str, str, str]:
+    for measured, basis in ((name, "measured"), (alike.get(name), "same processor and size")):
+        for row in scores:
+            if row["server"] == measured:
+                marks = row["passmark_singlethread"], row["passmark_cpu_mark"]
+                return row["cpu_model"], number(marks[0]), number(marks[1]), basis
     kin = [row for row in scores if family(row["server"]) == family(name)]
     if not kin:
         return "", "", "", ""

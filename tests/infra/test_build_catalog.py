@@ -107,7 +107,17 @@ def test_sizes_that_were_not_measured_take_their_family_and_say_so(built):
     kin = [row for row in servers.values() if row["cpu_basis"] == "family"]
     assert kin
     assert not any(row["cpu_mark"] for row in kin)
-    assert "p5.48xlarge" not in servers
+    assert "g7.2xlarge" not in servers
+
+
+def test_a_type_with_a_known_processor_takes_the_marks_of_one_as_large(built):
+    """p5.48xlarge has the processors of m6a.48xlarge, and nobody measured it."""
+    servers = rows_of(built, "sparecores/aws_servers.csv")
+    p5, m6a = servers["p5.48xlarge"], servers["m6a.48xlarge"]
+    marks = ("cpu_model", "single_thread_score", "cpu_mark")
+    assert [p5[mark] for mark in marks] == [m6a[mark] for mark in marks]
+    assert (p5["cpu_basis"], m6a["cpu_basis"]) == ("same processor and size", "measured")
+    assert not p5["host_to_gpu_gb_per_second"]
 
 
 def test_second_threads_add_the_same_to_every_core_that_has_them(built):
