@@ -136,4 +136,5 @@ def _price(offer: Offer, hour: GpuHour, source: str) -> Price:
         as_of=hour.as_of,
         source=source,
         terms=offer.price.terms,
+        max_age_days=offer.price.max_age_days,
     )

@@ -1,4 +1,4 @@
-"""Clouds that can be asked for the prices of today, and how a user asks."""
+"""Clouds that can be asked for the prices of today."""
 
 from __future__ import annotations
 

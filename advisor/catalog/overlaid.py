@@ -22,6 +22,9 @@ from advisor.catalog.sources import SOURCES_FILE
 from advisor.catalog.stored_prices import StoredPrices, stored_prices
 from advisor.domain import Market, Price
 
+# Market, kind, day, source, terms, and days for which it keeps.
+BasisKey = tuple[Market, str, date, str, str, int]
+
 
 class OverlaidFiles:
     """The bundle's files with what was refreshed in place of what is older."""
@@ -88,7 +91,7 @@ class OverlaidFiles:
         return hashlib.sha256(said.encode()).hexdigest()
 
     @cached_property
-    def _bases(self) -> dict[tuple[Market, str, Any, str, str], str]:
+    def _bases(self) -> dict[BasisKey, str]:
         """What a refreshed price rests on -> the id of its basis and of its source."""
         kinds = sorted({_basis_key(key[2], price) for key, price in self._prices.items()})
         return {kind: f"{self._cloud} refreshed {number}" for number, kind in enumerate(kinds)}
@@ -109,11 +112,10 @@ class OverlaidFiles:
         header, lines = list(table.header), table.lines
         if "terms" not in table.column:
             header, lines = [*header, "terms"], [f"{line}," for line in lines]
-        for (_, _, day, source, terms), basis in self._bases.items():
+        for (_, _, day, source, terms, keeps), basis in self._bases.items():
             cells = {"source": basis, "as_of": day.isoformat(), "licence": self._licence}
             cells |= {"origin": plain_cell(source), "terms": plain_cell(terms)}
-            cells["part"] = "refreshed prices"
-            cells["max_age_days"] = str(self.manifest["clouds"][self._cloud]["max_age_days"])
+            cells |= {"part": "refreshed prices", "max_age_days": str(keeps)}
             lines = [*lines, ",".join(cells.get(column, "") for column in header)]
         return Table(table.path, "\n".join([",".join(header), *lines]))
 
@@ -186,8 +188,8 @@ def _older(
                 yield key
 
 
-def _basis_key(market: Market, price: Price) -> tuple[Market, str, Any, str, str]:
-    return market, price.kind, price.as_of, price.source, price.terms
+def _basis_key(market: Market, price: Price) -> BasisKey:
+    return market, price.kind, price.as_of, price.source, price.terms, price.max_age_days
 
 
 def _set_of(name: str) -> str:

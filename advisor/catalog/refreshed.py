@@ -15,11 +15,13 @@ from typing import Any
 
 from advisor.catalog.files import REFRESHED_SUFFIX, is_sealed, sealed
 from advisor.domain import OBSERVED, Market, Price
+from advisor.domain.money import MAX_AGE_DAYS
 from advisor.errors import DataError, one_line
 from advisor.records import dataclass, field
 
 SCHEMA = "advisor.refreshed-prices/1"
-PRICE_COLUMNS = "instance_type,region,market,usd_per_hour,kind,as_of,source,terms"
+# Files of before have no column `max_age_days`.
+PRICE_COLUMNS = "instance_type,region,market,usd_per_hour,kind,as_of,source,terms,max_age_days"
 OFFERING_COLUMNS = "instance_type,region,offered,as_of"
 
 PriceKey = tuple[str, str, Market]
@@ -134,7 +136,7 @@ def _alone(path: Path) -> Iterator[None]:
 def _document(cloud: str, kept: Refreshed) -> dict[str, Any]:
     prices = sorted(
         f"{name},{region},{market},{one.usd_per_hour!r},{one.kind},{one.as_of},"
-        f"{plain_cell(one.source)},{plain_cell(one.terms)}"
+        f"{plain_cell(one.source)},{plain_cell(one.terms)},{one.max_age_days}"
         for (name, region, market), one in kept.prices.items()
     )
     offerings = sorted(
@@ -151,10 +153,10 @@ def _document(cloud: str, kept: Refreshed) -> dict[str, Any]:
 
 
 def _price(cells: list[str]) -> tuple[PriceKey, Price]:
-    name, region, market, usd, kind, day, source, terms = cells
+    name, region, market, usd, kind, day, source, terms, *keeps = cells
     price = Price(
         usd_per_hour=float(usd), kind=kind, as_of=date.fromisoformat(day), source=source,
-        terms=terms,
+        terms=terms, max_age_days=int(*keeps) if keeps else MAX_AGE_DAYS,
     )  # fmt: skip
     if Market(market) is Market.SPOT and kind != OBSERVED:
         raise ValueError(f"a {kind} price on the market {market}")

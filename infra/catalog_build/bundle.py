@@ -9,7 +9,6 @@ from typing import Any
 
 from advisor.catalog.files import MANIFEST, SCHEMA, sealed
 from advisor.catalog.instances import NEEDED_FACTS, TYPE_COLUMNS
-from advisor.domain.money import MAX_AGE_DAYS
 from infra.catalog_build import alibaba, aws, azure, gcp, gpus, neo, sparecores
 from infra.catalog_build.aws.types import read_types
 from infra.catalog_build.provenance import Source, sources_table
@@ -90,16 +89,9 @@ def _cloud(part: CloudPart, prices: Sequence[PriceFile]) -> dict[str, Any]:
     return {
         "lacking": [row[0] for row in types if not all(row[at] for at in needed)],
         "as_of": part.as_of,
-        "max_age_days": _max_age_days(part),
         "prices": {one.path: list(one.regions) for one in prices},
         "markets": {one.path: one.market for one in prices},
     }
-
-
-def _max_age_days(part: CloudPart) -> int:
-    """How long the least lasting of its prices counts as of today."""
-    priced = {basis.source for basis in part.bases}
-    return min(one.max_age_days or MAX_AGE_DAYS for one in part.sources if one.id in priced)
 
 
 def _parts(sources: Iterable[Source]) -> dict[str, dict[str, str]]:

@@ -10,6 +10,7 @@ from advisor.catalog import Catalog
 from advisor.catalog.refreshed import plain_cell
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
+from advisor.domain.money import MAX_AGE_DAYS
 from advisor.records import dataclass, replace
 from advisor.units import format_usd
 from infra.live.quotes import NoQuote, Quote
@@ -53,10 +54,13 @@ def judged(question: Question, told: Quote | NoQuote) -> PriceAnswer:
     far = _implausible(told.usd_per_hour, before, BELIEVED_FACTOR[market])
     if far and not question.accept_implausible:
         return replace(answer, not_believed=told.usd_per_hour, why=far)
+    kind = _KINDS[market]
     price = Price(
         usd_per_hour=told.usd_per_hour,
-        kind=_KINDS[market],
+        kind=kind,
         as_of=told.as_of,
+        # Lists of one seller keep alike; of another kind of price nothing is known.
+        max_age_days=before.max_age_days if before and before.kind == kind else MAX_AGE_DAYS,
         source=question.prices.sources[market],
         terms=_terms(told, before),
     )
