@@ -112,6 +112,15 @@ def test_a_price_with_windows_is_never_taken(monkeypatch):
     assert {r: c.basis for r, c in found["b"].items()} == {"here": GPU_LIST.id, "far": GPU_LIST.id}
 
 
+def test_a_price_that_is_a_tenth_of_what_a_size_costs_elsewhere_is_a_slip():
+    """A region that is dear for every size has none."""
+    plain = {"here": "1", "there": "1.1", "far": "3"}
+    listed = {f"size{n}": plain for n in range(5)} | {"slip": plain | {"there": "0.11"}}
+    assert prices.slips_of(listed) == {("slip", "there")}
+    cells = {row.instance_type: row.cells for row in prices.build_prices()}
+    assert "newzealandnorth" not in cells["Standard_F16ams_v6"]
+
+
 def test_estimated_disk_prices_lie_within_the_interval_where_the_list_is_known():
     """Four other regions of Europe, every type, every size: the bounds that ship hold in each."""
     listed = disks.listed_prices()
