@@ -74,6 +74,10 @@ def import_offers(
         imports = imports_in(folder)
     else:
         imports = [import_file(file, name, folder, load_catalog(), as_of=as_of)]
+    _tell_imports(imports, output, added=file is not None)
+
+
+def _tell_imports(imports: list[Imported], output: str, *, added: bool) -> None:
     if output == "json":
         document = {
             "schema": "advisor.catalog-imports/1",
@@ -81,7 +85,7 @@ def import_offers(
         }
         click.echo(json.dumps(document, indent=2))
     else:
-        click.echo("\n".join(_import_lines(imports, file)))
+        click.echo("\n".join(_import_lines(imports, added=added)))
 
 
 def _import_document(entry: Imported) -> dict[str, Any]:
@@ -95,7 +99,7 @@ def _import_document(entry: Imported) -> dict[str, Any]:
     }
 
 
-def _import_lines(imports: list[Imported], file: Path | None) -> list[str]:
+def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
     if not imports:
         return ["nothing has been imported"]
     rows = [
@@ -118,7 +122,7 @@ def _import_lines(imports: list[Imported], file: Path | None) -> list[str]:
         for cloud, count in counts.items()
     ]
     lines = table(["import", "cloud", "offers", "lines left out"], rows, right=(2, 3))
-    if file is not None:
+    if added:
         (one,) = imports
         cloud = next(iter(one.offers or one.disk_prices or one.facts or one.refreshed))
         lines.append(f"Ask with --cloud {cloud}, or --cloud any.")
@@ -128,10 +132,10 @@ def _import_lines(imports: list[Imported], file: Path | None) -> list[str]:
 @click.command("refresh")
 @click.option(
     "--cloud",
-    type=Name("cloud", tuple(LIVE_CLOUDS)),
+    type=Text("--cloud"),
     default=DEFAULT_CLOUD,
     show_default=True,
-    help="Whom to ask.",
+    help=f"Whom to ask: {', '.join(LIVE_CLOUDS)}.",
 )
 @click.option("--region", type=Text("--region"), help="Region.  [default: us-east-1 of aws]")
 @click.option(
@@ -165,12 +169,18 @@ def _import_lines(imports: list[Imported], file: Path | None) -> list[str]:
     metavar="NAME",
     help="Environment variable with the API key for gcp.  [default: ADVISOR_GCP_KEY]",
 )
+@click.option(
+    "--tracker",
+    type=Text("--tracker"),
+    metavar="URL",
+    help="Fetch the JSON of a tracker of GPU prices there, and import it.",
+)
 @click.option("--show", "shown", is_flag=True, help="Show what was refreshed; contact nobody.")
 @click.option(
     "--forget", is_flag=True, help="Return to the bundled snapshot, for --cloud or for all clouds."
 )
 @output_option
-def refresh(shown: bool, forget: bool, output: str, **chosen: Any) -> None:
+def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chosen: Any) -> None:
     """Fetch current prices from a cloud; later commands use them.
 
     aws needs credentials that may read prices and types, gcp an API key, azure neither. Ctrl-C
@@ -180,17 +190,30 @@ def refresh(shown: bool, forget: bool, output: str, **chosen: Any) -> None:
     advisor catalog refresh --gpu T4,L4,A10G
     advisor catalog refresh --cloud azure --region westeurope
     advisor catalog refresh --cloud gcp --region us-central1 --market spot
+    advisor catalog refresh --tracker https://prices.example.org/latest.json
     """
-    if shown and forget:
+    if sum((shown, forget, tracker is not None)) > 1:
         raise UsageError(
-            "--show and --forget exclude each other", field="show", hint="leave one of them out"
-        )
-    if forget:
+            "--show, --forget and --tracker exclude each other", field="show",
+            hint="leave all but one of them out",
+        )  # fmt: skip
+    if tracker is not None:
+        _import_from(tracker, output)
+    elif forget:
         _forget(_named_cloud(str(chosen["cloud"])))
     elif shown:
         _show(_named_cloud(str(chosen["cloud"])), output)
     else:
         _refresh(output, **chosen)
+
+
+def _import_from(url: str, output: str) -> None:
+    from advisor.answers.live.trackers import imported_from
+
+    imported = imported_from(
+        url, own_imports(), load_catalog(), today(), lambda line: click.echo(line, err=True)
+    )
+    _tell_imports([imported], output, added=True)
 
 
 def _named_cloud(cloud: str) -> list[str]:
@@ -235,13 +258,14 @@ def _refresh(
     def say(line: str) -> None:
         click.echo(line, err=True)
 
-    place, known = _region(cloud, region), load_catalog()
-    asked = types_to_ask(_bundled(), place, _query(cloud, names, hardware))
+    known = load_catalog()
+    prices = price_list(cloud, known, Access(url=url, key_variable=key_variable), say)
+    place = _region(cloud, region)
     wanted = Wanted(
-        prices=price_list(cloud, known, Access(url=url, key_variable=key_variable), say),
+        prices=prices,
         region=place,
         markets=MARKETS[market],
-        names=asked,
+        names=types_to_ask(_bundled(), place, _query(cloud, names, hardware)),
         today=today(),
         accept_implausible=accept_implausible,
     )
