@@ -147,12 +147,14 @@ class Cloud:
     def lowest_prices(self, query: OfferQuery, names: Collection[str]) -> dict[str, float]:
         """Type -> USD per hour in its cheapest region, of `names` within the price that is asked
         for; no other types are looked at."""
+        limit = query.max_usd_per_hour or math.inf
         lowest: dict[str, float] = {}
         for table in self._prices_in(query.region, query.market):
-            for name, usd in table.lowest(names, query.region, query.counts):
-                lowest[name] = min(usd, lowest.get(name, usd))
-        limit = query.max_usd_per_hour
-        return {name: usd for name, usd in lowest.items() if limit is None or usd <= limit}
+            found = table.lowest(names, query.region, query.counts, limit)
+            if lowest:  # of two tables or markets
+                found |= {name: min(usd, found.get(name, usd)) for name, usd in lowest.items()}
+            lowest = found
+        return lowest
 
     def lowest_accelerated(self, query: OfferQuery) -> dict[str, float]:
         """Type -> USD per hour in its cheapest region, of the types with an accelerator, with known
@@ -300,7 +302,7 @@ def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
     vCPUs and RAM that are asked for."""
     for cloud in clouds:
         instances = cloud.instances
-        cores = instances.cores_of_cpu_only(query.vcpus, query.memory_mib)
-        for name, usd in cloud.lowest_prices(query, cores).items():
+        names = instances.cpu_only(query.vcpus, query.memory_mib)
+        for name, usd in cloud.lowest_prices(query, names).items():
             model, mark = instances.cpu_mark(name)
-            yield CpuOnly(name, usd, cores[name], mark, model)
+            yield CpuOnly(name, usd, instances.whole_cores(name), mark, model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cached_property
 from typing import TypeVar
@@ -105,6 +105,7 @@ class InstanceTable:
         self._lines = self._table.lines_by_key()
         self._files = files
         self._built: dict[str, InstanceType | None] = {}
+        self._partials: dict[str, PartialType] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,6 +124,11 @@ class InstanceTable:
 
     def partial(self, name: str) -> PartialType:
         """What is known of a type, however little that is."""
+        if name not in self._partials:
+            self._partials[name] = self._partial(name)
+        return self._partials[name]
+
+    def _partial(self, name: str) -> PartialType:
         row = self._table.record(self._lines[name])
         return PartialType(
             cloud=self._cloud,
@@ -140,29 +146,38 @@ class InstanceTable:
         """Names of the types with a GPU or another accelerator."""
         return self._kinds[0]
 
-    def cores_of_cpu_only(self, vcpus: Range, memory_mib: Range) -> dict[str, float]:
-        """Whole cores by name, of the types with as many vCPUs and as much RAM that have all
-        needed facts and neither a GPU nor another accelerator."""
+    def cpu_only(self, vcpus: Range, memory_mib: Range) -> Collection[str]:
+        """Names of the types with as many vCPUs and as much RAM that have all needed facts and
+        neither a GPU nor another accelerator."""
         types = self._kinds[1]
-        if vcpus.limits or memory_mib.limits:
-            types = [one for one in types if int(one[1]) in vcpus and int(one[3]) in memory_mib]
-        return {name: min(float(threads), float(cores)) for name, threads, cores, _ in types}
+        if not vcpus.limits and not memory_mib.limits:
+            return types.keys()
+        return [
+            name
+            for name, (threads, _, mib) in types.items()
+            if int(threads) in vcpus and int(mib) in memory_mib
+        ]
+
+    def whole_cores(self, name: str) -> float:
+        """Whole cores of a type of `cpu_only`."""
+        threads, cores, _ = self._kinds[1][name]
+        return min(float(threads), float(cores))
 
     @cached_property
-    def _kinds(self) -> tuple[frozenset[str], list[tuple[str, str, str, str]]]:
-        """Names of accelerated types; and of types of CPUs alone name, vCPUs, cores and MiB of
-        RAM, as they are written. One pass: cutting the lines is what costs."""
+    def _kinds(self) -> tuple[frozenset[str], dict[str, tuple[str, str, str]]]:
+        """Names of accelerated types; and of types of CPUs alone vCPUs, cores and MiB of RAM by
+        name, as they are written. One pass: cutting the lines is what costs."""
         column = self._table.column
         vcpus, cores, memory, count = (column[name] for name in NEEDED_FACTS)
         gpu, other = column["gpu_name"], column["accelerator"]
         last = 1 + max(vcpus, cores, memory, count, gpu, other)
-        accelerated, cpu_only = [], []
+        accelerated, cpu_only = [], {}
         for line in self._table.lines:
             cells = line.split(",", last)
             if cells[gpu] or cells[other]:
                 accelerated.append(cells[0])
             elif cells[count] == "0" and cells[vcpus] and cells[cores] and cells[memory]:
-                cpu_only.append((cells[0], cells[vcpus], cells[cores], cells[memory]))
+                cpu_only[cells[0]] = cells[vcpus], cells[cores], cells[memory]
         return frozenset(accelerated), cpu_only
 
     def cpu_mark(self, name: str) -> tuple[str, float]:

@@ -115,14 +115,20 @@ class PriceTable:
                    strict=True)  # fmt: skip
 
     def lowest(
-        self, names: Collection[str], region: str | None, counts: Counts | None = None
-    ) -> Iterator[tuple[str, float]]:
-        """Of each type of `cells`: its lowest price."""
+        self,
+        names: Collection[str],
+        region: str | None,
+        counts: Counts | None = None,
+        limit: float = math.inf,
+    ) -> dict[str, float]:
+        """Of each type of `cells`: its lowest price, where that is within the limit."""
         rows, columns = self._rows(names), self._columns(region)
         lowest = np.fmin.reduce(self._counted(rows, columns, counts), axis=1, initial=np.nan)
-        for row, usd in zip(rows.tolist(), lowest.tolist(), strict=True):
-            if not math.isnan(usd):
-                yield self.types[row], usd
+        within = lowest <= limit  # nan is not
+        types = self.types
+        return dict(
+            zip((types[at] for at in rows[within].tolist()), lowest[within].tolist(), strict=True)
+        )
 
     def price(self, row: int, column: int) -> Price:
         """What stands in a cell, with its date and source; equal ones are one record."""
@@ -151,8 +157,8 @@ class PriceTable:
         """In the table's order; one type is often asked for after another."""
         if names is None:
             return np.arange(len(self.types))
-        kept = sorted(self._row_of[name] for name in set(names) if name in self._row_of)
-        return np.array(kept, dtype=np.intp)
+        row_of = self._row_of
+        return np.unique(np.array([row_of[name] for name in names if name in row_of], np.intp))
 
     @cached_property
     def _row_of(self) -> dict[str, int]:
