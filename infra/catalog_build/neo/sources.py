@@ -7,6 +7,10 @@ from infra.catalog_build.wide import Basis
 
 MAX_AGE_DAYS = 30
 PART, DISKS = "types and prices of neo-clouds", "disks of neo-clouds"
+NOTE = (
+    "Newer prices of rented GPUs are not known offline and may differ by a third; "
+    "`advisor catalog import` takes the file of a price tracker."
+)
 _SKYPILOT = "skypilot-org/skypilot-catalog"
 
 LAMBDA = Source(
@@ -16,6 +20,7 @@ LAMBDA = Source(
     "anycloud-sh/catalog@62ff0a98 (Lambda's list)",
     PART,
     MAX_AGE_DAYS,
+    NOTE,
 )
 SHAPES = Source(
     "skypilot-catalog",
@@ -48,6 +53,7 @@ HOURS = Source(
     "gpurentalprices.com (adriannutiu/gpu-rental-prices@ae6435ad): price of a GPU hour",
     PART,
     MAX_AGE_DAYS,
+    NOTE,
 )
 OFFERINGS = Source(
     "gpu-pricing-8f09a680",
@@ -56,6 +62,7 @@ OFFERINGS = Source(
     "tardellirs/gpu-pricing@8f09a680",
     PART,
     MAX_AGE_DAYS,
+    NOTE,
 )
 NEBIUS_DISKS = Source(
     "nebius-disks",
@@ -72,6 +79,7 @@ CIVO = Source(
     "mixxor/eu-cloud-prices@ec4a406a",
     PART,
     MAX_AGE_DAYS,
+    NOTE,
 )
 VAST = Source(
     "anycloud-vast",
@@ -80,6 +88,7 @@ VAST = Source(
     "anycloud-sh/catalog@62ff0a98 (offers on Vast.ai at one moment)",
     PART,
     MAX_AGE_DAYS,
+    NOTE,
 )
 OVH = Source(
     "sparecores-ovh",
