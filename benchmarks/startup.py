@@ -37,10 +37,12 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "--target-requests-per-s", "4", "--max-ttft-ms", "800", "--cloud", "any", "-o", "json",
     ],
 }  # fmt: skip
+# Times the baseline: the default request, and one over all offers of all clouds.
 AIM = 2.0
+AIM_ALL_CLOUDS = 2.2
 # Of one answer about a language model over all offers of all clouds.
 AIM_GENERATION_SECONDS = 0.5
-AIM_MIB = 60.0
+AIM_MIB = 80.0
 
 
 class Run(NamedTuple):
@@ -96,6 +98,7 @@ def main() -> None:
         "command": COMMAND,
         **{name: figures(rounds, name) for name in COMMANDS},
         "aim": AIM,
+        "aim_all_clouds": AIM_ALL_CLOUDS,
         "aim_generation_seconds": AIM_GENERATION_SECONDS,
         "aim_mib": AIM_MIB,
     }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from datetime import date
 
+import numpy as np
 import pytest
 
 from advisor.catalog import OfferQuery, Supported, check
-from advisor.catalog.files import DATA_FOLDER, MANIFEST
+from advisor.catalog.files import DATA_FOLDER, MANIFEST, BundleFiles
+from advisor.catalog.instances import read_origins
+from advisor.catalog.prices import read_bases
 from advisor.domain import Market
 from models.performance.machines import USUAL_SECOND_THREAD_YIELD
 
@@ -26,8 +28,24 @@ def instances(catalog):
 
 
 @pytest.fixture(scope="module")
-def offers(catalog):
-    return catalog.offers(OfferQuery(cloud="any"))
+def files():
+    return BundleFiles(DATA_FOLDER)
+
+
+@pytest.fixture(scope="module")
+def bases(catalog, files):
+    return read_bases(files, read_origins(files), catalog._currencies)
+
+
+@pytest.fixture(scope="module")
+def priced(manifest, files):
+    """(cloud, prices on one market) of everything."""
+    return [
+        (cloud, stored)
+        for cloud, facts in manifest["clouds"].items()
+        for path in facts["prices"]
+        for stored in files.prices(path)
+    ]
 
 
 def test_every_aws_type_is_there_once(instances):
@@ -37,11 +55,35 @@ def test_every_aws_type_is_there_once(instances):
     assert sum(not one.current for one in instances) == 22
 
 
-def test_prices_are_above_zero_and_unique(offers):
+def test_a_hundred_thousand_offers_of_a_dozen_providers(priced):
+    """Each of them a price of its own."""
+    assert sum(np.count_nonzero(stored.position) for _, stored in priced) >= 100_000
+    assert len({cloud for cloud, stored in priced if stored.position.any()}) >= 12
+
+
+def test_prices_are_above_zero_and_unique(priced):
     """No free offers, and one price for a type, region and market."""
-    assert all(offer.price.usd_per_hour > 0 for offer in offers)
-    keys = Counter((o.instance.cloud, o.instance.name, o.region, o.market) for o in offers)
-    assert not [key for key, count in keys.items() if count > 1]
+    for cloud, stored in priced:
+        prices = stored.distinct[stored.position[stored.position > 0]]
+        assert (prices > 0).all()
+        assert np.isfinite(prices).all()
+        assert len(set(stored.types)) == len(stored.types), cloud
+        assert len(set(stored.regions)) == len(stored.regions), cloud
+    markets = [(cloud, stored.market) for cloud, stored in priced]
+    assert len(set(markets)) == len(markets)
+
+
+def test_every_price_has_a_kind_a_date_a_source_and_a_currency(manifest, priced, bases):
+    """Nothing is free or undated, and what is not in dollars says at which rate it was taken."""
+    snapshot = date.fromisoformat(manifest["snapshot"])
+    used = {key for _, stored in priced for key in stored.bases}
+    assert used <= set(bases)
+    for basis in (bases[key] for key in used):
+        assert basis.kind in ("list", "observed", "estimated")
+        assert basis.origin.text
+        assert date(2020, 1, 1) < basis.origin.as_of <= snapshot
+        assert (basis.currency == "USD") == (basis.rate.per_usd == 1)
+        assert basis.currency == "USD" or f"{basis.currency} at" in basis.source
 
 
 def test_known_prices_are_those_of_the_source(catalog):
@@ -52,11 +94,10 @@ def test_known_prices_are_those_of_the_source(catalog):
         assert (price.usd_per_hour, price.as_of) == (usd, date(2026, 7, 20))
 
 
-def test_every_fact_has_a_source_and_a_date_within_the_snapshot(manifest, instances, offers):
+def test_every_fact_has_a_source_and_a_date_within_the_snapshot(manifest, instances):
     """Nothing is undated, and nothing is newer than the snapshot says it is."""
     snapshot = date.fromisoformat(manifest["snapshot"])
-    dated = [*instances, *(offer.price for offer in offers)]
-    assert all(one.source and date(2020, 1, 1) < one.as_of <= snapshot for one in dated)
+    assert all(one.source and date(2020, 1, 1) < one.as_of <= snapshot for one in instances)
     parts = manifest["parts"].values()
     assert all(part["source"] and part["licence"] for part in parts)
     assert all(date.fromisoformat(part["as_of"]) <= snapshot for part in parts)
@@ -81,6 +122,23 @@ def test_gpu_facts_agree_between_type_and_sheet(catalog, instances):
         assert sheet.vendor == one.gpu_vendor, one.name
         share = sheet.memory_mib * one.gpu_fraction
         assert one.gpu_memory_mib == pytest.approx(share, rel=0.1), one.name
+
+
+def test_providers_of_one_card_sell_the_same_card(catalog, instances):
+    """Count times memory is within 7 % of the data sheet's, whoever rents it out."""
+    of_card = {}
+    for one in instances:
+        if catalog.gpu_of(one) and one.gpu_memory_mib and one.current:
+            sheet = catalog.gpus[one.gpu_name].memory_mib * one.gpu_fraction
+            of_card.setdefault(one.gpu_name, {})[one.cloud, one.name] = one.gpu_memory_mib / sheet
+    assert sum(len({cloud for cloud, _ in rows}) > 1 for rows in of_card.values()) >= 10
+    off = {
+        (card, *who): round(share, 3)
+        for card, rows in of_card.items()
+        for who, share in rows.items()
+        if abs(share - 1) > 0.07
+    }
+    assert off == {}
 
 
 def test_only_gpus_without_facts_lack_a_sheet(catalog, instances):
