@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.domain import IMAGENET, Market, Range, Request, Task
+from advisor.domain import IMAGENET, Market, Precision, Range, Request, Task
 from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError
 from models.performance import load_model
@@ -26,6 +26,26 @@ WON = {
     "runpod": {"task": Task.INFERENCE, "target_throughput": 400.0},
     "oci": {"task": Task.TRAINING, "target_throughput": 3000.0, "memory_mib": Range(2000 * 1024)},
 }
+
+
+# What Azure wins: of the market, what is asked of all clouds.
+WON_BY_AZURE = [
+    {"task": Task.INFERENCE, "target_throughput": 3000.0, "gpus": ("H100",)},
+    {
+        "task": Task.TRAINING,
+        "target_throughput": 3000.0,
+        "gpus": ("V100",),
+        "precision": Precision.AMP,
+    },
+    {"task": Task.INFERENCE, "target_throughput": 300.0, "gpus": ("M60",)},
+    {"task": Task.INFERENCE, "target_throughput": 300.0, "market": Market.SPOT},
+    {
+        "task": Task.TRAINING,
+        "target_throughput": 1000.0,
+        "precision": Precision.AMP,
+        "market": Market.SPOT,
+    },
+]
 
 
 @cache
@@ -52,3 +72,17 @@ def test_a_neo_cloud_wins_where_it_is_cheapest_and_says_what_is_assumed(cloud):
             assert theirs.spec.total_usd_per_hour > chosen.spec.total_usd_per_hour
     assert chosen.prediction.lower >= request.target_throughput
     assert any("not published" in str(one) for one in found.assumptions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", WON_BY_AZURE)
+def test_azure_wins_where_it_is_cheapest(asked):
+    """Chosen among all clouds, with a disk, and cheaper than each other one alone answers."""
+    asked = ASKED | asked
+    chosen = recommend(Request(**asked, cloud="any"), preparations(), today=TODAY).chosen
+    assert chosen.spec.offer.instance.cloud == "azure"
+    assert chosen.spec.disk.choice.type in ("premium-ssd-v2", "instance_store")
+    for other in ("aws", "gcp", "oci", "alibaba"):
+        theirs = recommend(Request(**asked, cloud=other), preparations(), today=TODAY).chosen
+        if theirs is not None:
+            assert theirs.spec.total_usd_per_hour > chosen.spec.total_usd_per_hour

@@ -1,0 +1,136 @@
+"""Azure's managed disks: sizes that are sold, provisioning, bursts, and which sizes take them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.domain import DiskChoice
+from advisor.engine.least_disk import least_order
+from advisor.errors import UsageError
+from tests.advisor.catalog.builders import make_instance
+from tests.rows import assert_each
+
+CATALOG = load_catalog()
+DISKS = CATALOG.disks_of("azure")
+MB = 1e6 / 2**20
+HERE, FAR = "westeurope", "brazilsouth"
+SOLD_BY_SIZE = ["premium-ssd", "standard-ssd", "standard-hdd"]
+
+# type, GiB, IOPS and MB/s asked -> IOPS, MB/s, dollars a month in westeurope (Azure's price list)
+BOUGHT = [
+    ("premium-ssd", 128, None, None, 500, 100, 21.68),
+    ("premium-ssd", 129, None, None, 1100, 125, 41.811428),
+    ("premium-ssd", 1024, None, None, 5000, 200, 148.68),
+    ("premium-ssd", 32767, None, None, 20000, 900, 3964.34),
+    ("standard-ssd", 100, None, None, 500, 60, 9.6),
+    ("standard-hdd", 100, None, None, 500, 60, 5.888),
+    ("premium-ssd-v2", 100, None, None, 3000, 125, 100 * 0.00013 * 730),
+    ("premium-ssd-v2", 100, 10000, None, 10000, 125, (0.013 + 7000 * 8e-6) * 730),
+    ("ultra", 100, 10000, None, 10000, 1, (0.0213 + 10000 * 8.8e-5 + 5.72e-4) * 730),
+]
+
+
+def test_disks_give_and_cost_what_azure_lists():
+    def check(kind, gib, iops, rate, has_iops, mb_s, month):
+        bought = DISKS.volume_rate(kind, gib, iops=iops, mib_per_second=rate)
+        assert bought.read_iops == has_iops
+        assert bought.read_mib_per_second == pytest.approx(mb_s * MB, rel=1e-6)
+        price = DISKS.volume_price(kind, gib, HERE, iops=iops, mib_per_second=rate)
+        assert price.usd_per_hour * 730 == pytest.approx(month, rel=1e-4)
+        assert price.kind == "list"
+
+    assert_each(check, BOUGHT)
+
+
+def test_elsewhere_prices_are_estimates_with_their_bounds():
+    price = DISKS.volume_price("premium-ssd-v2", 100, FAR)
+    assert price.kind == "estimated"
+    assert (price.low, price.high) == (0.8, 1.3)
+
+
+@given(st.sampled_from(SOLD_BY_SIZE), st.integers(32, 32767))
+def test_a_disk_runs_and_costs_as_the_next_size_that_is_sold(kind, gib):
+    sold = DISKS.rules[kind].size_for(float(gib))
+    assert sold >= gib
+    assert DISKS.volume_rate(kind, gib) == DISKS.volume_rate(kind, sold)
+    assert DISKS.volume_price(kind, gib, FAR) == DISKS.volume_price(kind, sold, FAR)
+
+
+@given(st.sampled_from(sorted(DISKS.rules)), st.integers(32, 32767), st.integers(32, 32767))
+def test_more_of_a_disk_is_never_slower_or_cheaper(kind, one, other):
+    small, big = sorted((one, other))
+    rates = [DISKS.volume_rate(kind, gib) for gib in (small, big)]
+    assert rates[1].read_iops >= rates[0].read_iops
+    assert rates[1].read_mib_per_second >= rates[0].read_mib_per_second
+    prices = [DISKS.volume_price(kind, gib, HERE).usd_per_hour for gib in (small, big)]
+    assert prices[1] >= prices[0]
+
+
+@given(
+    st.sampled_from(["premium-ssd-v2", "ultra"]),
+    st.integers(100, 4000),
+    st.integers(3000, 50000),
+    st.integers(119, 700),
+)
+def test_what_is_provisioned_is_what_one_gets_and_pays_for(kind, gib, iops, rate):
+    iops = min(iops, 500 * gib)
+    got = DISKS.volume_rate(kind, gib, iops=iops, mib_per_second=rate)
+    assert (got.read_iops, got.read_mib_per_second) == (iops, rate)
+    plain = DISKS.volume_price(kind, gib, HERE, iops=3000, mib_per_second=119).usd_per_hour
+    asked = DISKS.volume_price(kind, gib, HERE, iops=iops, mib_per_second=rate).usd_per_hour
+    assert asked >= plain
+
+
+@given(
+    st.sampled_from(["premium-ssd", "premium-ssd-v2", "standard-ssd"]),
+    st.floats(0.1, 500),
+    st.floats(10, 8000),
+    st.integers(33, 2000),
+)
+def test_the_least_order_gives_what_is_needed_and_is_sold(kind, rate, iops, gib):
+    """Less of a large disk still gives it, and no order costs more than the large one."""
+    rule = DISKS.rules[kind]
+    wide = {"iops": 80000.0, "mib_per_second": 1907.0} if kind == "premium-ssd-v2" else {}
+    large = DiskChoice(type=kind, size_gib=rule.size_for(16000.0), **wide)
+    has = rule.sustained(large.size_gib, large.iops, large.mib_per_second)
+    needs = min(rate, has[0]), min(iops, has[1])
+    needed = rule.size_for(float(gib))
+    order = least_order(rule, large, needed, (9e9, 9e9), needs)
+    got = DISKS.rate(order)
+    assert got.read_mib_per_second >= needs[0]
+    assert got.read_iops >= needs[1]
+    assert order.size_gib == rule.size_for(order.size_gib) >= needed
+    cost = [DISKS.regional_prices(one)[HERE].usd_per_hour for one in (order, large)]
+    assert cost[0] <= cost[1]
+
+
+def test_small_premium_disks_lend_3500_iops_for_half_an_hour():
+    burst = DISKS.burst(DiskChoice(type="premium-ssd", size_gib=128))
+    assert (burst.read_iops, burst.seconds) == (3500, 1800)
+    assert burst.read_mib_per_second == pytest.approx(170 * MB)
+    assert DISKS.burst(DiskChoice(type="premium-ssd", size_gib=1024)) is None
+    assert DISKS.burst(DiskChoice(type="premium-ssd-v2", size_gib=128)) is None
+
+
+def test_sizes_without_premium_storage_take_standard_disks_alone():
+    plain, premium = (CATALOG.instance(f"Standard_D8{s}_v3") for s in ("", "s"))
+    kinds = {disk.rate.type for disk in DISKS.candidate_disks(plain, 100, HERE)}
+    assert kinds
+    assert kinds <= {"standard-ssd", "standard-hdd"}
+    with pytest.raises(UsageError, match="takes no premium-ssd-v2 disk"):
+        DISKS.attach(plain, "premium-ssd-v2", 100, HERE)
+    assert DISKS.attach(premium, "premium-ssd-v2", 100, HERE).price
+
+
+def test_ultra_is_looked_at_where_the_size_passes_on_more_than_others_give():
+    def kinds(iops):
+        instance = make_instance(
+            cloud="azure", name="new", ebs_baseline_mib_per_second=900.0, ebs_baseline_iops=iops
+        )
+        return {disk.rate.type for disk in DISKS.candidate_disks(instance, 100, HERE)}
+
+    assert "ultra" not in kinds(50000.0)
+    assert "ultra" in kinds(160000.0)
