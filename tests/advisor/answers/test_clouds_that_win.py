@@ -37,7 +37,7 @@ WON_BY_AZURE = [
         "gpus": ("V100",),
         "precision": Precision.AMP,
     },
-    {"task": Task.INFERENCE, "target_throughput": 300.0, "gpus": ("M60",)},
+    {"task": Task.INFERENCE, "target_throughput": 3000.0, "gpus": ("A100",)},
     {"task": Task.INFERENCE, "target_throughput": 300.0, "market": Market.SPOT},
     {
         "task": Task.TRAINING,
