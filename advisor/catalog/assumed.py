@@ -49,7 +49,7 @@ def read_facts(bundles: Iterable[Files]) -> dict[str, dict[str, AssumedFact]]:
                     why=row["why"],
                     told=at > 0,
                 )
-    return found
+    return dict(found)
 
 
 def facts_of_type(facts: Facts, names: str) -> tuple[AssumedFact, ...]:

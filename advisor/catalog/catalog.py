@@ -15,7 +15,7 @@ from advisor.catalog.files import Files
 from advisor.catalog.instances import BuiltLate, GpuSheet, PartialType, read_origins, read_sheets
 from advisor.catalog.matching import OfferQuery, is_gpu
 from advisor.catalog.prices import Currency, read_bases
-from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
+from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message
 from advisor.records import dataclass, replace
@@ -120,6 +120,10 @@ class Catalog:
         """Data sheets of which some cloud sells a type, or did."""
         named = (cloud.instances.gpu_names for cloud in self._clouds.values())
         return frozenset().union(*named) & self.gpus.keys()
+
+    def assumed_facts(self, cloud: str) -> tuple[AssumedFact, ...]:
+        """What is assumed of a cloud's machines and disks, or what the user told instead."""
+        return tuple(self._assumed.get(cloud, {}).values())
 
     @property
     def disks(self) -> DiskCatalog:
@@ -306,8 +310,12 @@ class Catalog:
         return (place for cloud in self._asked(query) for place in cloud.matching(query))
 
     @cached_property
+    def _assumed(self) -> dict[str, dict[str, AssumedFact]]:
+        return read_facts(self.bundles)
+
+    @cached_property
     def _clouds(self) -> dict[str, Cloud]:
-        clouds, assumed = {}, read_facts(self.bundles)
+        clouds = {}
         for bundle in self.bundles:
             origins = read_origins(bundle)
             # The same for all clouds of a bundle, and read when the first price is.
@@ -315,7 +323,7 @@ class Catalog:
             for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
                 clouds[name] = Cloud(
                     *(name, bundle, origins, self._currencies, self.capability_of),
-                    *(assumed[name], bases),
+                    *(self._assumed.get(name, {}), bases),
                 )
         for bundle in self.bundles:
             for name in bundle.manifest.get("disk_prices", ()):

@@ -300,13 +300,14 @@ class DiskCatalog:
         if cut is None:
             return None
         if cut is choice:
-            limits, assumed = self._limits_of(instance, choice.type), self._assumed(choice.type)
+            limits, assumed = self._limits_of(instance, choice.type), self._assumed(choice, price)
             return _on_instance(limits, rate, choice, price, assumed)
         return self._attached(instance, cut, region)
 
     def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
         limits = self._limits_of(instance, choice.type)
-        price, assumed = self._price(choice, region), self._assumed(choice.type)
+        price = self._price(choice, region)
+        assumed = self._assumed(choice, price)
         return _on_instance(limits, self.rate(choice), choice, price, assumed)
 
     def passed_on(self, instance: InstanceType, disk_type: str) -> tuple[float, float]:
@@ -339,9 +340,10 @@ class DiskCatalog:
         low, high = factors(assumed)
         return replace(rate, low=low, high=high)
 
-    def _assumed(self, disk_type: str) -> tuple[AssumedFact, ...]:
-        """What nobody tells of a type's rates and price."""
-        return facts_of_disk(self._facts, disk_type, (*RATES, USD_PER_GIB_MONTH))
+    def _assumed(self, choice: DiskChoice, price: Price) -> tuple[AssumedFact, ...]:
+        """What nobody tells of a type's rates, and of its price where that is an estimate."""
+        kinds = (*RATES, USD_PER_GIB_MONTH) if price.kind == ESTIMATED else RATES
+        return facts_of_disk(self._facts, choice.type, kinds)
 
     def _price(self, choice: DiskChoice, region: str) -> Price:
         rule, size_gib = self.rules[choice.type], choice.size_gib

@@ -84,6 +84,10 @@ def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
         "regions": list(known.regions_of(instance.name, instance.cloud)),
         "as_of": instance.as_of.isoformat(),
         "source": instance.source,
+        "assumed": {
+            fact.name: f"{fact.value:g} ({fact.low:g} to {fact.high:g}): {fact.why}"
+            for fact in known.assumed_facts(instance.cloud)
+        },
     }
 
 
