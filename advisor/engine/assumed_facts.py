@@ -34,11 +34,11 @@ def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
         yield Message("{cloud}'s {kind} disk has {parts}: imported", cloud=instance.cloud,
                       kind=kind, parts=parts)  # fmt: skip
     elif parts:
-        yield Message("{cloud}'s {kind} disk has {parts}: not published",
+        yield Message("{cloud}'s {kind} disk has {parts}: not known, assumed",
                       cloud=instance.cloud, kind=kind, parts=parts)  # fmt: skip
     for fact in instance.assumed:
         if fact.name == THREADS_PER_CORE and not fact.told:
-            yield Message("{cloud} sells {threads:g} vCPUs per core: not published",
+            yield Message("{cloud} sells {threads:g} vCPUs per core: not known, assumed",
                           cloud=instance.cloud, threads=fact.value)  # fmt: skip
         if fact.name == NETWORK_LIMIT and disk.rate.type != LOCAL:
             yield Message(

@@ -71,7 +71,7 @@ def test_a_neo_cloud_wins_where_it_is_cheapest_and_says_what_is_assumed(cloud):
         if theirs is not None:
             assert theirs.spec.total_usd_per_hour > chosen.spec.total_usd_per_hour
     assert chosen.prediction.lower >= request.target_throughput
-    assert any("not published" in str(one) for one in found.assumptions)
+    assert any("not known, assumed" in str(one) for one in found.assumptions)
 
 
 @pytest.mark.slow

@@ -56,12 +56,12 @@ def test_one_question_is_answered_over_all_clouds() -> None:
     assert {one.spec.offer.instance.cloud for one in found.ranked} > {"aws"}
 
 
-def test_what_a_neo_cloud_does_not_publish_is_told_where_the_answer_rests_on_it() -> None:
+def test_what_is_not_known_of_a_neo_cloud_is_told_where_the_answer_rests_on_it() -> None:
     """The disk that the weights are read from comes first of all that is assumed."""
     found = serving_recommended(context(), recommend(cloud="lambda", users=20))
     first = str(found.assumptions[0])
     assert first.startswith("lambda's volume disk has 200 MiB/s (120 to 480)")
-    assert first.endswith("not published")
+    assert first.endswith("not known, assumed")
 
 
 def test_nothing_that_answers_says_what_to_relax() -> None:
