@@ -231,12 +231,12 @@ class Catalog:
         found = (place for cloud in self._asked(query) for place in cloud.unbeaten(query))
         return [place.offer() for place in sorted(found, key=by_price)]
 
-    def lowest_accelerated(self, query: OfferQuery) -> dict[str, float]:
-        """Types with an accelerator where the query asks for them, unbuilt, the cheapest first:
+    def lowest_by_type(self, query: OfferQuery) -> dict[str, float]:
+        """Types that the query may look for where it asks for them, unbuilt, the cheapest first:
         USD per hour in the cheapest region."""
         lowest: dict[str, float] = {}
         for cloud in self._asked(query):
-            for name, usd in cloud.lowest_accelerated(query).items():
+            for name, usd in cloud.lowest_by_type(query).items():
                 lowest[name] = min(usd, lowest.get(name, usd))
         return dict(sorted(lowest.items(), key=itemgetter(1, 0)))
 

@@ -156,10 +156,13 @@ class Cloud:
             lowest = found
         return lowest
 
-    def lowest_accelerated(self, query: OfferQuery) -> dict[str, float]:
-        """Type -> USD per hour in its cheapest region, of the types with an accelerator, with known
-        facts, that are what the query looks for."""
-        names = self.instances.accelerated.difference(self._lacking)
+    def lowest_by_type(self, query: OfferQuery) -> dict[str, float]:
+        """Type -> USD per hour in its cheapest region, of the types with known facts that are what
+        the query looks for: all where it asks for no accelerator."""
+        asked = self.candidates(query)
+        names = frozenset(self.instances.names if asked is None else asked).difference(
+            self._lacking
+        )
         if query.asks_for_gpu or query.vcpus.limits or query.memory_mib.limits:
             names = frozenset(name for name in names if self._fits(name, query))
         return self.lowest_prices(query, names)

@@ -102,9 +102,10 @@ class Prepared:
         return self._group(offers, verdicts)
 
     @cached_property
-    def lowest_accelerated(self) -> Mapping[str, float]:
-        """Accelerated types with the least that an instance costs, the cheapest first, unbuilt."""
-        return self.catalog.lowest_accelerated(query_of(self.request))
+    def lowest_by_type(self) -> Mapping[str, float]:
+        """The types of `accelerated` with the least that an instance costs, the cheapest first,
+        unbuilt."""
+        return self.catalog.lowest_by_type(query_of(self.request))
 
     def accelerated_of(self, names: Sequence[str]) -> Group:
         """Some of the accelerated types, prepared for this question alone."""

@@ -120,7 +120,7 @@ def _leave_out_dear(request: Request, prepared: Prepared, found: Found) -> None:
     """Take out what was looked at and costs more than the last that is shown: whatever was
     predicted before, the answer is about the same types."""
     limit = _smallest(found.costs(request), request.max_results)
-    lowest = prepared.lowest_accelerated
+    lowest = prepared.lowest_by_type
     dear = {name for name, usd in lowest.items() if usd > limit}
     found.considered += len(lowest) - len(dear)
     for cpus in found.cpus:
@@ -153,7 +153,7 @@ def _count(request: Request, prepared: Prepared, found: Found) -> None:
 
 def _look_at_cheap(request: Request, prepared: Prepared, found: Found) -> None:
     """At accelerated types in growing groups, the cheapest first, while more could be shown."""
-    lowest = prepared.lowest_accelerated
+    lowest = prepared.lowest_by_type
     first = _FIRST_GROUP + _FIRST_ACCELERATED * min(request.max_results, len(lowest))
     rest, size, limit = list(lowest), first, math.inf
     while rest and lowest[rest[0]] <= limit:
