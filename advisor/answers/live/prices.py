@@ -84,6 +84,11 @@ def _terms(told: Quote, before: Price | None) -> str:
     """The zone of a spot price, and how often instances were taken back when that was seen."""
     if not told.zone:
         return ""
-    bands = [part for part in (before.terms.split("; ") if before else []) if _BAND in part]
-    seen = f" (seen {before.as_of})" if before and before.kind != OBSERVED else ""
-    return "; ".join([f"zone {plain_cell(told.zone)}", *(band + seen for band in bands)])
+    zone = f"zone {plain_cell(told.zone)}"
+    if before is None:
+        return zone
+    # What an earlier refresh kept says when already. An estimate has the day of its band; a price
+    # that was seen has a day of its own.
+    when = "of the snapshot" if before.kind == OBSERVED else f"seen {before.as_of}"
+    bands = [part for part in before.terms.split("; ") if _BAND in part]
+    return "; ".join([zone, *(one if one.endswith(")") else f"{one} ({when})" for one in bands)])
