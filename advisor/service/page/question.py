@@ -13,6 +13,7 @@ from starlette.responses import Response
 from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
+from advisor.domain.words import ANY_MARKET
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
 from advisor.questions.by_task import Kinds
 from advisor.questions.question import Question
@@ -48,6 +49,8 @@ def question_of(kind: Kinds[Q], given: Mapping[str, str]) -> Q:
 
 # A page does not carry thousands of names.
 _MOST_OFFERED = 200
+# What most people rank by; the command line takes any of the kinds.
+_PRICE_KINDS = ("", "list", "list,observed")
 # The clouds that ship; what somebody imported comes after them.
 CLOUDS = ("aws", "gcp", "azure", "alibaba")
 
@@ -55,6 +58,7 @@ CLOUDS = ("aws", "gcp", "azure", "alibaba")
 def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
     """Values and labels of the fields, in the page's language."""
     cloud = asked.get("cloud", "aws")
+    markets = [(str(name), t(f"market.{name}")) for name in Market]
     return {
         "task": [(str(name), t(f"task.{name}")) for name in Task],
         "model": [(name, name) for name in _offered(context)],
@@ -63,7 +67,9 @@ def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str
             name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()
         },
         "cloud": [*((name, name) for name in _clouds(context.catalog)), ("any", t("cloud.any"))],
-        "market": [(str(name), t(f"market.{name}")) for name in Market],
+        "market": markets,
+        "ranked_market": [*markets, (ANY_MARKET, t("market.any"))],
+        "price_kind": [(kinds, t(f"price_kind.{kinds or 'all'}")) for kinds in _PRICE_KINDS],
         "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
         "regions": _regions(context.catalog, cloud),
         "gpus": sorted(context.catalog.rented_gpus),

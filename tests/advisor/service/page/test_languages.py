@@ -16,7 +16,7 @@ QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 PACKAGE = TEMPLATES.parent
 # Keys that are made of a value: `t("task." + ..)`.
 MADE = ("status.", "cache.", "export.", "field.", "close.", "chart.", "theme.", "why.",
-        "sweep.state.", "what_if.x.", "what_if.curve.", "usual.")  # fmt: skip
+        "sweep.state.", "what_if.x.", "what_if.curve.", "usual.", "price_kind.")  # fmt: skip
 
 
 def test_every_key_is_used():
