@@ -46,11 +46,6 @@ def extracts(read: Read) -> list[OutputTable]:
             ("region", "disk_type", "price_per_gib_hour_payg", "basis"),
         ),
         _columns("catalog/gcp_attachable_gpus.csv", attachable, tuple(attachable[0])[:4]),
-        _columns(
-            "catalog/gcp_local_ssd_prices.csv",
-            [r for r in read("gcp_local_ssd_prices_2026-07-30.csv") if r["kind"] == "local"],
-            ("region", "usd_per_gib_month", "spot_usd_per_gib_month"),
-        ),
     ]
 
 
