@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.answers.context import Context, load_context
-from advisor.answers.recommending import recommended
-from advisor.answers.told import (
+from advisor.answers.language_answers import (
     MemoryAnswered,
     ServingCompared,
     ServingPredicted,
@@ -17,6 +16,7 @@ from advisor.answers.told import (
     TuningPredicted,
     TuningRecommended,
 )
+from advisor.answers.recommending import recommended
 from advisor.catalog import Catalog, load_catalog
 from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
 from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning

@@ -21,6 +21,7 @@ from advisor.render.blocks import (
 )
 from advisor.render.document import Sources, request_document
 from advisor.render.text import (
+    basis_lines,
     bottleneck_text,
     cost_line,
     disk_text,
@@ -33,7 +34,6 @@ from advisor.render.text import (
     rate_cells,
     rate_columns,
     run_lines,
-    standing_lines,
     table,
     terms_lines,
     wrapped,
@@ -92,7 +92,7 @@ def prediction_text(request: Request, answer: InstancePrediction, sources: Sourc
     where = f"   {answer.region}, {request.market}" if answer.region else ""
     on_cpu = computes_on_cpu(answer.instance, answer.workload)
     lines = [
-        *standing_lines(prediction, priced, sources.model_id),
+        *basis_lines(prediction, priced, sources.model_id),
         "",
         f"{answer.instance.name} + {disk_text(answer.disk)}   {total}{where}",
         f"  for         {request.network} {request.task}, batch {answer.workload.batch_size}, "
@@ -165,7 +165,7 @@ def gpu_prediction_text(
         return "\n".join([title, f"  for         {question}, {request.precision}",
                           "  throughput  -: no batch fits its memory"])  # fmt: skip
     lines = [
-        *standing_lines(prediction, "", sources.model_id),
+        *basis_lines(prediction, "", sources.model_id),
         "",
         title,
         f"  for         {question}, batch {workload.batch_size}, {request.precision}",

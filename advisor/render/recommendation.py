@@ -23,6 +23,7 @@ from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     INDENT,
     WIDTH,
+    basis_lines,
     beside,
     bottleneck_text,
     cost_line,
@@ -44,7 +45,6 @@ from advisor.render.text import (
     run_lines,
     short_disk_text,
     short_gpu_text,
-    standing_lines,
     table,
     terms_lines,
     wrapped,
@@ -107,7 +107,7 @@ def _headline(chosen: Candidate, sources: Sources) -> list[str]:
     spec = chosen.spec
     priced = price_text(spec.offer.market, spec.offer.price)
     return [
-        *standing_lines(chosen.prediction, priced, sources.model_id),
+        *basis_lines(chosen.prediction, priced, sources.model_id),
         "",
         f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
         f"{spec.offer.region}, {spec.offer.market}",

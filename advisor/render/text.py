@@ -164,7 +164,7 @@ def rate_cells(prediction: Prediction) -> list[str]:
     return [lower_text(prediction.lower), format_rate(prediction.median)]
 
 
-def standing_lines(prediction: Prediction, priced: str, model_id: str) -> list[str]:
+def basis_lines(prediction: Prediction, priced: str, model_id: str) -> list[str]:
     """'Published rate of this GPU; low risk (1 of 4); .. price of ..; predictor 1a2b3c4d.'"""
     level = risk(prediction)
     known = f"{PROVENANCE[str(prediction.provenance)]}; {RISKS[level]} risk ({level} of 4)"

@@ -50,7 +50,7 @@ class LanguageModels:
         Raises `UsageError` with near names for an unknown one, with the choices where a short name
         means several models of different sizes, and for a model that is not covered.
         """
-        found = self._found(name.strip())
+        found = self._key_of(name.strip())
         if found is None:
             raise self._unknown(name)
         if kind := self._cells[found]["uncovered"]:
@@ -59,7 +59,7 @@ class LanguageModels:
             self._made[found] = model_of_cells(found, self._cells[found])
         return self._made[found]
 
-    def _found(self, name: str) -> str | None:
+    def _key_of(self, name: str) -> str | None:
         """The name in the table, exact names first, then ever looser ones."""
         if name in self._cells:
             return name

@@ -39,6 +39,7 @@ def test_runs_that_do_not_differ_beside_their_error_show_no_spread():
     assert found["sigma_95"][0] < 0.001
 
 
+@pytest.mark.slow
 def test_one_half_says_what_the_other_half_is_covered_by():
     """Where runs vary far more than the interval that ships knows, each half shows it, and its
     estimate covers the other one."""

@@ -16,7 +16,7 @@ from advisor.messages import FieldName, Message
 from advisor.records import replace
 from advisor.render.exporting import COMPOSE, export_start
 from advisor.render.exporting.parts import Start, header
-from advisor.render.language.words import engine_text, placement_text
+from advisor.render.language.phrases import engine_text, placement_text
 from advisor.render.text import lower_name
 from advisor.units import floor_rate
 

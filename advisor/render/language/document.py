@@ -35,7 +35,7 @@ from advisor.render.blocks import (
     spec_block,
 )
 from advisor.render.document import SCHEMA, Sources, market_document, range_document, request_fields
-from advisor.render.language.words import trial_command
+from advisor.render.language.phrases import trial_command
 from advisor.render.price_calls import price_call_block
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"

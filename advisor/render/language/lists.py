@@ -15,7 +15,7 @@ from advisor.domain.language import (
 )
 from advisor.domain.tuning import FineTuningRecommendation
 from advisor.render.blocks import counts_text
-from advisor.render.language.words import (
+from advisor.render.language.phrases import (
     count_text,
     gpus_text,
     seconds_text,

@@ -24,14 +24,14 @@ from advisor.render.content import (
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import lower_rate
-from advisor.render.language.picture import front_picture
-from advisor.render.language.words import (
+from advisor.render.language.phrases import (
     ENGINES,
     count_text,
     gib_text,
     seconds_text,
     tokens_text,
 )
+from advisor.render.language.picture import front_picture
 from advisor.render.price_parts import price_call_leaves
 from advisor.render.text import lower_name, upper_name
 from advisor.units import format_hours, format_rate, format_usd
@@ -134,8 +134,8 @@ def _serving_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
     yield t("lm.formats"), f"{serving['precision']}, {serving['kv_precision']}"
     yield (
         t("lm.placement"),
-        t("lm.placement_value", replicas=placed["replicas"], gpus=placed["tensor_parallel"],
-          link=placed["link"]),
+        t("lm.placement_value" if placed["tensor_parallel"] > 1 else "lm.placement_single",
+          replicas=placed["replicas"], gpus=placed["tensor_parallel"], link=placed["link"]),
     )  # fmt: skip
     yield (
         t("lm.lengths"),

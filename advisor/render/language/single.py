@@ -29,7 +29,7 @@ from advisor.render.language.document import (
     request_block,
     step_block,
 )
-from advisor.render.language.words import (
+from advisor.render.language.phrases import (
     BINDS,
     ENGINES,
     gib_text,

@@ -24,7 +24,7 @@ from advisor.render.language.lists import (
     relaxation_lines,
     step_lines,
 )
-from advisor.render.language.words import (
+from advisor.render.language.phrases import (
     BINDS,
     count_text,
     engine_text,
@@ -65,7 +65,7 @@ def generation_text(
     if chosen is not None:
         lines = [
             *resting_lines(answer),
-            *standing_lines(chosen, sources),
+            *basis_lines(chosen, sources),
             *head_lines(chosen),
             *serving_lines(chosen, request),
             *price_lines(answer),
@@ -87,7 +87,7 @@ def prediction_text(
     """What one instance does, for a terminal."""
     candidate = prediction.candidate
     lines = [
-        *standing_lines(candidate, sources),
+        *basis_lines(candidate, sources),
         *head_lines(candidate),
         *serving_lines(candidate, request),
         *step_lines(prediction.steps, candidate),
@@ -98,7 +98,7 @@ def prediction_text(
     return "\n".join(lines)
 
 
-def standing_lines(candidate: GenerationCandidate, sources: Sources) -> list[str]:
+def basis_lines(candidate: GenerationCandidate, sources: Sources) -> list[str]:
     """What the rates stand on: 'Modelled, not measured; medium risk (2 of 4); vLLM 0.19 ..'."""
     output, offer = candidate.rates.output_tokens_per_second, candidate.spec.offer
     share = output.lower / output.median if output.median > 0 else 0.0

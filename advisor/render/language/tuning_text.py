@@ -22,8 +22,8 @@ from advisor.render.language.lists import (
     rejection_lines,
     relaxation_lines,
 )
+from advisor.render.language.phrases import gib_text, rate_text
 from advisor.render.language.text import machine_text
-from advisor.render.language.words import gib_text, rate_text
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,

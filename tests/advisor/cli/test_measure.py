@@ -176,6 +176,7 @@ def test_both_kinds_of_anchors_agree_about_the_same_network(tmp_path):
     assert 0.5 < of_script / of_network < 2
 
 
+@pytest.mark.slow
 def test_evaluation_after_the_loop_is_no_part_of_the_rate(tmp_path):
     """The script itself notes what it reached; with its evaluation that would be a quarter."""
     around = "\nopen('own', 'w').write(str(16 * 60 / (time.monotonic() - begun)))\ntime.sleep(3)"

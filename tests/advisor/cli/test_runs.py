@@ -59,7 +59,12 @@ def test_predict_tells_the_run_of_one_instance(ask):
         (["--max-hours", "5"], 2, "--max-hours limits a run; say how long it is with --epochs"),
         (["--max-cost", "5"], 2, "--max-cost limits a run"),
         (["--epochs", "90", "--max-hours", "0.1"], 3, "relax --max-hours to"),
-        (["--epochs", "90", "--max-cost", "0.1"], 3, "relax --max-cost to"),
+        pytest.param(
+            ["--epochs", "90", "--max-cost", "0.1"],
+            3,
+            "relax --max-cost to",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_each_refusal_is_one_line_with_the_way_out(ask, arguments, code, said):

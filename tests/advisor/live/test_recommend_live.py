@@ -140,7 +140,16 @@ def test_an_implausible_price_is_not_believed_and_the_answer_says_so(aws, ask) -
 
 
 @pytest.mark.parametrize(
-    "fault", ["throttle", "denied", "expired", "garbage", "cut", "broken", "hang"]
+    "fault",
+    [
+        "throttle",
+        "denied",
+        "expired",
+        "garbage",
+        "cut",
+        "broken",
+        pytest.param("hang", marks=pytest.mark.slow),
+    ],
 )
 def test_a_service_that_fails_costs_a_warning_and_not_the_answer(
     aws, impatient, ask, fault, monkeypatch

@@ -19,10 +19,10 @@ from advisor.render.document import document_yaml, plain_document
 from advisor.render.exporting.serving import FORMATS, export_serving, serve_words
 from advisor.render.language.document import finetuning_document, generation_document
 from advisor.render.language.formats import Told, language_report
+from advisor.render.language.phrases import seconds_text, trial_command
 from advisor.render.language.tables import language_csv, language_markdown
 from advisor.render.language.text import generation_text
 from advisor.render.language.tuning_text import finetuning_text
-from advisor.render.language.words import seconds_text, trial_command
 from advisor.render.text import WIDTH
 from tests.advisor.render.language_answers import (
     SOURCES,

@@ -235,6 +235,7 @@ def test_a_bucket_in_trouble_gets_all_rows_in_the_end(bucket, service, tmp_path)
     assert len(collected(tmp_path)) == 3
 
 
+@pytest.mark.slow
 def test_a_bucket_that_takes_nothing_is_an_error_and_not_silence(bucket, service, tmp_path):
     a_guest = guest(tmp_path / "one", service, aws=real_time({"put_object": "AccessDenied"}))
     with pytest.raises(AdvisorError, match="took not all"):

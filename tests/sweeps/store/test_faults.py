@@ -125,6 +125,7 @@ def test_a_locked_database_is_waited_for_and_told_about(path, url, monkeypatch, 
         assert "is back" in caplog.text
 
 
+@pytest.mark.slow
 def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path, url, monkeypatch):
     """A driver that goes on must not stop for a lock; one that ends must not wait for it."""
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
@@ -139,6 +140,7 @@ def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path
             store.leases.give_back(owner)
 
 
+@pytest.mark.slow
 def test_a_database_that_stays_locked_is_told_in_one_line(path, url, monkeypatch):
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
     with closing(SqlStore(url, patience_seconds=0.5)) as store:

@@ -47,7 +47,9 @@ def without_cuda(monkeypatch):
 
 
 @pytest.mark.usefixtures("without_cuda", "threads")
-@pytest.mark.parametrize("accelerator", ["cpu", "emulated:T4"])
+@pytest.mark.parametrize(
+    "accelerator", [pytest.param("cpu", marks=pytest.mark.slow), "emulated:T4"]
+)
 def test_a_trial_that_computes_on_no_gpu_asks_for_none(accelerator):
     row = measure(a_trial(accelerator), JOB, None)
     assert row.environment["gpu"] is None
