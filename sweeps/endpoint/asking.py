@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -56,6 +57,17 @@ class Dialect(NamedTuple):
         return body
 
 
+class _Connection:
+    """That of one request; `was_used` by another one before."""
+
+    was_used = False
+
+
+async def _note_use(_session: object, trace: SimpleNamespace, _params: object) -> None:
+    if trace.trace_request_ctx is not None:
+        trace.trace_request_ctx.was_used = True
+
+
 class Client:
     """A session with one endpoint. Redirects are not followed, and no proxy or cookie is used:
     what is measured is the endpoint itself."""
@@ -100,10 +112,7 @@ class Client:
         record.started_seconds = self.now_seconds
         try:
             with self._failures():
-                async with self._session.post(
-                    self.address.base + route, json=body, headers=self._headers,
-                    allow_redirects=False,
-                ) as answer:  # fmt: skip
+                async with await self._begun(self.address.base + route, body) as answer:
                     await self._require_ok(answer)
                     self._require_stream(answer, await self._start(answer))
                     await self._read(answer, record)
@@ -113,6 +122,20 @@ class Client:
             raise
         finally:
             record.ended_seconds = self.now_seconds
+
+    async def _begun(self, url: str, body: dict[str, Any]) -> aiohttp.ClientResponse:
+        """The beginning of an answer. llama.cpp's server ends a connection after an answer that it
+        streamed, and does not say so: a request that meets such a one is sent again."""
+        while True:
+            connection = _Connection()
+            try:
+                return await self._session.post(
+                    url, json=body, headers=self._headers, allow_redirects=False,
+                    trace_request_ctx=connection,
+                )  # fmt: skip
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if not connection.was_used:
+                    raise
 
     async def _read(self, answer: aiohttp.ClientResponse, record: RequestRecord) -> None:
         """Pieces until the end; their moment is that of the bytes that end them."""
@@ -223,8 +246,10 @@ async def opened(
         total=None, sock_connect=_CONNECT_SECONDS, sock_read=patience_seconds
     )
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS)
+    uses = aiohttp.TraceConfig()
+    uses.on_connection_reuseconn.append(_note_use)
     async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(),
+        trace_configs=[uses], connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept-Encoding": "identity"},
     ) as session:  # fmt: skip
         yield Client(session, address, key)

@@ -53,7 +53,7 @@ def test_one_question_is_answered_over_all_clouds() -> None:
     assert chosen.engine_version
     cost = chosen.usd_per_million_output_tokens
     assert 0 < cost.lower < cost.median < cost.upper
-    assert {one.spec.offer.instance.cloud for one in found.ranked} > {"aws"}
+    assert len({one.spec.offer.instance.cloud for one in found.ranked}) > 1
 
 
 def test_what_is_not_known_of_a_neo_cloud_is_told_where_the_answer_rests_on_it() -> None:

@@ -29,6 +29,7 @@ class FakeEndpoint:
     cached_tokens: int | None = None
     tokens_a_piece: int = 1
     longest_answer: int = 10**6
+    answers_once: bool = False  # on each connection, and then ends it without a word
     key: str = ""
     port: int = 0
     bodies: list = field(default_factory=list)
@@ -79,12 +80,16 @@ def fake_endpoint(**settings):
 
 
 async def _connection(endpoint, reader, writer):
+    is_used = False
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             request, *headers = head.split("\r\n")
             named = {k.lower(): v.strip() for k, _, v in (h.partition(":") for h in headers)}
             body = await reader.readexactly(int(named.get("content-length", 0)))
+            if endpoint.answers_once and is_used:
+                break
+            is_used = True
             endpoint.authorizations.append(named.get("authorization"))
             if not await _answer(endpoint, writer, request.split()[1], named, body):
                 break

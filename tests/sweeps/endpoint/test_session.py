@@ -83,6 +83,16 @@ def test_a_server_that_refuses_our_fields_is_asked_without_them():
     assert any("10 were asked for" in text for text in texts(session))
 
 
+def test_a_server_that_ends_its_connections_fails_no_request():
+    """As llama.cpp's does, which says that it keeps them."""
+    with fake_endpoint(answers_once=True) as endpoint:
+        session, _ = session_of(endpoint, Load(2))
+    (figures,) = session.figures
+    assert figures["requests"]["completed"] > 10
+    assert figures["requests"]["failed"] == 0
+    assert figures["input_tokens"]["mean"] == pytest.approx(60, rel=0.1)
+
+
 def test_a_server_with_chats_alone_is_measured_by_them():
     """The opening frame of a chat is no token."""
     with fake_endpoint(has_completions=False, ttft_seconds=0.05) as endpoint:
