@@ -6,7 +6,7 @@ import json
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -14,7 +14,7 @@ from advisor.cli.measure_served import served_document, served_lines
 from advisor.cli.questions import Name, Positive, SectionedCommand, output_option, question_options
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.domain.generation import LlmPrecision
-from advisor.errors import DataError, UsageError, unknown_name
+from advisor.errors import AdvisorError, DataError, UsageError, unknown_name
 from advisor.render.text import WIDTH, table
 from advisor.runs.endpoint.questions import ServedModel
 from advisor.units import format_mib, format_rate
@@ -61,19 +61,7 @@ _MOST_RUNS = 9
 @output_option
 @question_options(ServedModel, "served")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def measure(
-    reference: str | None,
-    task: str | None,
-    precision: str | None,
-    data: Path | None,
-    minutes: float,
-    runs: int | None,
-    profile: bool,
-    out: Path | None,
-    output: str,
-    served: ServedModel,
-    command: tuple[str, ...],
-) -> None:
+def measure(out: Path | None, output: str, **options: Any) -> None:
     """Measure a network or your own training script on this machine, or a language model that is
     served.
 
@@ -91,31 +79,49 @@ def measure(
     """
     from advisor.files import require_writable
 
-    if not served.is_served and bool(reference) == bool(command):
+    asked = _Asked(**options)
+    if not asked.served.is_served and bool(asked.reference) == bool(asked.command):
         raise UsageError(
             "either a network or a script is measured", field="model",
             hint="name --model, or a script's command after --",
         )  # fmt: skip
-    name = Path((reference or "script").partition(".py")[0]).name
+    name = Path((asked.reference or "script").partition(".py")[0]).name
     file = out or Path(f"anchor-{name}.json")
     require_writable(file)  # before two minutes are spent on what could not be written
-    show, ended = _screen, None
-    if served.is_served:
-        _refuse_options_of_networks(task, data, None)
-        show = served_lines
-        document, ended = served_document(
-            served, model=reference, precision=precision, minutes=minutes, arguments=command,
-            requests_file=_requests_file(file), on_progress=_progress,
-        )  # fmt: skip
-    elif reference:
-        document = _network(reference, task, precision or "fp32", data, minutes, runs, profile)
-    else:
-        _refuse_options_of_networks(task, data, precision)
-        document = _script(command, minutes, runs or 1, profile)
+    show = served_lines if asked.served.is_served else _screen
+    document, ended = _measured(asked, _requests_file(file))
     click.echo(json.dumps(document) if output == "json" else "\n".join(show(document)))
     _write(file, document, is_shown=output == "json")
     if ended is not None:
         raise ended
+
+
+class _Asked(NamedTuple):
+    """What is measured, as the options say; `reference` is a network's or a language model's."""
+
+    reference: str | None
+    task: str | None
+    precision: str | None
+    data: Path | None
+    minutes: float
+    runs: int | None
+    profile: bool
+    served: ServedModel
+    command: tuple[str, ...]
+
+
+def _measured(asked: _Asked, requests: Path) -> tuple[dict[str, Any], AdvisorError | None]:
+    """The document, and what ended a language model's measurement early."""
+    if asked.served.is_served:
+        _refuse_options_of_networks(asked.task, asked.data, None)
+        return served_document(
+            asked.served, model=asked.reference, precision=asked.precision, minutes=asked.minutes,
+            arguments=asked.command, requests_file=requests, on_progress=_progress,
+        )  # fmt: skip
+    if asked.reference:
+        return _network(asked, asked.reference), None
+    _refuse_options_of_networks(asked.task, asked.data, asked.precision)
+    return _script(asked), None
 
 
 def _write(file: Path, document: dict[str, Any], *, is_shown: bool) -> None:
@@ -147,41 +153,35 @@ def _refuse_options_of_networks(task: str | None, data: Path | None, precision: 
         )
 
 
-def _network(
-    reference: str,
-    task: str | None,
-    precision: str,
-    data: Path | None,
-    minutes: float,
-    runs: int | None,
-    profile: bool,
-) -> dict[str, Any]:
+def _network(asked: _Asked, reference: str) -> dict[str, Any]:
     from advisor.answers.measuring import measure_reference
 
+    precision = asked.precision or "fp32"
     if precision not in list(MEASURABLE_PRECISIONS):
         raise unknown_name("precision", precision, MEASURABLE_PRECISIONS, field="precision")
-    if data is not None and not data.is_dir():
+    if asked.data is not None and not asked.data.is_dir():
         raise UsageError(
-            "no folder '{data}'", data=data, field="data", hint="name a folder of JPEG files"
+            "no folder '{data}'", data=asked.data, field="data", hint="name a folder of JPEG files"
         )
     return measure_reference(
         reference,
-        minutes=minutes,
-        tasks=(Task(task),) if task else _TASKS,
+        minutes=asked.minutes,
+        tasks=(Task(asked.task),) if asked.task else _TASKS,
         precision=Precision(precision),
-        data=data,
-        runs=runs,
-        profile=profile,
+        data=asked.data,
+        runs=asked.runs,
+        profile=asked.profile,
         on_progress=_progress,
     )
 
 
-def _script(command: Sequence[str], minutes: float, runs: int, profile: bool) -> dict[str, Any]:
+def _script(asked: _Asked) -> dict[str, Any]:
     from advisor.runs.measuring_script import measure_script
 
     return measure_script(
-        command, minutes=minutes, runs=runs, profile=profile, on_progress=_progress
-    )
+        asked.command, minutes=asked.minutes, runs=asked.runs or 1, profile=asked.profile,
+        on_progress=_progress,
+    )  # fmt: skip
 
 
 def _progress(line: str) -> None:

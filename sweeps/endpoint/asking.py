@@ -249,7 +249,7 @@ async def opened(
     uses = aiohttp.TraceConfig()
     uses.on_connection_reuseconn.append(_note_use)
     async with aiohttp.ClientSession(
-        trace_configs=[uses], connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"Accept-Encoding": "identity"},
+        connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity"}, trace_configs=[uses],
     ) as session:  # fmt: skip
         yield Client(session, address, key)

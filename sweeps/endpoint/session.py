@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -82,12 +82,9 @@ def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progr
     measured until then, and why it ended."""
     session = Session()
     begun = time.monotonic()
-    with ExitStack() as stack:
-        file = None
-        if wanted.requests_file is not None:
-            file = stack.enter_context(wanted.requests_file.open("w", encoding="utf-8"))
+    with closing(_Lines(wanted.requests_file)) as lines:
         try:
-            _run(_drive_all(address, key, wanted, report, session, file))
+            _run(_drive_all(address, key, wanted, report, session, lines))
         except MeasuringError as error:
             session.ended = error
         except KeyboardInterrupt as error:
@@ -95,6 +92,27 @@ def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progr
             session.ended = Stopped("interrupted: what was measured is kept", exit_code=code)
     session.seconds = time.monotonic() - begun
     return session
+
+
+class _Lines:
+    """A file of JSON, line by line, made with the first line: what fails before leaves none."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: IO[str] | None = None
+
+    def add(self, row: object) -> None:
+        """One more line, on the disk when this returns."""
+        if self._path is None:
+            return
+        self._file = self._file or self._path.open("w", encoding="utf-8")
+        self._file.write(json.dumps(row) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """End it."""
+        if self._file is not None:
+            self._file.close()
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -110,7 +128,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 async def _drive_all(
     address: Address, key: ApiKey | None, wanted: Wanted, report: Progress, session: Session,
-    file: IO[str] | None,
+    lines: _Lines,
 ) -> None:  # fmt: skip
     prompts = Prompts(wanted.seed)
     async with opened(address, key, wanted.patience_seconds) as client:
@@ -118,9 +136,7 @@ async def _drive_all(
         report(_opened_line(session.opening, address))
 
         def keep(record: RequestRecord) -> None:
-            if file is not None:
-                file.write(json.dumps(record.row()) + "\n")
-                file.flush()
+            lines.add(record.row())
 
         driver = Driver(client, session.opening, prompts, wanted.lengths, keep)
         ends_at = client.now_seconds + wanted.seconds
