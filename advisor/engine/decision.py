@@ -69,8 +69,10 @@ def _by_median_price(request: Request, preparations: Preparations, today: date) 
         _require_intervals(request, table)
         nearest, beyond_price = _nearest(request, prepared, table), _beyond_price(request, table)
     chosen, front = shown[0] if shown else None, found.front()
+    # An answer at listed prices is asked for its first spec alone.
+    unpriced = prepared.unpriced if request.listed_on is None else ()
     rejected = Rejections(
-        [*found.rejected, *prepared.unpriced],
+        [*found.rejected, *unpriced],
         [Missed(request, one.table, one.missed) for one in found.looked],
         found.slow,
     )

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 # The first types without an accelerator that are looked at; each further group is twice as large.
 _FIRST_GROUP = 8
-# More of those with one, for each spec that is shown; each further group is four times as large.
-_FIRST_ACCELERATED = 5
+# More of those with one, for each spec that is shown; each further group is twice as large.
+_FIRST_ACCELERATED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ def _look_at_cheap(request: Request, prepared: Prepared, found: Found) -> None:
     rest, size, limit = list(lowest), first, math.inf
     while rest and lowest[rest[0]] <= limit:
         some = [name for name in rest[:size] if lowest[name] <= limit]
-        rest, size = rest[size:], 4 * size
+        rest, size = rest[size:], 2 * size
         group = prepared.accelerated_of(some)
         found.rejected += group.not_runnable
         if group.table is not None:
