@@ -141,7 +141,7 @@ def test_more_throughput_is_never_cheaper(target, factor):
 
 def test_iops_and_rate_are_bought_apart():
     """1,000/s of 110 kB in 4.6 operations at 80 %: 5,750 IOPS, and 131 MiB/s of bytes."""
-    disk = ask(target_throughput=1000).chosen.spec.disk
+    disk = ask(target_throughput=1000, disk_types=("gp3",)).chosen.spec.disk
     rate = 1250 * IMAGENET.bytes_per_sample / 2**20
     assert disk.choice.iops == 10 * -(-1250 * OPERATIONS // 10)
     assert disk.choice.mib_per_second == pytest.approx(rate, abs=1)
@@ -164,14 +164,15 @@ def test_a_price_limit_between_the_steps_finds_what_lies_between():
 def test_a_hard_disk_is_enough_where_nothing_faster_is_needed():
     """1.5 MB samples read in a row: sc1 and st1 compete with gp3, sized for the rate."""
     dataset = replace(IMAGENET, samples=93_000, bytes_per_sample=1_500_000.0)
-    small = ask(target_throughput=0.3, dataset=dataset).chosen.spec.disk
+    sold = {"dataset": dataset, "disk_types": CATALOG.disks.network_types}
+    small = ask(target_throughput=0.3, **sold).chosen.spec.disk
     assert small.rate.type in {"sc1", "st1"}
-    assert ask(target_throughput=100, dataset=dataset).chosen.spec.disk.rate.type == "gp3"
+    assert ask(target_throughput=100, **sold).chosen.spec.disk.rate.type == "gp3"
 
 
 def test_a_burst_that_a_short_test_would_see_is_told():
     """g6.xlarge passes on 119 MiB/s for ever and lends more for half an hour: storage binds."""
-    answer = ask(target_throughput=450, gpus=("L4",))
+    answer = ask(target_throughput=450, gpus=("L4",), disk_types=("gp3",))
     (warning,) = [one for one in answer.warnings if "short test" in str(one)]
     assert "for about 30 min (lent by g6.xlarge), then" in str(warning)
     told = disk_block(answer.chosen.spec.disk)
