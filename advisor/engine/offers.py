@@ -99,5 +99,6 @@ def disks_holding(
                 mib_per_second=choice.mib_per_second,
             )
         ]
-    kinds, day = request.price_kinds, request.listed_on
-    return tuple(disk for disk in found if disk.price is None or counts(disk.price, kinds, day))
+    # The kinds that are asked for are those of instances: few clouds list every disk.
+    day = request.listed_on
+    return tuple(disk for disk in found if disk.price is None or counts(disk.price, (), day))

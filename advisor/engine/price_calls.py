@@ -60,7 +60,7 @@ def _without_estimates(
 ) -> Answer | None:
     """The answer that no estimate gives, where one gave the `first`: an observed price may be sure
     enough where an estimate is not."""
-    if all(price.kind != ESTIMATED for price in first.spec.prices):
+    if first.spec.offer.price.kind != ESTIMATED:
         return None
     kinds = tuple(kind for kind in request.price_kinds or PRICE_KINDS if kind != ESTIMATED)
     return _among(request, answered, today, price_kinds=kinds) if kinds else None

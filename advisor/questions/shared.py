@@ -75,7 +75,8 @@ RANKED_MARKET: Any = ask(
     default=Market.ON_DEMAND,
 )
 PRICE_KIND: Any = ask(
-    "Prices to rank by: list (what the seller lists), observed (seen on the market), estimated.",
+    "Prices of instances to rank by: list (what the seller lists), observed (seen on the market), "
+    "estimated.",
     Parsed(parse_price_kinds, ",".join, "KIND[,KIND]"),
     section=PLACE,
     default=None,

@@ -14,7 +14,6 @@ from advisor.domain import (
     LIST,
     OBSERVED,
     Offer,
-    Price,
     PriceCall,
     Recommendation,
     Spec,
@@ -24,11 +23,22 @@ from advisor.domain.price_age import is_listed
 from advisor.messages import Message
 from advisor.render.text import INDENT, WIDTH, beside, folded_command
 
-# How a price that is not listed, or old, is known; the least trusted first.
+# How the price of an instance that is not listed, or old, is known; and that of a disk, alone or
+# after the instance's.
 _KINDS = {
     ESTIMATED: Message("Estimated price"),
     OBSERVED: Message("Observed price"),
     LIST: Message("Old price"),
+}
+_DISK_KINDS = {
+    ESTIMATED: Message("Estimated disk price"),
+    OBSERVED: Message("Observed disk price"),
+    LIST: Message("Old disk price"),
+}
+_DISK_KINDS_TOO = {
+    ESTIMATED: Message("estimated disk"),
+    OBSERVED: Message("observed disk"),
+    LIST: Message("old disk"),
 }
 # Any recommendation: its chosen spec, its `price_call` and its day count.
 AnyAnswer = Any
@@ -40,15 +50,15 @@ def resting_sentence(answer: AnyAnswer) -> Message | None:
     if answer.price_call is None:
         return None
     spec, listed = answer.chosen.spec, answer.price_call.listed
-    doubt = _doubt(spec, answer.today)
-    if doubt is None:
+    kinds = _kinds(spec, answer.today)
+    if not kinds:
         return None
     lies = Message(
         "{kind} ({low:usd} to {high:usd}/h)",
-        kind=_KINDS[doubt.kind], low=spec.low_usd_per_hour, high=spec.high_usd_per_hour,
+        kind=kinds, low=spec.low_usd_per_hour, high=spec.high_usd_per_hour,
     )  # fmt: skip
     if spec.low_usd_per_hour == spec.high_usd_per_hour:
-        lies = Message("{kind}", kind=_KINDS[doubt.kind])
+        lies = Message("{kind}", kind=kinds)
     if listed is None:
         return Message("{lies}; no listed price answers this.", lies=lies)
     market, usd = listed.spec.offer.market, listed.spec.total_usd_per_hour
@@ -70,14 +80,12 @@ def borderline_sentence(answer: AnyAnswer) -> Message | None:
     if call is None or call.cheaper is None:
         return None
     spec = call.cheaper.spec
-    doubt = _doubt(spec, answer.today)
-    assert doubt is not None
     return Message(
         "Borderline on price: {name} ({market}, {region}) may be cheaper than {listed} at "
         "{usd:usd}/h. {kind}: {median:usd}/h, {low:usd} to {high:usd}/h.",
         name=spec.name, market=str(spec.offer.market), region=spec.offer.region,
         listed=answer.chosen.spec.name, usd=answer.chosen.spec.total_usd_per_hour,
-        kind=_KINDS[doubt.kind], median=spec.total_usd_per_hour,
+        kind=_kinds(spec, answer.today), median=spec.total_usd_per_hour,
         low=spec.low_usd_per_hour, high=spec.high_usd_per_hour,
     )  # fmt: skip
 
@@ -155,11 +163,13 @@ def _doubted(answer: AnyAnswer) -> Offer:
     return offer
 
 
-def _doubt(spec: Spec, today: date) -> Price | None:
-    """Of the prices that are not listed, or old, the least trusted one."""
-    doubtful = [price for price in spec.prices if not is_listed(price, today)]
-    order = list(_KINDS)
-    return min(doubtful, key=lambda price: order.index(price.kind), default=None)
+def _kinds(spec: Spec, today: date) -> list[Message]:
+    """How the prices in a total are known that are not listed, or old; the instance's first."""
+    price, disk = spec.offer.price, spec.disk.price
+    found = [] if is_listed(price, today) else [_KINDS[price.kind]]
+    if disk is not None and not is_listed(disk, today):
+        found.append((_DISK_KINDS_TOO if found else _DISK_KINDS)[disk.kind])
+    return found
 
 
 def _brief_block(candidate: AnyCandidate | None) -> dict[str, Any] | None:
