@@ -15,13 +15,13 @@ from advisor.records import dataclass
 class SpecRequest:
     """The part of a question that is the same for every task. What is None is left to the advisor.
 
-    `confidence` is the probability with which bounds must hold. `region` None is every region:
-    each type is then taken where it is cheapest; `market` None is every market. Instances count
-    whose price is of `price_kinds` (empty: all), and with `listed_on` only what is listed and not
-    old on that day, disks too, which the decision asks itself. `disk` without a size is sized for what it must
-    hold; `disk_types` leaves these to choose among. `max_gpus` is how many GPUs of an instance are
-    used at most (None: all of them). `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA)
-    and the vCPUs of it that may still be used; what it does not name is not limited.
+    `confidence` is the probability with which bounds must hold. `region` None is every region: each
+    type is then taken where it is cheapest; `market` None is every market. Instances count whose
+    price is of `price_kinds` (empty: all), and with `listed_on` only what is listed and not old on
+    that day, disks too, which the decision asks itself. `disk` without a size is sized for what it
+    must hold; `disk_types` leaves these to choose among. `max_gpus` is how many GPUs of an instance
+    are used at most (None: all of them). `vcpu_quota` holds pairs of an AWS quota code (as
+    L-DB2E81BA) and the vCPUs of it that may still be used; what it does not name is not limited.
     `horizon_hours` is how long the spec is to be paid for: it decides whether a verifying trial
     pays, and never what is recommended.
     """

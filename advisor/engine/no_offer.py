@@ -58,7 +58,8 @@ def where_of(request: SpecRequest) -> Message:
     return Message(
         "{cloud} {region} ({market})",
         cloud="any cloud" if request.cloud == "any" else request.cloud,
-        region=request.region or Message("in all regions"), market=request.market,
+        region=request.region or Message("in all regions"),
+        market=request.market or Message("any market"),
     )  # fmt: skip
 
 

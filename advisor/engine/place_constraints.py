@@ -191,7 +191,8 @@ def of_place(request: AnyRequest, *choices: Constraint) -> Iterator[Constraint]:
     yield from (Quota(code) for code, _ in request.vcpu_quota)
     if request.region is not None:
         yield Choice("region", "--region", None, asked=False)
-    yield OtherMarket("market", "--market")
+    if request.market is not None:
+        yield OtherMarket("market", "--market")
     yield Confidence("confidence", "--confidence")
 
 
