@@ -272,6 +272,7 @@ def _price_document(price: Price) -> dict[str, Any]:
     return {
         "usd_per_month": price.usd_per_hour * HOURS_PER_MONTH,
         "usd_per_hour": price.usd_per_hour,
+        "kind": price.kind,
         "as_of": price.as_of.isoformat(),
         "source": price.source,
     }
@@ -305,10 +306,14 @@ def _disk_lines(disk: dict[str, Any]) -> list[str]:
     if not disk["prices"]:
         return [*lines, "price      unknown"]
     rows = [
-        [name, f"${price['usd_per_month']:,.2f}", f"${price['usd_per_hour']:.5f}", price["as_of"]]
+        [
+            *(name, f"${price['usd_per_month']:,.2f}", f"${price['usd_per_hour']:.5f}"),
+            *(price["kind"], price["as_of"]),
+        ]
         for name, price in disk["prices"].items()
     ]
-    return [*lines, "", *table(["region", "a month", "an hour", "as of"], rows, right=(1, 2))]
+    header = ["region", "a month", "an hour", "kind", "as of"]
+    return [*lines, "", *table(header, rows, right=(1, 2))]
 
 
 def _rate_text(rate: dict[str, Any]) -> str:
