@@ -81,6 +81,7 @@ class Provenance(StrEnum):
 
     MEASURED = "measured"
     PUBLISHED = "published"
+    ANCHORED = "anchored"  # modelled, corrected by the user's own measurements
     MODELLED = "modelled"
 
 

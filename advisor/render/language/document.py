@@ -50,12 +50,12 @@ def generation_document(
 ) -> dict[str, Any]:
     """The whole answer about serving; see `render.document.plain` for what JSON can hold."""
     confidence = answer.request.confidence
-    specs = [generation_block(one, confidence) for one in answer.ranked]
+    specs = [generation_block(one, confidence, sources) for one in answer.ranked]
     nearest = answer.nearest
     return {
         **_shared(answer, sources, specs, every_rejected),
         "request": request_block(answer.request, "generation"),
-        "nearest": generation_block(nearest, confidence) if nearest else None,
+        "nearest": generation_block(nearest, confidence, sources) if nearest else None,
         "close_calls": [
             close_call_block(call, answer.request.horizon_hours, trial_command(call.candidate))
             for call in answer.close_calls
@@ -141,14 +141,21 @@ def _plain(name: str, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def generation_block(candidate: GenerationCandidate, confidence: float) -> dict[str, Any]:
+def generation_block(
+    candidate: GenerationCandidate, confidence: float, sources: Sources
+) -> dict[str, Any]:
     """A spec that serves, with what is predicted of it."""
     spec, rates = candidate.spec, candidate.rates
     output = rates.output_tokens_per_second
     return {
         **spec_block(spec),
         "predicted": _predicted(
-            output, spec.count, OUTPUT_UNIT, confidence, candidate.placement.gpus_used
+            output,
+            spec.count,
+            OUTPUT_UNIT,
+            confidence,
+            candidate.placement.gpus_used,
+            Provenance.ANCHORED if sources.anchors else Provenance.MODELLED,
         ),
         "bottleneck": str(candidate.binds),
         "risk": _risk(output, candidate),
@@ -273,14 +280,19 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
 
 
 def _predicted(
-    rate: Span, count: int, unit: str, confidence: float, gpus_used: int
+    rate: Span,
+    count: int,
+    unit: str,
+    confidence: float,
+    gpus_used: int,
+    provenance: Provenance = Provenance.MODELLED,
 ) -> dict[str, Any]:
     return {
         "throughput": bounds(rate),
         "throughput_each": bounds(rate.times(1 / count)),
         "unit": unit,
         "confidence": confidence,
-        "provenance": str(Provenance.MODELLED),
+        "provenance": str(provenance),
         "gpus_used": gpus_used,
     }
 

@@ -114,7 +114,10 @@ def _spec_name(spec: Record) -> str:
 
 def _standing(chosen: Record, t: Texts) -> str:
     level = chosen["risk"]
-    return t("lm.stands", risk=t(f"risk.{level}"), number=level)
+    anchored = chosen["predicted"]["provenance"] == "anchored"
+    return t(
+        "lm.stands_anchored" if anchored else "lm.stands", risk=t(f"risk.{level}"), number=level
+    )
 
 
 def _facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:

@@ -61,7 +61,7 @@ def prediction_document(
         "request": request_block(request, "generation"),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
-        **_block(prediction, request.confidence),
+        **_block(prediction, request.confidence, sources),
         "front": [front_block(point) for point in prediction.front],
         "steps": [step_block(step) for step in prediction.steps],
         "assumptions": list(prediction.assumptions),
@@ -69,8 +69,8 @@ def prediction_document(
     }
 
 
-def _block(prediction: ServingPrediction, confidence: float) -> dict[str, Any]:
-    block = generation_block(prediction.candidate, confidence)
+def _block(prediction: ServingPrediction, confidence: float, sources: Sources) -> dict[str, Any]:
+    block = generation_block(prediction.candidate, confidence, sources)
     return block if prediction.price else block | {"price": None, "cost": None}
 
 
@@ -98,7 +98,7 @@ def comparison_document(
 ) -> dict[str, Any]:  # fmt: skip
     """Instances beside each other; `relative` is the median over the baseline's."""
     rows = [
-        _block(one, request.confidence) | {"relative": _relative(one, baseline)}
+        _block(one, request.confidence, sources) | {"relative": _relative(one, baseline)}
         for one in predictions
     ]
     return {

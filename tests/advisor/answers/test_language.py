@@ -19,6 +19,7 @@ from advisor.answers.language import (
     serving_predicted,
     serving_recommended,
 )
+from advisor.answers.of_tasks import predicted_by, recommended_by
 from advisor.domain.generation import LanguageTask
 from advisor.errors import UsageError
 from advisor.questions.language import (
@@ -27,6 +28,7 @@ from advisor.questions.language import (
     PredictGeneration,
     RecommendGeneration,
 )
+from advisor.questions.listings import Sources
 from advisor.questions.values import GpuFilter
 from sweeps.endpoint.document import SCHEMA
 
@@ -138,6 +140,18 @@ def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path
     assert any("anchor.json" in str(one) for one in found.assumptions)
     assert before.median < after.median <= 2.1 * before.median
     assert after.upper / after.median < before.upper / before.median
+
+
+def test_a_document_says_whether_it_rests_on_ones_own_measurements(tmp_path: Path) -> None:
+    """Of a prediction and of each ranked spec."""
+    mine = anchor(tmp_path / "anchor.json", 0.1)
+    asked = PredictGeneration(**COMMON, instance="g6.xlarge", users=8, anchor=(mine,))
+    document = predicted_by(Sources(), asked).document()
+    assert document["predicted"]["provenance"] == "anchored"
+    for files, kind in (((mine,), "anchored"), ((), "modelled")):
+        answer = recommended_by(Sources(), recommend(users=8, anchor=files)).document()
+        specs = [answer["recommendation"], *answer["alternatives"]]
+        assert {one["predicted"]["provenance"] for one in specs} == {kind}
 
 
 def test_a_file_that_is_no_anchor_is_refused_by_its_field(tmp_path: Path) -> None:
