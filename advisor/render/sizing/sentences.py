@@ -154,7 +154,7 @@ _FIELDS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("epochs", "samples"), "{:,.12g}".format),
     **dict.fromkeys(("max_run_usd", "max_usd_per_hour"), format_usd),
     **dict.fromkeys(("min_gpu_memory_mib", "max_gpu_memory_mib"), format_mib),
-    **dict.fromkeys(("gpus", "disk_types"), ", ".join),
+    **dict.fromkeys(("gpus", "disk_types", "price_kinds"), ", ".join),
     "compute_capability": lambda value: _range(value, plain),
     "vcpus": lambda value: _range(value, plain),
     "memory_mib": lambda value: _range(value, format_mib),
