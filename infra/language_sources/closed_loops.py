@@ -48,7 +48,7 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
         engine_version=record["backend_version"],
         date=record["measured"],
         precision=precision,
-        kv_precision=_kv_precision(engine, precision),
+        kv_precision=_kv_precision(engine, precision, gpu, model),
         kind="closed",
         input_tokens=float(record["isl"]) * scale,
         output_tokens=output,
@@ -60,7 +60,7 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
         ttft_seconds=ttft,
         tpot_seconds=tpot,
         fit=0 if doubts else 1,
-        flags=" ".join([*doubts, "kv-assumed"]),
+        flags=" ".join([*doubts, "kv-assumed", *["equal-lengths"] * own_runs]),
     )
 
 
@@ -114,10 +114,19 @@ def _is_queued(ttft: float, tpot: float, output: float) -> bool:
     return ttft > _QUEUED_SECONDS or (share > _QUEUED_SHARE and ttft > _SHORTEST_QUEUED_SECONDS)
 
 
-def _kv_precision(engine: str, precision: str) -> str:
-    """The tables do not say it. TensorRT-LLM's checkpoints in 8 and 4 bits carry an FP8 cache; the
-    other engines keep 16 bits unless asked."""
-    return "fp8" if engine == "trtllm" and precision in ("fp8", "nvfp4") else "bf16"
+def _kv_precision(engine: str, precision: str, gpu: str, model: str) -> str:
+    """The tables do not say it. TensorRT-LLM's checkpoints in 8 and 4 bits carry an FP8 cache. In
+    the other engines figures tell: on Blackwell, and for the 70B in vLLM, more sequences ran
+    without waiting than a cache of 16 bits holds, and gpt-oss read it faster than memory does."""
+    if engine == "trtllm":
+        return "fp8" if precision in ("fp8", "nvfp4") else "bf16"
+    small = precision in ("fp8", "nvfp4", "mxfp4")
+    shown = _is_blackwell(gpu) or (engine == "vllm" and "70B" in model)
+    return "fp8" if small and shown else "bf16"
+
+
+def _is_blackwell(gpu: str) -> bool:
+    return gpu.startswith(("B200", "B300", "GB200", "GB300"))
 
 
 def small_gpus(record: Mapping[str, str]) -> ServingRow:

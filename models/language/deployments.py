@@ -32,8 +32,11 @@ class Traffic(NamedTuple):
     """Mean tokens of a request and of its answer.
 
     `prefix_share` of the input tokens is found in the prefix cache and not computed again.
+    `equal_lengths`: no request is longer than another, so that those that start together end
+    together, and the next ones come in waves.
     """
 
     input_tokens: float
     output_tokens: float
     prefix_share: float = 0.0
+    equal_lengths: bool = False

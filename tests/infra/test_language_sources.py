@@ -52,6 +52,26 @@ def test_lengths_that_are_drawn_count_with_their_mean():
     assert (own.input_tokens, own.output_tokens) == (1000, 1000)
 
 
+def test_nvidias_own_requests_have_equal_lengths():
+    flags = [
+        closed_loops.inferencex(inferencex(origin=origin)).flags.split()
+        for origin in ("inferencex_2026-04-27", "nvidia_gap")
+    ]
+    assert ["equal-lengths" in each for each in flags] == [False, True]
+
+
+@pytest.mark.parametrize(("changes", "cache"), [
+    ({}, "bf16"),
+    ({"system": "b200_sxm"}, "fp8"),
+    ({"system": "b200_sxm", "precision": "bf16"}, "bf16"),
+    ({"model_path": "meta-llama/Llama-3.1-70B-Instruct"}, "fp8"),
+    ({"model_path": "meta-llama/Llama-3.1-70B-Instruct", "backend": "sglang"}, "bf16"),
+    ({"backend": "trtllm"}, "fp8"),
+])  # fmt: skip
+def test_a_cache_has_the_format_that_its_figures_show(changes, cache):
+    assert closed_loops.inferencex(inferencex(**changes)).kv_precision == cache
+
+
 def test_more_gpus_than_a_host_has_were_misread():
     with pytest.raises(LeftOutError, match="host"):
         closed_loops.inferencex(inferencex(tp_size="4", attention_dp_size="4"))

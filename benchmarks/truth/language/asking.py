@@ -130,7 +130,8 @@ def _deployment(row: ServingRow) -> Deployment:
 
 
 def _traffic(row: ServingRow) -> Traffic:
-    return Traffic(row.input_tokens, row.output_tokens)
+    equal_lengths = "equal-lengths" in row.flags.split()
+    return Traffic(row.input_tokens, row.output_tokens, equal_lengths=equal_lengths)
 
 
 def _answer(rates: ServingRates, place: int) -> RowAnswer | str:

@@ -21,8 +21,9 @@ class Setting(NamedTuple):
     """A deployment as it was measured, or would be.
 
     `source` is who measured, "" for a question and for a user's own trials. `eager`: the engine
-    launches kernels one by one, without CUDA graphs. `load` is "" for requests that come over a
-    server, "static" for batches without one, "maximum" for as many as memory holds.
+    launches kernels one by one, without CUDA graphs. `load` is "" for a closed loop, "waves" for
+    one whose requests have equal lengths, "open" for requests that arrive at a rate of their own,
+    "static" for batches without a server, "maximum" for as many sequences as memory holds.
     """
 
     deployment: Deployment
@@ -52,6 +53,7 @@ _BASE: Mapping[str, Prior] = {
     "mixed": Prior(math.log(0.8), 0.3),
     "first": Prior(math.log(0.03), 0.7),
     "queue": Prior(math.log(0.06), 0.7),
+    "together": Prior(math.log(0.1), 0.7),
     "step": Prior(0.0, 0.02),
     "prompt": Prior(0.0, 0.02),
 }
@@ -63,8 +65,8 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
            "mla": 0.35},
     "decode": {"gpu": 0.05, "chip": 0.12, "engine": 0.15, "arithmetic": 0.12, "format": 0.12,
                "mixture": 0.5, "experts": 0.3},
-    "prefill": {"gpu": 0.06, "chip": 0.1, "engine": 0.15, "arithmetic": 0.12, "format": 0.12,
-                "mixture": 0.5, "experts": 0.4},
+    "prefill": {"gpu": 0.06, "chip": 0.1, "engine": 0.08, "arithmetic": 0.12, "format": 0.12,
+                "mixture": 0.3, "experts": 0.4},
     "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
     "link": {"way": 0.4, "gpu": 0.14, "engine": 0.13},
     "latency": {"way": 0.4, "chip": 0.1, "engine": 0.2, "era": 0.52, "version": 0.2},
@@ -74,19 +76,24 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
     "mixture": {"engine": 0.35, "era": 0.36, "version": 0.14, "kernels": 0.6, "model": 0.35},
     "mla": {"engine": 0.4, "kernels": 0.5},
     "sequence": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.7},
-    "launch": {"engine": 0.35, "era": 0.33, "version": 0.13, "mixture": 0.6, "mla": 0.4,
+    "launch": {"engine": 0.35, "era": 0.2, "version": 0.13, "mixture": 0.6, "mla": 0.4,
                "model": 0.2},
     "mixed": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.4},
-    "first": {"engine": 0.5, "source": 0.9, "era": 0.45, "version": 0.17},
-    "queue": {"engine": 0.7, "source": 0.5, "era": 0.52, "version": 0.2},
-    "step": {"model": 0.08, "gpu": 0.05, "era": 0.17, "version": 0.07, "cell": 0.07, "load": 0.13},
-    "prompt": {"model": 0.18, "gpu": 0.06, "era": 0.2, "version": 0.07, "source": 0.1, "cell": 0.1,
-               "load": 0.13},
+    "first": {"engine": 0.5, "source": 0.6, "era": 0.3, "version": 0.1, "open": 1.0,
+              "own": 0.3},
+    "queue": {"engine": 0.7, "waves": 1.0, "source": 0.5, "era": 0.52, "version": 0.1, "own": 0.3},
+    "together": {"engine": 0.5, "waves": 1.0, "version": 0.2},
+    "step": {"model": 0.08, "gpu": 0.05, "era": 0.17, "version": 0.07, "cell": 0.07, "load": 0.13,
+             "own": 0.12},
+    "prompt": {"model": 0.18, "gpu": 0.06, "mixture": 0.3, "era": 0.04, "version": 0.08,
+               "source": 0.1, "cell": 0.1, "load": 0.13, "own": 0.15},
 }  # fmt: skip
 # FP8 and FP4 products reach less of their peaks: 0.31 to 0.65 where 16 bits reach 0.73 to 0.91.
 _SHORT_OF_PEAK = {"fp8": -0.35, "fp4": -0.6}
 # NVLink's kernels do at once what goes step by step over PCIe.
 _WAYS = {"latency": {"pcie": 0.3}, "link": {"pcie": 0.6}}
+# Prompts that go together with one's own where all requests are alike: e^2.5 times as many.
+_WAVES = {"together": 2.5}
 # What falls with the watts that a multiprocessor has at its clock (`power_ratio`).
 _POWER = Prior(1.0, 0.2)
 _OF_POWER = ("decode", "prefill", "attention")
@@ -104,7 +111,8 @@ _PACE = Prior(-0.15, 0.1)
 _USUAL_BANDWIDTH_GB_S = 3352.0
 # The best kept public benchmark of engines: predictions mean what it would measure.
 REFERENCE_SOURCE = "inferencex"
-# Effects of who measured, and of what stands for one line of rows: no question names them.
+# Effects of who measured, and of what stands for one line of rows: no question names them. `own`
+# stands in their place in questions and in a user's trials, and moves with those alone.
 OF_ROWS = ("source", "cell")
 
 
@@ -142,6 +150,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
     precision = "bf16" if deployment.precision == "fp16" else deployment.precision
     chip = _chip(gpu.compute_capability)
     version = f"{engine}/{deployment.version}" if deployment.version else ""
+    cell = "/".join((shape, gpu.name, engine, version, deployment.precision, setting.source))
     groups = {
         "gpu": gpu.name,
         "chip": chip,
@@ -158,10 +167,13 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "way": deployment.link if deployment.tensor_parallel > 1 else "",
         "model": shape,
         "source": "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED,
-        "load": setting.load,
+        "load": setting.load if setting.load in ("static", "maximum") else "",
+        "open": "open" if setting.load == "open" else "",
+        "waves": engine if setting.load == "waves" else "",
         "static": "static" if setting.load == "static" else "",
         "eager": "eager" if setting.eager else "",
-        "cell": "/".join((shape, gpu.name, engine, version, deployment.precision, setting.source)),
+        "cell": cell if setting.source else "",
+        "own": "" if setting.source else cell,
     }
     return {kind: group for kind, group in groups.items() if group}
 
@@ -253,4 +265,6 @@ def _centre(log: str, kind: str, group: str) -> float:
     """What an effect is expected to be before any row."""
     if kind == "arithmetic":
         return _SHORT_OF_PEAK.get(group.partition("/")[0], 0.0)
+    if kind == "waves":
+        return _WAVES.get(log, 0.0)
     return _WAYS.get(log, {}).get(group, 0.0) if kind == "way" else 0.0

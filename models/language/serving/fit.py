@@ -28,9 +28,9 @@ Integers = NDArray[np.intp]
 # What a row tells: seconds of each token and of the first one in a closed loop, of a whole batch,
 # and of each output token of the replica where as many sequences are in flight as memory holds;
 # `rate` is the same of a closed loop, and follows from the first two.
-QUANTITIES = ("each_token", "first_token", "batch", "saturated", "rate")
+QUANTITIES = ("each_token", "first_token", "arriving", "batch", "saturated", "rate")
 FITTED = QUANTITIES[:-1]
-_NOISE = {"each_token": 0.1, "first_token": 0.25, "batch": 0.1, "saturated": 0.15}
+_NOISE = {"each_token": 0.1, "first_token": 0.25, "arriving": 0.25, "batch": 0.1, "saturated": 0.15}
 _LEAST_NOISE = 0.05
 _MOST_OF_A_LINE = 8
 _DEGREES = 4.0
@@ -70,6 +70,8 @@ class Measured(NamedTuple):
                 seconds = static_batch_seconds(work, of_rows, *sizes)
             elif quantity in ("saturated", "rate"):
                 seconds = token_seconds(work, of_rows, *sizes)
+            elif quantity == "arriving":
+                seconds = closed_loop_seconds(work, of_rows, *sizes, bursts=0.0).first_token
             else:
                 seconds = getattr(closed_loop_seconds(work, of_rows, *sizes), quantity)
             result[rows] = np.log(seconds)

@@ -19,7 +19,7 @@ Rows = NDArray[np.bool_]
 # Quantities of rows by the quantity of an answer whose bounds they calibrate.
 _ANSWERED = {
     "each_token": "each_token", "first_token": "first_token", "rate": "rate", "saturated": "rate",
-    "batch": "each_token",
+    "batch": "each_token", "arriving": "first_token",
 }  # fmt: skip
 # Held out: each GPU, each model, each GPU with half of the models, cells of rows.
 _CELL_FOLDS, _MODEL_HALVES = 2, 2

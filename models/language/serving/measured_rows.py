@@ -19,8 +19,6 @@ from models.language.serving.eras import minor_version
 from models.language.serving.fit import MeasuredValue
 from models.language.serving.rates import sequences_held
 
-# Most sequences that engines take in where a maximum was measured (TensorRT-LLM's default).
-_MOST_SEQUENCES = 2048.0
 _SHORTEST_OUTPUT = 8
 # Requests a second beyond which runs of a few hundred requests are a start and an end.
 _MOST_OFFERED = 8.0
@@ -54,7 +52,8 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
         record.tensor_parallel, record.link,
         version_of(record),
     )  # fmt: skip
-    load = {"static": "static", "maximum": "maximum"}.get(record.kind, "")
+    waves = "equal-lengths" in record.flags.split()
+    load = record.kind if record.kind != "closed" else "waves" if waves else ""
     length = record.input_tokens + record.output_tokens
     setting = Setting(deployment, record.source, "eager" in record.flags.split(), load)
     # A static batch ends together, when every sequence has its whole length.
@@ -68,7 +67,7 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
 
     if record.kind == "maximum":
         if held >= 1:
-            most = record.concurrency if record.concurrency > 0 else _MOST_SEQUENCES
+            most = record.concurrency if record.concurrency > 0 else held
             yield row("saturated", min(held, most), 1 / record.output_tokens_per_second)
     elif record.kind == "open":
         yield from _at_a_rate(record, held, row)
@@ -99,10 +98,12 @@ def _timed(
 def _at_a_rate(
     record: Any, held: float, value: Callable[[str, float, float], MeasuredValue]
 ) -> Iterator[MeasuredValue]:
-    """The time of a token at the sequences that were in their steps by Little's law, where few
-    requests came: runs are too short to settle where many do."""
+    """The times of a token and of the first one at the sequences that were in their steps by
+    Little's law, where few requests came: runs are too short to settle where many do."""
     each, rate = record.tpot_seconds, record.requests_per_second
     if record.requests_per_second_offered <= _MOST_OFFERED and not math.isnan(each * rate):
         sequences = 1 + rate * record.output_tokens * each
         if sequences <= held:
             yield value("each_token", sequences, each)
+            if record.ttft_seconds > 0:
+                yield value("arriving", sequences, record.ttft_seconds)

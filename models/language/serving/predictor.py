@@ -33,12 +33,12 @@ from models.performance.step_parameters import NOTHING, Parameters
 
 _DIFFERENCE = 1e-4
 _MOST_UPDATES, _REWEIGHTED, _DEGREES = 8, 3, 4.0
-# What engines take in at once where nobody limits them (vLLM's and TensorRT-LLM's defaults).
-MOST_SEQUENCES = 2048.0
 # Nearer to capacity than this the fixed point runs away, and bounds with it.
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
-_RUN_SIGMA = {"each_token": 0.04, "first_token": 0.12, "rate": 0.04, "batch": 0.04}
+_RUN_SIGMA = {
+    "each_token": 0.04, "first_token": 0.12, "arriving": 0.12, "rate": 0.04, "batch": 0.04,
+}  # fmt: skip
 # Groups of held-out residuals by whether rows of the GPU and of the model were in the fit.
 KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model",
          (False, False): "both"}  # fmt: skip
@@ -78,7 +78,7 @@ class ServingPredictor:
     ) -> ServingRates:  # fmt: skip
         """Rates with as many sequences in flight as memory and engine take in."""
         view = self._view(deployments, traffic, "maximum")
-        return self._closed_loop(view, np.minimum(view.asked.held, MOST_SEQUENCES), confidence)
+        return self._closed_loop(view, view.asked.held, confidence)
 
     def _closed_loop(self, view: _View, wanted: Floats, confidence: float) -> ServingRates:
         held = view.asked.held
@@ -96,7 +96,7 @@ class ServingPredictor:
     ) -> ServingRates:  # fmt: skip
         """Rates under Poisson arrivals at `requests_per_second` (n,); nan beyond capacity."""
         rate = np.asarray(requests_per_second, dtype=float)
-        view = self._view(deployments, traffic)
+        view = self._view(deployments, traffic, "open")
         asked = view.asked
 
         def service(logs: Logs, in_flight: Floats) -> Floats:
@@ -142,13 +142,15 @@ class ServingPredictor:
         values, sigmas = [], []
         for entry in observations:
             deployment = self._answering(entry.deployment)
+            arrives = entry.requests_per_second is not None
+            setting = Setting(deployment, load="open" if arrives else "")
             for quantity, seconds, sigma in (
                 ("each_token", entry.tpot_seconds, entry.tpot_sigma),
-                ("first_token", entry.ttft_seconds, entry.ttft_sigma),
+                ("arriving" if arrives else "first_token", entry.ttft_seconds, entry.ttft_sigma),
             ):
-                if seconds and not (quantity == "first_token" and entry.requests_per_second):
+                if seconds:
                     values.append(MeasuredValue(
-                        Setting(deployment), quantity, max(entry.concurrency, 1.0),
+                        setting, quantity, max(entry.concurrency, 1.0),
                         entry.traffic.input_tokens, entry.traffic.output_tokens, seconds,
                     ))  # fmt: skip
                     sigmas.append(math.hypot(sigma, _RUN_SIGMA[quantity]))
@@ -222,7 +224,12 @@ class ServingPredictor:
     ) -> _View:
         parameters = self._parameters()
         answering = [self._answering(entry) for entry in deployments]
-        design = design_of([Setting(entry, load=load) for entry in answering], parameters)
+        each = [traffic] * len(answering) if isinstance(traffic, Traffic) else traffic
+        settings = [
+            Setting(entry, load=load or ("waves" if one.equal_lengths else ""))
+            for entry, one in zip(answering, each, strict=True)
+        ]
+        design = design_of(settings, parameters)
         mean, covariance = self._extended(parameters)
         shapes = {name.rpartition("/")[2] for name in self.names if "/model/" in name}
         known = [

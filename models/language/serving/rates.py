@@ -22,6 +22,8 @@ from models.language.serving.work import Floats, Work, work_of
 
 # The engine that keeps room for whole answers, and what others need of an output in the mean.
 _KEEPS_ROOM, _ROOM = "trtllm", 0.6
+# What engines take in at once where nobody limits them (TensorRT-LLM's default).
+MOST_SEQUENCES = 2048
 # What holds a rate back, in the order of `ServingRates.binds`.
 BINDS = ("weights", "kv", "arithmetic", "all_reduce", "overhead", "prefill")
 # Seconds of each token after the first, until the first, and of the replica per output token.
@@ -61,8 +63,8 @@ class Asked(NamedTuple):
 def asked_of(deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic]) -> Asked:
     """The columns of deployments under one traffic, or each under its own."""
     each = [traffic] * len(deployments) if isinstance(traffic, Traffic) else list(traffic)
-    columns = np.array(each, dtype=float).reshape(len(deployments), 3)
-    input_tokens, output_tokens, prefix_share = columns.T
+    columns = np.array(each, dtype=float).reshape(len(deployments), 4)
+    input_tokens, output_tokens, prefix_share, _ = columns.T
     return Asked(
         work=work_of(deployments),
         input_tokens=input_tokens,
@@ -93,7 +95,7 @@ def sequences_held(
     )
     kept = [1.0 if entry.engine == _KEEPS_ROOM else _ROOM for entry in deployments]
     tokens = input_tokens + np.array(kept) * output_tokens
-    limits = [entry.max_sequences or np.inf for entry in deployments]
+    limits = [entry.max_sequences or MOST_SEQUENCES for entry in deployments]
     return np.asarray(np.minimum(memory.most_sequences(tokens).median, limits))
 
 

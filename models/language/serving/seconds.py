@@ -23,7 +23,8 @@ class Logs(NamedTuple):
     `launch` of a prompt's kernels in each layer, `first` of the engine before a first token.
     Factors: `overhead` of the engine's seconds in a step, `spread` how PCIe falls behind with each
     doubling of GPUs, `mixed` the part of a prompt's seconds that steps wait for, `queue` the part
-    of prompts that start together which a first token waits for; `step` and `prompt` of the whole.
+    of prompts that start together which a first token waits for, `together` how many prompts go
+    with one's own; `step` and `prompt` of the whole.
     """
 
     weights: Floats
@@ -44,6 +45,7 @@ class Logs(NamedTuple):
     mixed: Floats
     first: Floats
     queue: Floats
+    together: Floats
     step: Floats
     prompt: Floats
 
@@ -179,20 +181,21 @@ class RequestSeconds(NamedTuple):
     each_token: Floats
 
 
-_TURNS = 8
+# A queue of prompts that come by themselves is not told nearer to its end than this.
+_MOST_BUSY = 0.9
 
 
 def closed_loop_seconds(
     work: Work, logs: Logs, sequences: Floats, input_tokens: Floats, output_tokens: Floats,
     computed_tokens: Floats | None = None, bursts: float = 1.0,
 ) -> RequestSeconds:  # fmt: skip
-    """`sequences` (n,) always in flight: as one ends, the next one begins.
+    """`sequences` (n,) in flight: as one ends, the next one begins.
 
-    Prompts are read one after the other, so a first token waits for those that came before its
-    own: in the mean as many as there are in their phase (the arrival theorem of closed networks),
-    and those that came with it, as requests that start or end together do. The other phase is
-    longer by the prompts read during it, of which `mixed` is not hidden behind steps. Of an input
-    `computed_tokens` (n,) are not in a prefix cache; without `bursts` none starts with others.
+    A first token waits for its own prompt, for those that go with it, and in a closed loop for a
+    part of all the others', which start together: `bursts` is 1 there. Where requests arrive by
+    themselves (`bursts` 0) prompts queue instead, as in M/M/1. The prompts of others for which it
+    did not wait are read between its steps, as far as steps do not hide them (`mixed`). Of an
+    input `computed_tokens` (n,) are not in a prefix cache.
     """
     parts = step_parts(work, logs, sequences, input_tokens + output_tokens / 2)
     step = step_seconds(parts, logs)
@@ -200,17 +203,21 @@ def closed_loop_seconds(
     prompt = prompt_seconds(work, logs, computed, 2 * input_tokens - computed)
     others = np.maximum(sequences - 1, 0.0)
     alone = np.exp(logs.first) + step
-    together = bursts * np.exp(logs.queue) * others
     # A step that also reads a prompt reads its weights once.
-    longer = smooth_maximum(prompt, parts.weights) - parts.weights
-    steps, mixed = output_tokens * step, np.exp(logs.mixed) * others * longer
-    waiting, rest = prompt, steps + mixed
-    for _ in range(_TURNS):
-        waiting = prompt * (1 + together + others * waiting / (alone + waiting + rest))
-        first = alone + waiting
-        short = steps + mixed - first
-        rest = (short + np.sqrt(short**2 + 4 * steps * first)) / 2
-    return RequestSeconds(alone + waiting, rest / output_tokens)
+    longer = np.exp(logs.mixed) * (smooth_maximum(prompt, parts.weights) - parts.weights)
+    steps = output_tokens * step
+    several = np.maximum(others, 1.0)
+    all_others = prompt_seconds(work, logs, several * computed, 2 * input_tokens - computed)
+    behind = np.exp(logs.queue) * all_others * others / several
+    busy = np.minimum(others * prompt / (alone + prompt + steps + others * longer), _MOST_BUSY)
+    arriving = prompt * busy / (1 - busy)
+    waiting = (
+        prompt * (1 + np.exp(logs.together) * others / sequences)
+        + bursts * behind + (1 - bursts) * arriving
+    )  # fmt: skip
+    # Each prompt of the others is waited for once: before the own first token or between steps.
+    between = np.maximum(others - (waiting / prompt - 1), 0.0) * longer
+    return RequestSeconds(alone + waiting, (steps + between) / output_tokens)
 
 
 def static_batch_seconds(

@@ -12,8 +12,7 @@ from models.language.deployments import Deployment, Traffic
 from models.language.gpus import bundled_gpu_facts
 from models.language.observations import ServingObservation
 from models.language.serving import BINDS, ServingPredictor, bundled_serving_predictor
-from models.language.serving.predictor import MOST_SEQUENCES
-from models.language.serving.rates import sequences_held
+from models.language.serving.rates import MOST_SEQUENCES, sequences_held
 from models.language.serving.work import Floats
 
 NAMES = ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-30B-A3B",
@@ -165,6 +164,40 @@ def test_a_cached_prefix_shortens_the_first_token(predictor: ServingPredictor) -
     )
     whole, cached = rates.ttft_seconds.median
     assert cached < 0.7 * whole
+
+
+def test_requests_of_equal_lengths_come_in_waves(predictor: ServingPredictor) -> None:
+    """Those that start together stay together: first tokens wait longer, the replica is as fast."""
+    sglang = deployed()._replace(engine="sglang")
+    rates = predictor.closed_loop(
+        [sglang] * 2, [Traffic(1000, 200), Traffic(1000, 200, equal_lengths=True)], [16.0] * 2
+    )
+    drawn, waves = rates.ttft_seconds.median
+    assert waves > 1.2 * drawn
+    drawn, waves = rates.output_tokens_per_second.median
+    assert waves == pytest.approx(drawn, rel=0.25)
+
+
+def test_a_trial_of_the_very_setting_outweighs_the_prediction(predictor: ServingPredictor) -> None:
+    """Four tenths slower than predicted: the answer comes within a tenth of it, its bounds hold
+    it."""
+    deployment = deployed(card="L4")
+    measured = 1.4 * predictor.closed_loop([deployment], TRAFFIC, [8.0]).tpot_seconds.median[0]
+    trial = ServingObservation(deployment, TRAFFIC, 8.0, tpot_seconds=measured)
+    after = predictor.conditioned([trial]).closed_loop([deployment], TRAFFIC, [8.0]).tpot_seconds
+    assert after.median[0] == pytest.approx(measured, rel=0.1)
+    assert after.lower[0] < measured < after.upper[0]
+
+
+def test_a_trial_under_arrivals_moves_their_first_token(predictor: ServingPredictor) -> None:
+    """A load that arrives by itself tells of such loads."""
+    deployment = deployed(card="L4")
+    before = predictor.under_load([deployment], TRAFFIC, [0.5]).ttft_seconds.median[0]
+    trial = ServingObservation(
+        deployment, TRAFFIC, 3.0, requests_per_second=0.5, ttft_seconds=2 * before
+    )
+    after = predictor.conditioned([trial]).under_load([deployment], TRAFFIC, [0.5]).ttft_seconds
+    assert after.median[0] > 1.4 * before
 
 
 def test_the_version_that_answers_is_named(predictor: ServingPredictor) -> None:
