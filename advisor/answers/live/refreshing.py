@@ -20,7 +20,7 @@ from advisor.records import dataclass, replace
 from infra.live.deadlines import Deadline, each_within
 
 # Seconds for one answer: four tries of boto3, and what it waits between them. Google's list is
-# one answer, of some 60 MiB.
+# one answer, fetched whole.
 ANSWER_SECONDS = 60.0
 WHOLE_LIST_SECONDS = 600.0
 # A line of progress for so many answers.
