@@ -82,21 +82,25 @@ between both bounds. A miss is **bold**."""
 
 _NOTES = """## What the misses are
 
-- First tokens: answers stand for what InferenceX's client would measure; NVIDIA's own runs
-  (`nvidia-gap`) and small-GPU sources have first tokens of their own, up to twice as long and half
-  as long, in the same engines. InferenceX's rows alone: 45.5 / 30.7 with the GPU left out. A few
-  rows make the mean: a 70B on one GPU at 1k in and 8k out, where the queue for pages of KV is
-  answered many times too long. Open loops of short prompts are answered twice too long: what comes
-  before a first token is learnt from closed loops of large models.
-- PCIe: some twenty rows of three cards, no two of one kind in one engine.
-- LLMs: Qwen3-235B and -30B, mixtures of many small experts, are off by 38 and 41 % when left out:
-  each engine's kernels for experts are their own, and four such models taught them. Without them
-  the mean would be within what is asked.
+- First tokens: what is left is in the sources. TensorRT-LLM's 70B of 2025-10-29 takes six prompts
+  longer at 1k in and 1k out than at 1k in and 8k out, at any load, on 1, 2 and 4 GPUs and not on 8;
+  SGLang's DeepSeek of 2025-11-10 waits 5 to 9 s even with 4 in flight, as a compiler would take.
+  TensorRT-LLM 1.0.0rc3 answers some 35 requests a second at most, however many GPUs there are. With
+  nothing left out 27 / 19 remain; beyond that it is the seconds of a prompt of an unseen model or
+  chip: 70B in FP8 is read half as long again as measured where only mixtures teach Blackwell.
+  Tried: effects of who measured (47 / 34 with the GPU left out); a queue of prompts by the arrival
+  theorem (the same); a start of all at once with waves of equal lengths; years and versions of
+  prompts held narrower, mixtures apart: the figures above.
+- Bounds after trials of an unseen LLM hold less often than before them: the medians came nearer
+  (TPOT after three 8.7 / 6.1, it was 9.6 / 6.5) and the intervals narrower still.
+- PCIe, and with it the RTX 4090, whose bounds hold worst: some twenty rows of three cards, no two
+  of one kind in one engine; the small models on it are measured nowhere else.
+- LLMs: Qwen3-235B and -30B, mixtures of many small experts, are the farthest off when left out:
+  each engine's kernels for experts are their own, and four such models taught them.
+- Caches: InferenceX does not publish their format. Where more sequences ran than 16 bits hold, they
+  count as FP8 (SOURCES.md); ten rows were answered 3 to 36 times too long before.
 - Rows that their source does not describe (speculative, eager, cached, queued: SOURCES.md) are not
   scored; asked as published they would be off by 1.5 to 3 times.
-- Tried: a form whose effects of versions stand alone (28.5 / 18.7 with the GPU left out, on rows
-  some of which were still misread); parts of a step by engine and experts (23.1 / 14.6, likewise);
-  years shared by engines, and slow release candidates apart: the figures above.
 - Weights, KV cache and "fits": [language](../language.md#facts-and-memory); the time of an answer:
   [performance](../performance.md)."""
 
