@@ -38,9 +38,10 @@ def cloud_part(
     offered: dict[str, set[str]] = {}
     for row in rows:
         offered.setdefault(row.instance_type, set()).update(row.cells)
-    sets, set_of = region_sets(f"catalog/{name}_region_sets.csv", offered)
+    listed = {name: regions for name, regions in offered.items() if regions}
+    sets, set_of = region_sets(f"catalog/{name}_region_sets.csv", listed)
     shared = list(apart)
-    own = [row for row in types if row["instance_type"] in set_of]
+    own = [row for row in types if row["instance_type"] in offered]
     tables = [_types(f"catalog/{name}_instance_types.csv", own, set_of, source), sets, *disks]
     if shared:
         path = f"sparecores/{name}_instance_types.csv"
