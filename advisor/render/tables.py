@@ -8,6 +8,8 @@ from typing import Any
 from advisor.csv_cells import csv_of
 from advisor.render.blocks import BOUNDS
 
+# The total with its 90 % interval.
+PRICE_COLUMNS = ("total_usd_per_hour", "total_low_usd_per_hour", "total_high_usd_per_hour")
 RUN_COLUMNS = (
     "run_samples",
     *(f"run_hours_{bound}" for bound in BOUNDS),
@@ -18,7 +20,8 @@ COLUMNS = (
     "physical_cores", "memory_mib", "disk_type", "disk_size_gib", "disk_order", "disk_read_iops",
     "disk_read_mib_per_second", "batch_size", "throughput_lower", "throughput_median",
     "throughput_upper", "latency_p50_ms", "latency_p99_ms", "instance_usd_per_hour",
-    "disk_usd_per_hour", "total_usd_per_hour", "usd_per_million_samples", "bottleneck", "risk",
+    "disk_usd_per_hour", "total_usd_per_hour", "total_low_usd_per_hour", "total_high_usd_per_hour",
+    "usd_per_million_samples", "bottleneck", "risk",
     "provenance", "price_as_of", "price_kind", *RUN_COLUMNS,
 )  # fmt: skip
 MARKDOWN_COLUMNS = (
@@ -99,7 +102,7 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         **{f"latency_{name}": (record["latency"] or {}).get(name) for name in ("p50_ms", "p99_ms")},
         "instance_usd_per_hour": price["usd_per_hour"],
         "disk_usd_per_hour": price["disk_usd_per_hour"],
-        "total_usd_per_hour": price["total_usd_per_hour"],
+        **{name: price.get(name, price["total_usd_per_hour"]) for name in PRICE_COLUMNS},
         "usd_per_million_samples": record["cost"]["usd_per_million_samples"],
         "provenance": predicted["provenance"],
         "price_as_of": price["as_of"],

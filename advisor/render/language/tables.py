@@ -7,11 +7,11 @@ from typing import Any
 
 from advisor.render.blocks import BOUNDS
 from advisor.render.sizing.sheets import Sheet, columns_in
-from advisor.render.tables import records_csv, records_markdown
+from advisor.render.tables import PRICE_COLUMNS, records_csv, records_markdown
 
 Record = Mapping[str, Any]
 _PLACE = ("rank", "cloud", "region", "market", "instance_type", "count", "gpu", "gpu_count")
-_MACHINE = ("vcpus", "memory_mib", "disk_order", "disk_read_mib_per_second", "total_usd_per_hour",
+_MACHINE = ("vcpus", "memory_mib", "disk_order", "disk_read_mib_per_second", *PRICE_COLUMNS,
             "price_as_of", "price_kind", "risk", "provenance")  # fmt: skip
 _RATE = tuple(f"throughput_{bound}" for bound in BOUNDS)
 _TIMES = ("ttft_seconds", "tpot_seconds", "e2e_seconds")
@@ -98,7 +98,7 @@ def _row(spec: Record) -> dict[str, Any]:
         "gpu_count": gpu.get("count", 0),
         "disk_order": disk["order"],
         "disk_read_mib_per_second": disk["read_mib_per_second"],
-        "total_usd_per_hour": price["total_usd_per_hour"],
+        **{name: price.get(name, price["total_usd_per_hour"]) for name in PRICE_COLUMNS},
         "price_as_of": price["as_of"],
         "price_kind": price["kind"],
         "provenance": spec["predicted"]["provenance"],

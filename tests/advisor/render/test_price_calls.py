@@ -1,0 +1,61 @@
+"""An answer that depends on a price that is not listed, in text and JSON."""
+
+from advisor.domain import ESTIMATED, PriceCall
+from advisor.records import replace
+from advisor.render.document import Sources, recommendation_document
+from advisor.render.price_calls import price_lines, resting_lines
+from advisor.render.recommendation import LINES, recommendation_text
+from tests.builders import PRICED, candidate, recommendation
+
+SOURCES = Sources(
+    model_id="9f2c4e1b77aa0c3d", trained_on="3,359 rows", error_percent=9.5,
+    catalog_as_of="2026-07-20", catalog_sources=("a list",),
+)  # fmt: skip
+
+
+def estimated(name="g5.xlarge", usd=0.4):
+    one = candidate(name, usd)
+    price = replace(one.spec.offer.price, kind=ESTIMATED, low=0.5, high=2.0)
+    return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
+
+
+def answer(chosen, **call):
+    return recommendation(ranked=(chosen,), price_call=PriceCall(**call), today=PRICED)
+
+
+def test_the_first_line_says_how_the_price_is_known_and_names_the_listed_spec():
+    (line,) = resting_lines(answer(estimated(), listed=candidate(usd_per_hour=1.5)))
+    assert line == "Estimated price ($0.217 to $0.817/h); cheapest listed: g4dn.xlarge at $1.517/h."
+    (line,) = resting_lines(answer(estimated(), listed=None))
+    assert line == "Estimated price ($0.217 to $0.817/h); no listed price answers this."
+
+
+def test_what_may_be_cheaper_is_borderline_on_price_with_the_command_that_asks_for_todays():
+    told = answer(candidate(), listed=candidate(), cheaper=estimated())
+    assert resting_lines(told) == []
+    text = " ".join(line.strip() for line in price_lines(told))
+    assert "Borderline on price: g5.xlarge (on-demand, us-east-1) may be cheaper" in text
+    assert "$0.217 to $0.817/h" in text
+    assert "advisor catalog refresh --cloud aws --region us-east-1 --instance g5.xlarge" in text
+
+
+def test_the_answer_stays_on_one_screen():
+    text = recommendation_text(
+        answer(candidate(), listed=candidate(), cheaper=estimated()), SOURCES
+    ).splitlines()
+    assert len(text) <= LINES
+    assert max(map(len, text)) <= 100
+
+
+def test_json_has_the_interval_of_every_price_and_cost_and_both_specs():
+    document = recommendation_document(
+        answer(estimated(), listed=candidate(usd_per_hour=1.5)), SOURCES
+    )
+    price, cost = document["recommendation"]["price"], document["recommendation"]["cost"]
+    assert (price["low_usd_per_hour"], price["high_usd_per_hour"]) == (0.2, 0.8)
+    assert price["total_low_usd_per_hour"] < price["total_usd_per_hour"]
+    share = cost["by_price"]["high"] / cost["usd_per_million_samples"]
+    assert share == price["total_high_usd_per_hour"] / price["total_usd_per_hour"]
+    call = document["price_call"]
+    assert call["listed"]["instance_type"] == "g4dn.xlarge"
+    assert (call["borderline"], call["cheaper"]) == (False, None)
