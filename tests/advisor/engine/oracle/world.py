@@ -69,6 +69,8 @@ class _Part:
         self.manifest = {"clouds": {name: facts for name, (_, _, facts) in clouds.items()}}
 
     def has(self, path):
+        if path.startswith("sparecores/") and path.endswith("_instance_types.csv"):
+            return False  # the drawn types are all there are
         return path in self._own or _shipped().has(path)
 
     def prices(self, path):
@@ -92,7 +94,9 @@ def _shipped_table(path):
 def _pool(cloud):
     """Lines of the types worth drawing, by kind: `_SHARES_OF_KINDS`."""
     table = _shipped_table(f"catalog/{cloud}_instance_types.csv")
-    rows = [dict(zip(table.header, line.split(","), strict=True)) for line in table.lines]
+    shared = f"sparecores/{cloud}_instance_types.csv"
+    lines = [*table.lines, *(_shipped_table(shared).lines if _shipped().has(shared) else ())]
+    rows = [dict(zip(table.header, line.split(","), strict=True)) for line in lines]
     sold = [row for row in rows if row["current"] == "1" and row["burstable"] != "1"]
     cards = [row for row in sold if row["gpu_vendor"] == "NVIDIA"]
     cpus = [row for row in sold if not row["gpu_vendor"] and not row["accelerator"]]
