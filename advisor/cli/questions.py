@@ -140,12 +140,13 @@ def question_from(kind: Kinds[Q], values: dict[str, Any]) -> Q:
     """The question of the values that click read; they are taken out of `values`."""
     read = {field: values.pop(field) for field in _fields(kind)}
     if isinstance(kind, ByTask):
-        read = {name: value for name, value in read.items() if value not in _NOT_GIVEN}
+        read = {name: value for name, value in read.items() if _is_given(value)}
     return from_fields(kind, read)
 
 
-# What click has for an option that has no default and was not given.
-_NOT_GIVEN = (None, False, ())
+def _is_given(value: object) -> bool:
+    """Whether an option without a default was given; 0.0 is, though it equals False."""
+    return value is not None and value is not False and value != ()
 
 
 def options_of_kind(
@@ -179,7 +180,7 @@ def _option_by_task(kinds: ByTask[Any], name: str, *, required: bool) -> FieldOp
 def _without_default(field: Field) -> Field:
     """The field with its default as a part of its help alone."""
     default = field.default
-    if field.required or default in _NOT_GIVEN:
+    if field.required or not _is_given(default):
         return field._replace(default=False if default is False else None)
     return field._replace(default=None, usual=field.usual or field.kind.text_of(default))
 

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.cli.questions import question_from
@@ -71,6 +71,7 @@ FINETUNING = st.fixed_dictionaries(
 KINDS = {"generation": RecommendGeneration, "finetuning": RecommendFinetuning}
 
 
+@example({"task": "generation", **MODEL, "prefix_share": 0.0})
 @given(st.one_of(GENERATION, FINETUNING))
 def test_a_question_survives_the_way_over_a_command_line_json_and_a_link(values):
     question = from_values(RECOMMEND, values)
