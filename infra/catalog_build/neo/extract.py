@@ -120,12 +120,13 @@ def _civo(read: Read) -> Iterator[Row]:
         if row["provider"] == "civo" and row["currency"] == "USD":
             plain = re.sub(r"[^a-z0-9]+", "-", row["instance_type"].lower()).strip("-")
             yield {
-                "cloud": "civo", "instance_type": plain, "card": row["instance_type"].split(" ")[1],
+                "cloud": "civo", "instance_type": plain,
+                "card": " ".join(row["instance_type"].split(" ")[1:-2]),
                 "gpu_count": row["gpu_count"], "vcpus": row["vcpus"],
                 "memory_gib": row["ram_gb"], "local_disk_gb": row["disk_gb"],
                 "regions": row["location"], "usd_per_hour": number(row["price_per_hour"]),
                 "as_of": row["as_of"], "source": "eu-cloud-prices-ec4a406a",
-            } | {"card": " ".join(row["instance_type"].split(" ")[1:-2])}  # fmt: skip
+            }  # fmt: skip
 
 
 def _vast(read: Read) -> Iterator[Row]:
