@@ -8,7 +8,7 @@ from functools import cache
 
 from infra.catalog_build import disks
 from infra.catalog_build.hosts import cloud_part, host, no_gpu, sheet_gib
-from infra.catalog_build.provenance import LIST_DAYS, Source
+from infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
 from infra.catalog_build.tables import number, read_source
 from infra.catalog_build.wide import Basis, CloudPart, price_row, wide_prices
 
@@ -28,6 +28,15 @@ SOURCE = Source(
     "Alibaba types and prices",
     LIST_DAYS,
     "Prices of Alibaba after 2024-10 are not known offline.",
+)
+SPOT_SOURCE = Source(
+    "alibaba-spot-60cef47f",
+    SOURCE.as_of,
+    SOURCE.licence,
+    "cloudpilot-ai/priceserver@60cef47f (Alibaba Cloud price list in CNY; spot)",
+    "Alibaba spot prices",
+    SPOT_DAYS,
+    SOURCE.note,
 )
 GPU_TYPES = Source(
     "alibaba-gpu-types",
@@ -49,7 +58,7 @@ DISK_PRICES = Source(
     note="Prices of Alibaba's disks are estimated: no list of them by region is known offline.",
 )
 LIST = Basis("ali", "list", "CNY", SOURCE.id)
-SPOT = Basis("alispot", "observed", "CNY", SOURCE.id)
+SPOT = Basis("alispot", "observed", "CNY", SPOT_SOURCE.id)
 _BASES = {"on-demand": LIST, "spot": SPOT}
 # What PolarDB charges for the same disks a month, turned to hours by Hangzhou's ratio of both
 # (0.2336 / 0.153), over the estimate: 0.98 to 1.05 on the mainland; abroad 0.63 to 1.21 for PL1
@@ -72,7 +81,7 @@ def build() -> CloudPart:
         *("alibaba", SOURCE, types, rows, (LIST, SPOT)),
         apart=[_gpu_type(row) for row in read_source("sparecores/alibaba_gpu_types.csv")],
         disks=disks.disk_tables("alibaba", _disk_rules(), _disk_prices()),
-        sources=(GPU_TYPES, DISK_RULES, DISK_PRICES),
+        sources=(SPOT_SOURCE, GPU_TYPES, DISK_RULES, DISK_PRICES),
     )
 
 

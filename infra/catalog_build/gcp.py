@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from infra.catalog_build import disks
 from infra.catalog_build.hosts import cloud_part, gpu, host, no_gpu
-from infra.catalog_build.provenance import LIST_DAYS, Source
+from infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
 from infra.catalog_build.tables import number, read_source, table
 from infra.catalog_build.wide import Basis, CloudPart, PriceRow, price_row, wide_prices
 
@@ -23,6 +23,14 @@ SOURCE = Source(
     f"{_CYCLENERD} (GCP price list)",
     "GCP types and prices",
     LIST_DAYS,
+)
+SPOT_SOURCE = Source(
+    "gcp-spot-fd66b26f",
+    SOURCE.as_of,
+    SOURCE.licence,
+    f"{_CYCLENERD} (GCP price list; spot)",
+    "GCP spot prices",
+    SPOT_DAYS,
 )
 DISK_RULES = Source(
     "gcp-disk-rules",
@@ -46,11 +54,19 @@ ATTACHED = Source(
     "Apache-2.0; none: plain published prices",
     f"N1 of 2026-07-30 ({_CYCLENERD}) + GPUs of 2026-05-20 (anycloud-sh/catalog@62ff0a98)",
     "GCP prices of N1 with GPUs",
-    365,
+    LIST_DAYS,
+)
+ATTACHED_SPOT_SOURCE = Source(
+    "gcp-n1-gpus-spot",
+    ATTACHED.as_of,
+    ATTACHED.licence,
+    f"{ATTACHED.origin}; spot",
+    "GCP spot prices of N1 with GPUs",
+    SPOT_DAYS,
 )
 LIST = Basis("gcp", "list", "USD", SOURCE.id)
 ATTACHED_LIST = Basis("gcpn1", "list", "USD", ATTACHED.id)
-ATTACHED_SPOT = Basis("gcpn1spot", "observed", "USD", ATTACHED.id)
+ATTACHED_SPOT = Basis("gcpn1spot", "observed", "USD", ATTACHED_SPOT_SOURCE.id)
 # Card -> how many -> the most vCPUs (Compute Engine, "GPU platforms", as recalled).
 _MOST_VCPUS = {
     "T4": {1: 48, 2: 48, 4: 96},
@@ -63,7 +79,7 @@ _N1_SHAPES = [
     for kind in ("standard", "highmem")
     for vcpus in (4, 8, 16, 32, 64, 96)
 ]
-SPOT = Basis("gcpspot", "observed", "USD", SOURCE.id)
+SPOT = Basis("gcpspot", "observed", "USD", SPOT_SOURCE.id)
 # Markets of the source -> ours.
 _MARKETS = {
     "on-demand": ("on-demand", LIST),
@@ -90,7 +106,7 @@ def build() -> CloudPart:
             *disks.disk_tables("gcp", read_source("catalog/gcp_disk_rules.csv"), _disk_prices()),
             table(LIMITS_FILE, LIMIT_HEADER, _limits()),
         ],
-        sources=(DISK_RULES, DISK_PRICES, ATTACHED),
+        sources=(SPOT_SOURCE, DISK_RULES, DISK_PRICES, ATTACHED, ATTACHED_SPOT_SOURCE),
     )
 
 

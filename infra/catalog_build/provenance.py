@@ -33,6 +33,8 @@ AWS_LIST_DAYS = 1500
 # Azure's of 2026-05-20 and 2026-08-22 are equal in 4,078 of 4,078; other lists of large clouds are
 # taken to move as little within a year, which nobody measured.
 LIST_DAYS = 365
+# Observed prices of spare machines.
+SPOT_DAYS = 90
 # Prices of neo-clouds moved by 96 to 145 % within 90 days (63 of them).
 NEO_LIST_DAYS = 30
 

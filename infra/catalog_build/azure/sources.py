@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from infra.catalog_build.provenance import LIST_DAYS, Source
+from infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
 from infra.catalog_build.wide import Basis
 
 _RADAR = "andy-diericks/azure-pricing-radar@cf741f25 (Azure Retail Prices API; LRS)"
-
-_SPOT_DAYS = 90
 
 PRICES = Source(
     "azure-62ff0a98",
@@ -23,7 +21,7 @@ SPOT = Source(
     "none: plain published prices",
     "anycloud-sh/catalog@62ff0a98 (Azure Retail Prices API; spot)",
     "Azure prices",
-    _SPOT_DAYS,
+    SPOT_DAYS,
 )
 GPU_PRICES = Source(
     "azure-352646f5",

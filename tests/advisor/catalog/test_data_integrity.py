@@ -86,6 +86,19 @@ def test_every_price_has_a_kind_a_date_a_source_and_a_currency(manifest, priced,
         assert basis.currency == "USD" or f"{basis.currency} at" in basis.source
 
 
+def test_spot_prices_that_nobody_lists_are_old_after_90_days(priced, bases):
+    """Whichever cloud they are of: a market moves. OCI lists its spot price as half of another."""
+    moving = [
+        bases[key]
+        for _, stored in priced
+        if stored.market == Market.SPOT
+        for key in stored.bases
+        if bases[key].kind != "list"
+    ]
+    assert len({basis.origin.text for basis in moving}) >= 5
+    assert {basis.origin.max_age_days for basis in moving} == {90}
+
+
 def test_known_prices_are_those_of_the_source(catalog):
     """Three prices that anyone can look up in the price list of 2026-07-20."""
     known = {"g4dn.xlarge": 0.526, "g6.xlarge": 0.8048, "p4d.24xlarge": 21.957642}
