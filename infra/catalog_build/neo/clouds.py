@@ -51,7 +51,8 @@ def build() -> list[CloudPart]:
 
 
 def _cloud(cloud: str, source: Source) -> CloudPart:
-    types, left_out = [], []
+    types: dict[str, Row] = {}
+    left_out = []
     prices: list[PriceRow] = []
     bases: dict[str, Basis] = {}
     for row in _rows(cloud):
@@ -60,13 +61,13 @@ def _cloud(cloud: str, source: Source) -> CloudPart:
         if told is None or (row["card"] and not card):
             left_out.append(row["instance_type"])
             continue
-        types.append(_type(row, card.get("sheet", "")))
+        types[row["instance_type"]] = _type(row, card.get("sheet", ""))
         prices += _price_rows(row, told.usd, told.basis)
         bases[told.basis.id] = told.basis
     regions = sorted({region for row in prices for region in row.cells})
     lists = {basis.source: _PRICE_SOURCES[basis.source] for basis in bases.values()}
     part = cloud_part(
-        *(cloud, source, types, prices, bases.values()),
+        *(cloud, source, types.values(), prices, bases.values()),
         disks=build_disks(cloud, regions),
         sources=(*lists.values(), *_DISK_SOURCES.get(cloud, ()), sources.ASSUMED),
     )
@@ -115,7 +116,7 @@ def _type(row: Row, sheet: str) -> Row:
     rests_on = [
         name
         for name, counts in (
-            ("threads_per_core", not arm),
+            ("threads_per_core", not arm and bool(row["vcpus"])),
             ("local_disk_read_iops", bool(row.get("local_disk_gb"))),
         )
         if counts and name in assumed
@@ -124,12 +125,12 @@ def _type(row: Row, sheet: str) -> Row:
         "gpu_vendor": "NVIDIA", "gpu_name": sheet, "gpu_count": row["gpu_count"],
         "gpu_fraction": "1", "gpu_memory_mib": str(round(sheet_gib()[sheet] * 1024)),
     } if sheet else no_gpu()  # fmt: skip
-    vcpus = int(row["vcpus"])
+    vcpus, memory = row["vcpus"], row["memory_gib"]
     return gpu | {
         "instance_type": row["instance_type"],
-        "vcpus": str(vcpus),
-        "physical_cores": str(vcpus if arm else max(1, vcpus // 2)),
-        "memory_mib": str(round(float(row["memory_gib"]) * 1024)),
+        "vcpus": vcpus,
+        "physical_cores": vcpus and str(int(vcpus) if arm else max(1, int(vcpus) // 2)),
+        "memory_mib": memory and str(round(float(memory) * 1024)),
         "cpu_architecture": "arm64" if arm else "x86_64",
         "instance_store_gb": row.get("local_disk_gb", ""),
         "instance_store_nvme": "1" if row.get("local_disk_gb") else "0",
