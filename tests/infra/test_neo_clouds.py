@@ -109,7 +109,7 @@ def test_every_cloud_has_a_disk_and_says_what_of_it_is_assumed():
 
 
 def test_hosts_of_vast_are_listed_and_never_ranked():
-    """Its names give 32 vCPUs and 64 GiB to one card and to eight: nothing tells what a host has."""
+    """Its names say 32 vCPUs and 64 GiB of one card and of eight: no fact of a host."""
     query = OfferQuery(cloud="vast")
     assert CATALOG.offers(query) == []
     offers = CATALOG.partial_offers(query)
