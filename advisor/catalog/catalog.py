@@ -121,10 +121,6 @@ class Catalog:
         named = (cloud.instances.gpu_names for cloud in self._clouds.values())
         return frozenset().union(*named) & self.gpus.keys()
 
-    def assumed_facts(self, cloud: str) -> tuple[AssumedFact, ...]:
-        """What is assumed of a cloud's machines and disks, or what the user told instead."""
-        return tuple(self._assumed.get(cloud, {}).values())
-
     @property
     def disks(self) -> DiskCatalog:
         """Disks of AWS, the default cloud."""

@@ -11,7 +11,7 @@ from advisor.catalog import (
     Rejection,
     check,
 )
-from advisor.domain import InstanceType, Offer
+from advisor.domain import AssumedFact, InstanceType, Offer
 from advisor.render.blocks import instance_block, price_block
 
 SCHEMA = "advisor.catalog/1"
@@ -84,10 +84,19 @@ def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
         "regions": list(known.regions_of(instance.name, instance.cloud)),
         "as_of": instance.as_of.isoformat(),
         "source": instance.source,
-        "assumed": {
-            fact.name: f"{fact.value:g} ({fact.low:g} to {fact.high:g}): {fact.why}"
-            for fact in known.assumed_facts(instance.cloud)
-        },
+        "assumed": {fact.name: assumed_block(fact) for fact in instance.assumed},
+    }
+
+
+def assumed_block(fact: AssumedFact) -> dict[str, Any]:
+    """A fact that no seller tells: where it lies in 9 of 10 cases, why, and whether the user
+    imported it."""
+    return {
+        "value": fact.value,
+        "low": fact.low,
+        "high": fact.high,
+        "why": fact.why,
+        "imported": fact.told,
     }
 
 
@@ -98,7 +107,7 @@ def _machine(instance: InstanceType) -> dict[str, Any]:
             "architecture": instance.cpu.architecture,
             "single_thread_score": instance.cpu.single_thread_score,
             "score_basis": instance.cpu_score_basis or None,
-            "second_thread_yield": instance.cpu.second_thread_yield,
+            "second_thread_yield": _second_thread_yield(instance),
         },
         "network_disks": {
             "baseline_mib_per_second": instance.ebs_baseline_mib_per_second,
@@ -113,6 +122,12 @@ def _machine(instance: InstanceType) -> dict[str, Any]:
         },
         "host_to_gpu_gb_per_second": instance.host_to_gpu_gb_per_second,
     }
+
+
+def _second_thread_yield(instance: InstanceType) -> float | None:
+    """0 where a vCPU is a core; None where nobody measured what the second threads add."""
+    threaded = instance.vcpus > instance.physical_cores
+    return instance.cpu.second_thread_yield or (None if threaded else 0.0)
 
 
 def _burst_seconds(instance: InstanceType) -> float | None:

@@ -177,3 +177,23 @@ def test_the_table_of_a_type_has_its_prices_side_by_side(ask):
     assert code == 0
     assert any(line.split()[:4] == ["us-east-1", "$0.526", "list", "2026-07-20"] for line in lines)
     assert max(map(len, lines)) <= 100
+
+
+def test_a_type_marks_what_is_assumed_of_it_and_says_why(ask):
+    """Only what it rests on: Azure's assumption for disks of 960 GB, not those for other sizes."""
+    name = "Standard_NC24ads_A100_v4"
+    facts = json.loads(ask("show", name, "-o", "json")[1])["assumed"]
+    (fact,) = facts.values()
+    assert set(facts) == {"local_disk_read_iops@960"}
+    assert fact["low"] < fact["value"] < fact["high"]
+    lines = ask("show", name)[1].splitlines()
+    assert any(line.split() == ["local_disk", "read_iops", "139200", "(assumed)"] for line in lines)
+    assert any("139,200 (66,240 to 266,880): 145 IOPS a GB" in line for line in lines)
+
+
+def test_what_nobody_measured_of_a_processor_is_not_zero(ask):
+    """Second threads of a cloud that names no processor; a core of Graviton has none."""
+    cpu = json.loads(ask("show", "1x-l4.secure", "-o", "json")[1])["cpu"]
+    assert cpu["second_thread_yield"] is None
+    graviton = json.loads(ask("show", "c7g.large", "-o", "json")[1])["cpu"]
+    assert graviton["second_thread_yield"] == 0

@@ -16,13 +16,16 @@ QUESTION = ("predict", "--task", "inference", "--model", "googlenet")
 @pytest.mark.parametrize(
     ("instance", "said"),
     [
-        ("ecs.gn6i-c4g1.xlarge", "no disk of known rate and price holds imagenet"),
-        ("STANDARD_nc4as_t4_v3", "cannot be judged: not known of it"),
-        ("g4dn.xlrge", "did you mean g4dn.xlarge"),
+        (
+            ("ecs.ebmgn6i.24xlarge", "--region", "cn-heyuan"),
+            "no disk of known rate and price holds imagenet",
+        ),
+        (("standard_NC6_promo",), "cannot be judged: not known of it"),
+        (("g4dn.xlrge",), "did you mean g4dn.xlarge"),
     ],
 )
 def test_a_type_that_cannot_be_judged_says_why(ask, instance, said):
-    code, _, err = ask(*QUESTION, "--instance", instance)
+    code, _, err = ask(*QUESTION, "--instance", *instance)
     assert code == 2
     assert said in err
 
