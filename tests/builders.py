@@ -103,7 +103,8 @@ def close_call(**changes):
 
 def rejected(instance_type="g4ad.xlarge", usd_per_hour=0.379, **changes):
     values = {"reason": "unsupported", "detail": "no maintained PyTorch build runs on its AMD card"}
-    return Rejected(instance_type=instance_type, usd_per_hour=usd_per_hour, **{**values, **changes})
+    same = {"cloud": "aws", "instance_type": instance_type, "usd_per_hour": usd_per_hour}
+    return Rejected(**{**same, **values, **changes})
 
 
 def recommendation(**changes):

@@ -259,18 +259,22 @@ class Catalog:
         """
         asked = self._asked(query)
         lacking = {
-            name: one.missing for cloud in asked for name, one in cloud.incomplete(query).items()
+            (cloud.name, name): one.missing
+            for cloud in asked
+            for name, one in cloud.incomplete(query).items()
         }
         rejected = [
             Rejected(
+                cloud=cloud,
                 instance_type=name,
                 reason="facts_missing",
                 detail=Message("not known of it: {facts}", facts=tuple(missing)),
             )
-            for name, missing in lacking.items()
+            for (cloud, name), missing in lacking.items()
         ]
         rejected += [
             Rejected(
+                cloud=cloud.name,
                 instance_type=name,
                 reason="not_offered",
                 detail=Message(
@@ -290,7 +294,7 @@ class Catalog:
                 "no {market} price in {region} is known", market=market, region=query.region
             )
         return rejected + [
-            Rejected(instance_type=name, reason="no_price", detail=detail)
+            Rejected(cloud=cloud.name, instance_type=name, reason="no_price", detail=detail)
             for cloud in asked
             for name in cloud.unpriced(query)
         ]

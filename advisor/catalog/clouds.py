@@ -293,6 +293,7 @@ class CpuOnly(NamedTuple):
     """A type with its price in its cheapest region (of those asked for) and its whole cores;
     `mark` is nan where nobody measured one."""
 
+    cloud: str
     name: str
     usd_per_hour: float
     cores: float
@@ -308,4 +309,4 @@ def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
         names = instances.cpu_only(query.vcpus, query.memory_mib)
         for name, usd in cloud.lowest_prices(query, names).items():
             model, mark = instances.cpu_mark(name)
-            yield CpuOnly(name, usd, instances.whole_cores(name), mark, model)
+            yield CpuOnly(cloud.name, name, usd, instances.whole_cores(name), mark, model)

@@ -255,6 +255,7 @@ class Rejected:
     since an answer has more than a thousand of them.
     """
 
+    cloud: str
     instance_type: str
     reason: str
     detail: Any

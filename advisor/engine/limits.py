@@ -352,9 +352,9 @@ def _about(values: Floats) -> Floats:
 
 def turned_down(request: Request, table: Table, at: int, reason: str) -> Rejected:
     """A type as rejected for a reason that its row `at` shows."""
-    name = table.names[table.kind[at]]
+    instance = table.offer(at).instance
     detail = shortfall(request, table, at, reason)
-    return Rejected(name, reason, detail, float(table.usd[at]))
+    return Rejected(instance.cloud, instance.name, reason, detail, float(table.usd[at]))
 
 
 def shortfall(request: Request, table: Table, at: int, reason: str) -> Message:

@@ -58,7 +58,8 @@ def judged_offer(
 
 def rejected_offer(offer: Offer, reason: str, detail: Message | str) -> Rejected:
     """An offer as turned down."""
-    return Rejected(offer.instance.name, reason, detail, offer.price.usd_per_hour)
+    instance = offer.instance
+    return Rejected(instance.cloud, instance.name, reason, detail, offer.price.usd_per_hour)
 
 
 def attached_disks(

@@ -53,7 +53,7 @@ class SlowCpus:
             wanted = f"{format_rate(self.wanted / self.instances)} each"
         cpu = self.cpus.types[place]
         detail = _cpu_bound(cpu.cores, float(self.cpus.most[place]), wanted)
-        return Rejected(cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
+        return Rejected(cpu.cloud, cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
 
     def near(self, price: float | None, most: int) -> Integers:
         """Places among which the `most` nearest to a price are; without one, the cheapest."""

@@ -392,6 +392,7 @@ def _worth_a_look(
         missed = worth & (values > limit)
         found.rejected += [
             Rejected(
+                cpus.types[at].cloud,
                 cpus.types[at].name,
                 reason,
                 Message(message.text, code=reason, least=float(values[at]), limit=limit),

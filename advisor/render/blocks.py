@@ -314,6 +314,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 def rejected_block(rejected: Rejected) -> dict[str, Any]:
     """A type that is not recommended, and why."""
     return {
+        "cloud": rejected.cloud,
         "instance_type": rejected.instance_type,
         "reason": rejected.reason,
         "detail": rejected.detail,
@@ -327,6 +328,7 @@ def relaxation_block(relaxation: Relaxation) -> dict[str, Any]:
     return {
         "changes": [change_block(change) for change in relaxation.changes],
         "gives": {
+            "cloud": spec.offer.instance.cloud,
             "instance_type": spec.offer.instance.name,
             "region": spec.offer.region,
             "total_usd_per_hour": spec.total_usd_per_hour,

@@ -21,6 +21,7 @@ from advisor.domain import (
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
+from advisor.render.naming import place_name, spec_name
 from advisor.render.text import INDENT, WIDTH, beside, folded_command
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone or
@@ -65,11 +66,11 @@ def resting_sentence(answer: AnyAnswer) -> Message | None:
     if market is spec.offer.market:
         return Message(
             "{lies}; cheapest listed: {name} at {usd:usd}/h.",
-            lies=lies, name=listed.spec.name, usd=usd,
+            lies=lies, name=spec_name(listed.spec, answer.request), usd=usd,
         )  # fmt: skip
     return Message(
         "{lies}; cheapest listed: {name} at {usd:usd}/h ({market}).",
-        lies=lies, name=listed.spec.name, usd=usd, market=str(market),
+        lies=lies, name=spec_name(listed.spec, answer.request), usd=usd, market=str(market),
     )  # fmt: skip
 
 
@@ -83,8 +84,10 @@ def borderline_sentence(answer: AnyAnswer) -> Message | None:
     return Message(
         "Borderline on price: {name} ({market}, {region}) may be cheaper than {listed} at "
         "{usd:usd}/h. {kind}: {median:usd}/h, {low:usd} to {high:usd}/h.",
-        name=spec.name, market=str(spec.offer.market), region=spec.offer.region,
-        listed=answer.chosen.spec.name, usd=answer.chosen.spec.total_usd_per_hour,
+        name=spec.name, market=str(spec.offer.market),
+        region=place_name(spec.offer, answer.request),
+        listed=spec_name(answer.chosen.spec, answer.request),
+        usd=answer.chosen.spec.total_usd_per_hour,
         kind=_kinds(spec, answer.today), median=spec.total_usd_per_hour,
         low=spec.low_usd_per_hour, high=spec.high_usd_per_hour,
     )  # fmt: skip
@@ -137,7 +140,7 @@ def _told_beside(answer: AnyAnswer) -> Message | None:
         return borderline_sentence(answer)
     return Message(
         "{name} is listed in {region}, {market}.",
-        name=listed.spec.name, region=listed.spec.offer.region,
+        name=listed.spec.name, region=place_name(listed.spec.offer, answer.request),
         market=str(listed.spec.offer.market),
     )  # fmt: skip
 

@@ -13,12 +13,12 @@ from advisor.domain import (
     CloseCall,
     CloseCallKind,
     Recommendation,
-    Rejected,
     Request,
     computes_on_cpu,
 )
 from advisor.render.blocks import counts_text, rate_unit, verify_command
 from advisor.render.document import Sources
+from advisor.render.naming import place_name, place_texts, rejection_text, spec_name
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     INDENT,
@@ -38,7 +38,6 @@ from advisor.render.text import (
     lower_name,
     lower_text,
     other_setting_lines,
-    place_texts,
     price_text,
     rate_cells,
     rate_columns,
@@ -80,8 +79,12 @@ def recommendation_text(
     chosen, borderline = answer.chosen, _borderline_lines(answer)
     head = ["No offer meets this."]
     if chosen is not None:
-        head = resting_lines(answer) + _headline(chosen, sources) + _facts(answer, chosen)
-        head += price_lines(answer)
+        head = [
+            *resting_lines(answer),
+            *_headline(answer.request, chosen, sources),
+            *_facts(answer, chosen),
+            *price_lines(answer),
+        ]
     head += borderline + _relaxations(answer)
     pareto = answer.request.pareto
     front = _front(answer, LONG_FRONT if pareto else SHOWN_FRONT)
@@ -99,18 +102,18 @@ def recommendation_text(
     left = max(0, LINES - len(head) - len(tail) - 2)
     room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
     shown = max(0, room if specs is None else specs - 1)
-    lines = head + _alternatives(answer.ranked[: 1 + shown]) + tail
+    lines = head + _alternatives(answer.ranked[: 1 + shown], answer.request) + tail
     return "\n".join(lines)
 
 
-def _headline(chosen: Candidate, sources: Sources) -> list[str]:
+def _headline(request: Request, chosen: Candidate, sources: Sources) -> list[str]:
     spec = chosen.spec
     priced = price_text(spec.offer.market, spec.offer.price)
     return [
         *basis_lines(chosen.prediction, priced, sources.model_id),
         "",
         f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
-        f"{spec.offer.region}, {spec.offer.market}",
+        f"{place_name(spec.offer, request)}, {spec.offer.market}",
     ]
 
 
@@ -153,7 +156,7 @@ def _sharing_lines(chosen: Candidate) -> list[str]:
     return lines
 
 
-def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
+def _alternatives(ranked: Sequence[Candidate], request: Request) -> list[str]:
     """All but the first, which stands above; with regions where they differ."""
     shown = ranked[1:]
     if not shown:
@@ -167,7 +170,7 @@ def _alternatives(ranked: Sequence[Candidate]) -> list[str]:
         "disk": [short_disk_text(candidate.spec.disk) for candidate in shown],
         "per hour": [format_usd(candidate.spec.total_usd_per_hour) for candidate in shown],
         **dict(zip(names, zip(*costs, strict=True), strict=True)),
-        "region": place_texts(ranked)[1:],
+        "region": place_texts(ranked, request)[1:],
         "bound by": [str(candidate.prediction.bottleneck) for candidate in shown],
     }
     if not columns["region"]:
@@ -214,7 +217,7 @@ def _front(answer: Recommendation, most: int) -> list[str]:
         ]
         for candidate in shown
     ]
-    places = place_texts(shown)
+    places = place_texts(shown, answer.request)
     if places:
         header, rows = [*header, "region"], _with_cells(rows, places)
     return ["", *table(header, rows, right=range(3, 7))]
@@ -241,7 +244,7 @@ def _relaxations(answer: Recommendation) -> list[str]:
     rows = [
         [
             "  " + " ".join(map(_change_text, relaxation.changes)),
-            relaxation.gives.spec.name,
+            str(spec_name(relaxation.gives.spec, answer.request)),
             format_usd(relaxation.gives.spec.total_usd_per_hour),
             lower_text(relaxation.gives.prediction.lower),
         ]
@@ -269,7 +272,7 @@ def _borderline_lines(answer: Recommendation) -> list[str]:
 
 def _borderline_text(request: Request, call: CloseCall) -> str:
     spec, target = call.candidate.spec, format_target(request.target_throughput or 0.0)
-    name = f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h"
+    name = f"{spec_name(spec, request)} at {format_usd(spec.total_usd_per_hour)}/h"
     chance, miss = f"{100 * call.probability:.0f} %", f"{100 * (1 - call.probability):.0f} %"
     if call.saves_usd_per_hour is None:
         return f"{name} may reach {target}/s ({chance})"
@@ -280,15 +283,14 @@ def _borderline_text(request: Request, call: CloseCall) -> str:
     if call.kind is CloseCallKind.CHEAPER_MAY_REACH:
         return f"{name} may reach {target}/s too ({chance}), saving {money}"
     assert call.instead is not None
-    return (
-        f"it may miss {target}/s ({miss}); {call.instead.spec.name} is much safer and "
-        f"costs {money} more"
-    )
+    safer = spec_name(call.instead.spec, request)
+    return f"it may miss {target}/s ({miss}); {safer} is much safer and costs {money} more"
 
 
 def _every_rejection(answer: Recommendation) -> list[str]:
     shown, counts = answer.nearest_rejected(), counts_text(answer.rejected_by_reason)
-    return ["", f"Rejected {len(shown):,}: {counts}", *map(_rejection, shown)] if shown else []
+    lines = [rejection_text(rejected, answer.request) for rejected in shown]
+    return ["", f"Rejected {len(shown):,}: {counts}", *lines] if shown else []
 
 
 def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
@@ -306,16 +308,12 @@ def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
     above = {call.candidate.spec.offer.instance.name for call in answer.close_calls[:1]}
     lines: list[str] = []
     for rejected in [row for row in shown if row.instance_type not in above][:most]:
-        more = textwrap.wrap(_rejection(rejected), WIDTH, subsequent_indent="    ")
+        more = textwrap.wrap(
+            rejection_text(rejected, answer.request), WIDTH, subsequent_indent="    "
+        )
         if len(lines) + len(more) <= room:
             lines += more
     return ["", title, *lines] if lines else []
-
-
-def _rejection(rejected: Rejected) -> str:
-    usd = rejected.usd_per_hour
-    price = "" if usd is None else f" {format_usd(usd)}/h"
-    return f"  {rejected.instance_type}{price}: {rejected.detail}"
 
 
 def _live_lines(check: LiveCheck | None) -> list[str]:

@@ -200,20 +200,6 @@ def short_gpu_text(candidate: Candidate) -> str:
     return (candidate.spec.offer.instance.gpu_name or "").partition("-")[0] or "-"
 
 
-def place_texts(shown: Sequence[Candidate]) -> list[str]:
-    """'ap-south-1, estimated' for each; empty where all stand in one region, priced one way.
-
-    A price that its seller lists has no word after it.
-    """
-    offers = [candidate.spec.offer for candidate in shown]
-    if len({(offer.region, offer.price.kind) for offer in offers}) < 2:
-        return []
-    return [
-        offer.region if offer.price.kind == LIST else f"{offer.region}, {offer.price.kind}"
-        for offer in offers
-    ]
-
-
 def cost_line(usd_per_million: float, price: Price, disk: Disk) -> str:
     """'  cost        $0.241 per million samples (instance $0.526/h, disk $0.0174/h)'."""
     included = f"disk {format_usd(disk.usd_per_hour)}/h" if disk.price else "local disk included"

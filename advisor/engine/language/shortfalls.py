@@ -23,8 +23,8 @@ def rejections(table: ServingTable) -> list[Rejected]:
     found = []
     for kind in np.flatnonzero(~answered).tolist():
         at, reason = closest(limits, usd, np.flatnonzero(table.kind == kind))
-        name = str(table.names[kind])
-        found.append(Rejected(name, reason, shortfall(table, at, reason), float(usd[at])))
+        detail = shortfall(table, at, reason)
+        found.append(Rejected(*table.ways[at].kind, reason, detail, float(usd[at])))
     return found
 
 

@@ -308,6 +308,7 @@ def _relaxation(relaxation: Relaxation, rate: str) -> dict[str, Any]:
     return {
         "changes": [change_block(change) for change in relaxation.changes],
         "gives": {
+            "cloud": gives.spec.offer.instance.cloud,
             "instance_type": gives.spec.offer.instance.name,
             "region": gives.spec.offer.region,
             "total_usd_per_hour": gives.spec.total_usd_per_hour,

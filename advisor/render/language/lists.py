@@ -6,13 +6,16 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from advisor.domain import Change, CloseCallKind, Rejected, Relaxation
+from advisor.domain import Change, CloseCallKind
+from advisor.domain.decision import AnyCandidate
 from advisor.domain.language import (
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
+    GenerationRequest,
     ServingStep,
 )
+from advisor.domain.spec_request import SpecRequest
 from advisor.domain.tuning import FineTuningRecommendation
 from advisor.render.blocks import counts_text
 from advisor.render.language.phrases import (
@@ -22,6 +25,7 @@ from advisor.render.language.phrases import (
     short_placement_text,
     trial_command,
 )
+from advisor.render.naming import place_texts, rejection_text, spec_name
 from advisor.render.text import (
     INDENT,
     WIDTH,
@@ -98,22 +102,33 @@ def _spread(count: int, most: int) -> list[int]:
     return [round(at * (count - 1) / (most - 1)) for at in range(most)]
 
 
-def alternative_lines(ranked: Sequence[GenerationCandidate], confidence: float) -> list[str]:
-    """The next specs, without what has no room."""
-    if not ranked:
+def alternative_lines(
+    ranked: Sequence[GenerationCandidate], request: GenerationRequest
+) -> list[str]:
+    """All but the first, which stands above, without what has no room."""
+    shown = ranked[1:]
+    if not shown:
         return []
     columns = {
-        "Alternatives": [f"  {one.spec.name}" for one in ranked],
-        "gpu": [gpus_text(one.spec.offer.instance) for one in ranked],
-        "runs as": [short_placement_text(one.placement) for one in ranked],
-        "per hour": [format_usd(one.spec.total_usd_per_hour) for one in ranked],
-        f"{lower_name(confidence)} tokens/s": [
-            lower_text(one.rates.output_tokens_per_second.lower) for one in ranked
+        "Alternatives": [f"  {one.spec.name}" for one in shown],
+        "gpu": [gpus_text(one.spec.offer.instance) for one in shown],
+        "runs as": [short_placement_text(one.placement) for one in shown],
+        "per hour": [format_usd(one.spec.total_usd_per_hour) for one in shown],
+        f"{lower_name(request.confidence)} tokens/s": [
+            lower_text(one.rates.output_tokens_per_second.lower) for one in shown
         ],
-        "TPOT": [seconds_text(one.rates.tpot_seconds.median) for one in ranked],
-        "per 1M out": [format_usd(one.usd_per_million_output_tokens.median) for one in ranked],
+        "TPOT": [seconds_text(one.rates.tpot_seconds.median) for one in shown],
+        "per 1M out": [format_usd(one.usd_per_million_output_tokens.median) for one in shown],
+        **place_column(ranked, request),
     }
-    return ["", *fitting_table(columns, ("Alternatives", "gpu", "runs as"), ("runs as", "gpu"))]
+    left = ("Alternatives", "gpu", "runs as", "region")
+    return ["", *fitting_table(columns, left, ("runs as", "gpu"))]
+
+
+def place_column(ranked: Sequence[AnyCandidate], request: SpecRequest) -> dict[str, list[str]]:
+    """Where all but the first stand; nothing where all stand in one place."""
+    places = place_texts(ranked, request)
+    return {"region": places[1:]} if places else {}
 
 
 def borderline_lines(answer: GenerationRecommendation) -> list[str]:
@@ -123,7 +138,7 @@ def borderline_lines(answer: GenerationRecommendation) -> list[str]:
     call = answer.close_calls[0]
     spec = call.candidate.spec
     chance = call.probability
-    name = f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h"
+    name = f"{spec_name(spec, answer.request)} at {format_usd(spec.total_usd_per_hour)}/h"
     said = f"{name} may keep this too ({100 * chance:.0f} %)"
     if call.kind is CloseCallKind.CHOSEN_MAY_MISS:
         said = f"it may miss this ({100 * (1 - chance):.0f} %)"
@@ -133,17 +148,17 @@ def borderline_lines(answer: GenerationRecommendation) -> list[str]:
     return beside("borderline", [*textwrap.wrap(text, WIDTH - INDENT), *command])
 
 
-def relaxation_lines(relaxations: Sequence[Relaxation]) -> list[str]:
+def relaxation_lines(answer: GenerationRecommendation | FineTuningRecommendation) -> list[str]:
     """What to give up where nothing answers."""
-    if not relaxations:
+    if not answer.relaxations:
         return []
     rows = [
         [
             f"  {', '.join(map(_change_text, one.changes))}",
-            one.gives.spec.name,
+            str(spec_name(one.gives.spec, answer.request)),
             format_usd(one.gives.spec.total_usd_per_hour),
         ]
-        for one in relaxations
+        for one in answer.relaxations
     ]
     return ["", *table(["What would answer", "gives", "per hour"], rows, right=(2,))]
 
@@ -161,7 +176,7 @@ def rejection_lines(
         return []
     title = f"Rejected {len(shown):,}: {counts_text(answer.rejected_by_reason)}"
     if everyone:
-        return ["", title, *map(rejection_text, shown)]
+        return ["", title, *(rejection_text(one, answer.request) for one in shown)]
     if chosen is not None:
         limit = chosen.spec.total_usd_per_hour
         shown = [one for one in shown if one.usd_per_hour is not None and one.usd_per_hour < limit]
@@ -169,13 +184,8 @@ def rejection_lines(
     lines = [
         line
         for one in shown[:SHOWN_REJECTED]
-        for line in textwrap.wrap(rejection_text(one), WIDTH, subsequent_indent="    ")
+        for line in textwrap.wrap(
+            rejection_text(one, answer.request), WIDTH, subsequent_indent="    "
+        )
     ]
     return ["", *textwrap.wrap(title, WIDTH, subsequent_indent="  "), *lines] if lines else []
-
-
-def rejection_text(rejected: Rejected) -> str:
-    """'  g4dn.xlarge $0.526/h: needs .. of GPU memory'."""
-    usd = rejected.usd_per_hour
-    price = "" if usd is None else f" {format_usd(usd)}/h"
-    return f"  {rejected.instance_type}{price}: {rejected.detail}"

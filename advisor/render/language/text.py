@@ -35,6 +35,7 @@ from advisor.render.language.phrases import (
     time_text,
     tokens_text,
 )
+from advisor.render.naming import place_name
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,
@@ -66,16 +67,16 @@ def generation_text(
         lines = [
             *resting_lines(answer),
             *basis_lines(chosen, sources),
-            *head_lines(chosen),
+            *head_lines(chosen, request),
             *serving_lines(chosen, request),
             *price_lines(answer),
             *step_lines(answer.steps, chosen),
         ]
     lines += borderline_lines(answer)
-    lines += relaxation_lines(answer.relaxations)
+    lines += relaxation_lines(answer)
     lines += front_lines(answer.front, request.confidence)
     shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
-    lines += alternative_lines(answer.ranked[1 : 1 + shown], request.confidence)
+    lines += alternative_lines(answer.ranked[: 1 + shown], request)
     lines += rejection_lines(answer, everyone=all_rejected)
     lines += wrapped("Assumed", answer.assumptions, 3) + wrapped("Warning", answer.warnings, 3)
     return "\n".join(lines)
@@ -88,7 +89,7 @@ def prediction_text(
     candidate = prediction.candidate
     lines = [
         *basis_lines(candidate, sources),
-        *head_lines(candidate),
+        *head_lines(candidate, request),
         *serving_lines(candidate, request),
         *step_lines(prediction.steps, candidate),
         *front_lines(prediction.front, request.confidence),
@@ -119,13 +120,13 @@ def basis_text(sources: Sources) -> str:
     return f"Modelled, corrected by {counted(sources.anchors, 'measurement')} of your own"
 
 
-def head_lines(candidate: GenerationCandidate) -> list[str]:
+def head_lines(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
     """The spec and its price."""
     spec = candidate.spec
     return [
         "",
         f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
-        f"{spec.offer.region}, {spec.offer.market}",
+        f"{place_name(spec.offer, request)}, {spec.offer.market}",
     ]
 
 

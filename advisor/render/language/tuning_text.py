@@ -19,20 +19,22 @@ from advisor.render.blocks import RISKS, risk_of
 from advisor.render.document import Sources
 from advisor.render.language.lists import (
     SHOWN_ALTERNATIVES,
+    place_column,
     rejection_lines,
     relaxation_lines,
 )
-from advisor.render.language.phrases import gib_text, rate_text
+from advisor.render.language.phrases import gib_text, gpus_text, rate_text
 from advisor.render.language.text import machine_text
+from advisor.render.naming import place_name
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,
     disk_text,
+    fitting_table,
     folded,
     lower_name,
     lower_text,
     price_text,
-    table,
     upper_name,
     wrapped,
 )
@@ -48,7 +50,7 @@ def finetuning_text(
 ) -> str:
     """The answer for a terminal; `all_rejected` lists every rejected type, `specs` so many
     specs."""
-    chosen, confidence = answer.chosen, answer.request.confidence
+    chosen = answer.chosen
     lines = ["No offer meets this."]
     if chosen is not None:
         lines = [
@@ -56,9 +58,9 @@ def finetuning_text(
             *tuning_lines(chosen, answer.request, sources),
             *price_lines(answer),
         ]
-    lines += relaxation_lines(answer.relaxations)
+    lines += relaxation_lines(answer)
     shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
-    lines += _alternatives(answer.ranked[1 : 1 + shown], confidence)
+    lines += _alternatives(answer.ranked[: 1 + shown], answer.request)
     lines += rejection_lines(answer, everyone=all_rejected)
     lines += wrapped("Assumed", answer.assumptions, 3) + wrapped("Warning", answer.warnings, 3)
     return "\n".join(lines)
@@ -88,7 +90,7 @@ def tuning_lines(
         *textwrap.wrap(standing, WIDTH),
         "",
         f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
-        f"{spec.offer.region}, {spec.offer.market}",
+        f"{place_name(spec.offer, request)}, {spec.offer.market}",
         *folded("for", [_asked_text(request, candidate)]),
         f"  has         {machine_text(spec.offer.instance)}",
         *folded("runs", [_run_text(candidate)]),
@@ -150,20 +152,20 @@ def _usd(usd: Span) -> str:
     return format_usd(ceil_significant(usd.upper)) if isfinite(usd.upper) else "unknown"
 
 
-def _alternatives(ranked: Sequence[FineTuningCandidate], confidence: float) -> list[str]:
-    if not ranked:
+def _alternatives(ranked: Sequence[FineTuningCandidate], request: FineTuningRequest) -> list[str]:
+    """All but the first, which stands above."""
+    shown = ranked[1:]
+    if not shown:
         return []
-    header = ["Alternatives", "gpu", "per hour", f"{lower_name(confidence)} tokens/s", "takes",
-              "costs"]  # fmt: skip
-    rows = [
-        [
-            f"  {one.spec.name}",
-            f"{one.spec.offer.instance.gpu_count} x {one.spec.offer.instance.gpu_name}",
-            format_usd(one.spec.total_usd_per_hour),
-            lower_text(one.tokens_per_second.lower),
-            format_hours(one.hours.median),
-            format_usd(one.usd_per_run.median),
-        ]
-        for one in ranked
-    ]
-    return ["", *table(header, rows, right=(2, 3, 4, 5))]
+    columns = {
+        "Alternatives": [f"  {one.spec.name}" for one in shown],
+        "gpu": [gpus_text(one.spec.offer.instance) for one in shown],
+        "per hour": [format_usd(one.spec.total_usd_per_hour) for one in shown],
+        f"{lower_name(request.confidence)} tokens/s": [
+            lower_text(one.tokens_per_second.lower) for one in shown
+        ],
+        "takes": [format_hours(one.hours.median) for one in shown],
+        "costs": [format_usd(one.usd_per_run.median) for one in shown],
+        **place_column(ranked, request),
+    }
+    return ["", *fitting_table(columns, ("Alternatives", "gpu", "region"), ("gpu",))]

@@ -5,7 +5,7 @@ from advisor.records import replace
 from advisor.render.document import Sources, recommendation_document
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.recommendation import LINES, recommendation_text
-from tests.builders import PRICED, candidate, recommendation
+from tests.builders import PRICED, candidate, close_call, recommendation, rejected
 
 SOURCES = Sources(
     model_id="9f2c4e1b77aa0c3d", trained_on="3,359 rows", error_percent=9.5,
@@ -59,3 +59,31 @@ def test_json_has_the_interval_of_every_price_and_cost_and_both_specs():
     call = document["price_call"]
     assert call["listed"]["instance_type"] == "g4dn.xlarge"
     assert (call["borderline"], call["cheaper"]) == (False, None)
+
+
+def test_a_question_about_every_cloud_names_the_cloud_of_every_spec():
+    asked = replace(recommendation().request, cloud="any")
+    told = replace(
+        answer(candidate(), listed=candidate("g6.xlarge", 0.9), cheaper=estimated()),
+        request=asked, ranked=(candidate(), candidate("g6.xlarge", 0.8)), rejected=(rejected(),),
+        close_calls=(close_call(),),
+    )  # fmt: skip
+    text = recommendation_text(told, SOURCES)
+    assert "/h   aws us-east-1, on-demand\n" in text
+    flat = " ".join(text.split())
+    assert "g5.xlarge (on-demand, aws us-east-1) may be cheaper than g4dn.xlarge of aws" in flat
+    assert "g4ad.xlarge of aws $0.379/h: no maintained" in flat
+    assert f"borderline {close_call().candidate.spec.name} of aws at" in flat
+    listed = replace(answer(estimated(), listed=candidate(usd_per_hour=1.5)), request=asked)
+    assert "cheapest listed: g4dn.xlarge of aws at" in " ".join(resting_lines(listed))
+
+
+def test_alternatives_of_several_clouds_stand_beside_their_cloud():
+    first, other = candidate(), candidate("n1-standard-4", 0.8)
+    there = replace(other.spec.offer.instance, cloud="gcp")
+    offer = replace(other.spec.offer, instance=there, region="us-central1")
+    other = replace(other, spec=replace(other.spec, offer=offer))
+    asked = replace(recommendation().request, cloud="any")
+    lines = recommendation_text(recommendation(request=asked, ranked=(first, other)), SOURCES)
+    (line,) = (line for line in lines.splitlines() if line.startswith("  n1-standard-4"))
+    assert "gcp us-central1" in line

@@ -125,8 +125,8 @@ def _rejections(table: TuningTable) -> list[Rejected]:
     found = []
     for kind in np.flatnonzero(~answered).tolist():
         at, reason = closest(table.limits, table.usd, np.flatnonzero(table.kind == kind))
-        name, usd = str(table.names[kind]), float(table.usd[at])
-        found.append(Rejected(name, reason, _shortfall(table, at, reason), usd))
+        detail, usd = _shortfall(table, at, reason), float(table.usd[at])
+        found.append(Rejected(*table.ways[at].kind, reason, detail, usd))
     return found
 
 

@@ -1,0 +1,55 @@
+"""Specs and places as texts name them: with their cloud where a question covers more than one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.domain import LIST, Offer, Rejected, Spec
+from advisor.domain.decision import AnyCandidate
+from advisor.domain.spec_request import SpecRequest
+from advisor.messages import Message
+from advisor.units import format_usd
+
+_EVERY_CLOUD = "any"
+
+
+def covers_clouds(request: SpecRequest) -> bool:
+    """Whether a question is about more than one cloud."""
+    return request.cloud == _EVERY_CLOUD
+
+
+def place_name(offer: Offer, request: SpecRequest) -> str:
+    """'us-central1', or 'gcp us-central1' where the question covers more than one cloud."""
+    return f"{offer.instance.cloud} {offer.region}" if covers_clouds(request) else offer.region
+
+
+def spec_name(spec: Spec, request: SpecRequest) -> Message | str:
+    """'g2-standard-4', or 'g2-standard-4 of gcp' where the question covers more than one cloud."""
+    if not covers_clouds(request):
+        return spec.name
+    return Message("{name} of {cloud}", name=spec.name, cloud=spec.offer.instance.cloud)
+
+
+def place_texts(shown: Sequence[AnyCandidate], request: SpecRequest) -> list[str]:
+    """'ap-south-1, estimated' for each; empty where all stand in one region, priced one way.
+
+    A price that its seller lists has no word after it.
+    """
+    offers = [candidate.spec.offer for candidate in shown]
+    if len({(place_name(offer, request), offer.price.kind) for offer in offers}) < 2:
+        return []
+    return [
+        place_name(offer, request)
+        if offer.price.kind == LIST
+        else f"{place_name(offer, request)}, {offer.price.kind}"
+        for offer in offers
+    ]
+
+
+def rejection_text(rejected: Rejected, request: SpecRequest) -> str:
+    """'  g4dn.xlarge $0.526/h: needs .. of GPU memory', with 'of aws' as in `spec_name`."""
+    name, usd = rejected.instance_type, rejected.usd_per_hour
+    if covers_clouds(request):
+        name = f"{name} of {rejected.cloud}"
+    price = "" if usd is None else f" {format_usd(usd)}/h"
+    return f"  {name}{price}: {rejected.detail}"
