@@ -17,7 +17,7 @@ QUESTION = ("predict", "--task", "inference", "--model", "googlenet")
     ("instance", "said"),
     [
         (
-            ("ecs.ebmgn6i.24xlarge", "--region", "cn-heyuan"),
+            ("ecs.ebmgn6i.24xlarge", "--cloud", "alibaba", "--region", "cn-heyuan"),
             "no disk of known rate and price holds imagenet",
         ),
         (("standard_NC6_promo",), "cannot be judged: not known of it"),
