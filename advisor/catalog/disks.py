@@ -340,10 +340,15 @@ class DiskCatalog:
         low, high = factors(assumed)
         return replace(rate, low=low, high=high)
 
+    def assumed_of(self, disk_type: str) -> tuple[AssumedFact, ...]:
+        """What nobody tells of a type's rates and price."""
+        return facts_of_disk(self._facts, disk_type, (*RATES, USD_PER_GIB_MONTH))
+
     def _assumed(self, choice: DiskChoice, price: Price) -> tuple[AssumedFact, ...]:
-        """What nobody tells of a type's rates, and of its price where that is an estimate."""
-        kinds = (*RATES, USD_PER_GIB_MONTH) if price.kind == ESTIMATED else RATES
-        return facts_of_disk(self._facts, choice.type, kinds)
+        """The same, that of the price only where it is an estimate."""
+        if price.kind == ESTIMATED:
+            return self.assumed_of(choice.type)
+        return facts_of_disk(self._facts, choice.type)
 
     def _price(self, choice: DiskChoice, region: str) -> Price:
         rule, size_gib = self.rules[choice.type], choice.size_gib

@@ -19,7 +19,7 @@ from advisor.cli.catalog_updates import import_offers, refresh
 from advisor.cli.questions import cny_option, output_option, question_options
 from advisor.domain import Offer
 from advisor.questions.listings import InstanceDetails, Offers
-from advisor.render.catalog import Place, catalog_head, offer_document, place_of
+from advisor.render.catalog import Place, assumed_text, catalog_head, offer_document, place_of
 from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, table
 from advisor.units import format_mib, format_usd
@@ -67,6 +67,9 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
     offers, count = catalogue.cheapest(query, SHOWN_OFFERS)
     partial = sorted(catalogue.partial_offers(query), key=place_of)
     rows = sorted([*map(_row, offers), *map(_row, partial)], key=lambda row: row[0])
+    if not rows:
+        click.echo("No offer in the catalogue is like this.")
+        return
     click.echo("\n".join(_offers_table([cells for _, cells in rows[:SHOWN_OFFERS]])))
     more = count + len(partial) - SHOWN_OFFERS
     if more > 0:
@@ -134,7 +137,7 @@ def _type_lines(document: dict[str, Any]) -> list[str]:
     marks = {RESTS_ON.get(name.partition("@")[0]): _mark(of) for name, of in assumed.items()}
     rows = [
         *((label, value + marks.get(label, "")) for label, value in _flat(facts)),
-        *((f"{_mark(of)[2:-1]} {name}", _assumed_text(of)) for name, of in assumed.items()),
+        *((f"{_mark(of)[2:-1]} {name}", assumed_text(of)) for name, of in assumed.items()),
     ]
     width = WIDTH - len(MARGIN)
     lines = [
@@ -148,12 +151,6 @@ def _type_lines(document: dict[str, Any]) -> list[str]:
 def _mark(assumed: dict[str, Any]) -> str:
     """What stands behind a fact that no seller tells."""
     return " (imported)" if assumed["imported"] else " (assumed)"
-
-
-def _assumed_text(assumed: dict[str, Any]) -> str:
-    """'2 (1 to 2): most clouds sell hardware threads'."""
-    value, low, high = (f"{assumed[end]:,.10g}" for end in ("value", "low", "high"))
-    return f"{value} ({low} to {high}): {assumed['why']}"
 
 
 def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import click
 
 from advisor.catalog import Catalog, DiskCatalog, load_catalog
+from advisor.catalog.assumed import READ_IOPS, READ_MIB_S
 from advisor.catalog.disk_orders import LOCAL
 from advisor.cli.questions import output_option
-from advisor.domain import HOURS_PER_MONTH, DiskChoice, Price
+from advisor.domain import ESTIMATED, HOURS_PER_MONTH, DiskChoice, Price
 from advisor.errors import UsageError, unknown_name
 from advisor.questions.spec_requests import OWN_DISK
-from advisor.render.text import table
+from advisor.render.catalog import assumed_block, assumed_text
+from advisor.render.text import WIDTH, table
 
 DISKS_SCHEMA = "advisor.disks/1"
 # Where no size is asked for; types that begin above it are shown at their smallest.
@@ -63,7 +67,7 @@ def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str
             field="disk",
             hint="see those of one with `advisor catalog show g4dn.xlarge`",
         )
-    if cloud:
+    if cloud and cloud != "any":
         catalogue.disks_of(cloud)
         return [cloud]
     if disk is None:
@@ -102,6 +106,7 @@ def _disk_document(
         "size_gib": choice.size_gib,
         "read_mib_per_second": rate.read_mib_per_second,
         "read_iops": rate.read_iops,
+        "assumed": {fact.name: assumed_block(fact) for fact in catalog.assumed_of(choice.type)},
         "burst": burst and {name: getattr(burst, name) for name in BURST_KEYS},
         "prices": {
             name: _price_document(price) for name, price in prices.items() if region in (None, name)
@@ -113,6 +118,8 @@ def _price_document(price: Price) -> dict[str, Any]:
     return {
         "usd_per_month": price.usd_per_hour * HOURS_PER_MONTH,
         "usd_per_hour": price.usd_per_hour,
+        "low_usd_per_hour": price.low_usd_per_hour,
+        "high_usd_per_hour": price.high_usd_per_hour,
         "kind": price.kind,
         "as_of": price.as_of.isoformat(),
         "source": price.source,
@@ -120,21 +127,28 @@ def _price_document(price: Price) -> dict[str, Any]:
 
 
 def _disk_rows(shown: list[dict[str, Any]], region: str | None) -> list[str]:
-    where = region or "cheapest region"
     rows = [
         [
             document["cloud"],
             document["order"],
-            f"{document['read_mib_per_second']:,.4g}",
-            f"{document['read_iops']:,.0f}",
+            f"{document['read_mib_per_second']:,.3g}{_star(document, READ_MIB_S)}",
+            f"{document['read_iops']:,.0f}{_star(document, READ_IOPS)}",
             _burst_text(document["burst"]),
             _least(document["prices"]),
         ]
         for document in shown
         if document["prices"] or not region
     ]
-    header = ["cloud", "disk", "MiB/s", "IOPS", "at first", f"a month, {where}"]
-    return table(header, rows, right=(2, 3, 5))
+    header = ["cloud", "disk", "MiB/s", "IOPS", "at first", "a month"]
+    where = f"Prices of {region}" if region else "Prices of the cheapest region"
+    legend = f"{where}. ~ is estimated, * assumed; a DISK shows the range and why."
+    return [*table(header, rows, right=(2, 3, 5)), "", *textwrap.wrap(legend, WIDTH)]
+
+
+def _star(disk: dict[str, Any], rate: str) -> str:
+    """What stands behind a rate that is assumed."""
+    fact = disk["assumed"].get(f"{disk['type']}.{rate}")
+    return "*" if fact and not fact["imported"] else ""
 
 
 def _disk_lines(disk: dict[str, Any]) -> list[str]:
@@ -143,18 +157,32 @@ def _disk_lines(disk: dict[str, Any]) -> list[str]:
         f"{disk['order']} ({disk['cloud']}, {disk['media']}, sold from {low:g} to {high:g} GiB)",
         f"sustained  {_rate_text(disk)}",
         f"at first   {_burst_text(disk['burst'])}",
+        *(line for name, fact in disk["assumed"].items() for line in _assumed_lines(name, fact)),
     ]
     if not disk["prices"]:
         return [*lines, "price      unknown"]
     rows = [
         [
             *(name, f"${price['usd_per_month']:,.2f}", f"${price['usd_per_hour']:.5f}"),
-            *(price["kind"], price["as_of"]),
+            *(price["kind"], _range_text(price), price["as_of"]),
         ]
         for name, price in disk["prices"].items()
     ]
-    header = ["region", "a month", "an hour", "kind", "as of"]
+    header = ["region", "a month", "an hour", "kind", "a month (90 %)", "as of"]
     return [*lines, "", *table(header, rows, right=(1, 2))]
+
+
+def _assumed_lines(name: str, fact: dict[str, Any]) -> list[str]:
+    """'assumed    volume.read_iops 7,000 (2,300 to 26,800): not published; ..', folded."""
+    word = "imported" if fact["imported"] else "assumed"
+    text = f"{word:10} {name.partition('.')[2]} {assumed_text(fact)}"
+    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * 11, break_on_hyphens=False)
+
+
+def _range_text(price: dict[str, Any]) -> str:
+    """Between what the price lies; nothing where it is exact."""
+    low, high = (price[f"{end}_usd_per_hour"] * HOURS_PER_MONTH for end in ("low", "high"))
+    return f"${low:,.2f} to ${high:,.2f}" if low < high else ""
 
 
 def _rate_text(rate: dict[str, Any]) -> str:
@@ -170,4 +198,5 @@ def _burst_text(burst: dict[str, Any] | None) -> str:
 def _least(prices: dict[str, dict[str, Any]]) -> str:
     if not prices:
         return "unknown"
-    return f"${min(price['usd_per_month'] for price in prices.values()):,.2f}"
+    least = min(prices.values(), key=itemgetter("usd_per_month"))
+    return f"{'~' if least['kind'] == ESTIMATED else ''}${least['usd_per_month']:,.2f}"

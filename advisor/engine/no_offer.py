@@ -8,6 +8,7 @@ from typing import Any
 
 from advisor.domain import Candidate, Recommendation, Relaxation, Request
 from advisor.domain.decision import Judged
+from advisor.domain.reasons import counts_text
 from advisor.domain.spec_request import SpecRequest
 from advisor.engine.limits import (
     count_that_would_do,
@@ -71,7 +72,7 @@ def none_of(answer: Judged[Any, Any], where: Message) -> Message:
     return Message(
         "none of the {count} types of {where} does this: {reasons}",
         count=len(answer.rejected), where=where,
-        reasons=[f"{count} {reason}" for reason, count in reasons.items()],
+        reasons=counts_text(reasons),
     )  # fmt: skip
 
 

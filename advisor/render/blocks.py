@@ -44,29 +44,6 @@ if TYPE_CHECKING:
 BOUNDS = ("lower", "median", "upper")
 # So many rejected types are named where nobody wants them all.
 NEAREST_REJECTED = 10
-# Why types are not recommended, as people say it after a number; others are their code's words.
-REASONS = {
-    "latency": "over the latency limit",
-    "too_long": "over the time limit",
-    "over_max_cost": "over the budget of the run",
-    "over_max_price": "over the price limit",
-    "no_interval": "without a calibrated interval",
-    "gpu_memory": "with too little GPU memory",
-    "memory": "with too little RAM",
-    "no_disk": "without a fitting disk",
-    "no_price": "without a price",
-    "quota": "beyond the quota",
-    "facts_missing": "with missing facts",
-    "weights": "too small for the weights",
-    "kv": "too small for the KV cache",
-    "gpus": "with too few GPUs",
-    "ttft": "over the TTFT limit",
-    "tpot": "over the TPOT limit",
-    "e2e": "over the limit of a whole request",
-    "users": "with room for fewer users",
-    "load": "below the request rate",
-    "ready": "not ready in time",
-}
 RISKS = ("very low", "low", "medium", "high", "very high")
 # Least lower bound over the median of each risk but the highest.
 _RISK_SHARES = (0.95, 0.85, 0.6, 0.4)
@@ -301,14 +278,6 @@ def pareto_block(candidate: Candidate) -> dict[str, Any]:
         "lower": candidate.prediction.lower,
         "usd_per_million_samples": candidate.usd_per_million_samples,
     }
-
-
-def counts_text(counts: Mapping[str, int]) -> str:
-    """'1,317 too slow, 7 with missing facts': how many types each reason took out."""
-    return ", ".join(
-        f"{count:,} {REASONS.get(reason, reason.replace('_', ' '))}"
-        for reason, count in counts.items()
-    )
 
 
 def rejected_block(rejected: Rejected) -> dict[str, Any]:

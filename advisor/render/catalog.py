@@ -100,6 +100,12 @@ def assumed_block(fact: AssumedFact) -> dict[str, Any]:
     }
 
 
+def assumed_text(assumed: dict[str, Any]) -> str:
+    """'2 (1 to 2): most clouds sell hardware threads'."""
+    value, low, high = (f"{assumed[end]:,.10g}" for end in ("value", "low", "high"))
+    return f"{value} ({low} to {high}): {assumed['why']}"
+
+
 def _machine(instance: InstanceType) -> dict[str, Any]:
     return {
         "cpu": {

@@ -16,7 +16,8 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.render.blocks import counts_text, rate_unit, verify_command
+from advisor.domain.reasons import counts_text
+from advisor.render.blocks import rate_unit, verify_command
 from advisor.render.document import Sources
 from advisor.render.naming import place_name, place_texts, rejection_text, spec_name
 from advisor.render.price_calls import price_lines, resting_lines

@@ -15,9 +15,9 @@ from advisor.domain.language import (
     GenerationRequest,
     ServingStep,
 )
+from advisor.domain.reasons import counts_text
 from advisor.domain.spec_request import SpecRequest
 from advisor.domain.tuning import FineTuningRecommendation
-from advisor.render.blocks import counts_text
 from advisor.render.language.phrases import (
     count_text,
     gpus_text,

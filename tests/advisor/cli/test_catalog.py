@@ -197,3 +197,8 @@ def test_what_nobody_measured_of_a_processor_is_not_zero(ask):
     assert cpu["second_thread_yield"] is None
     graviton = json.loads(ask("show", "c7g.large", "-o", "json")[1])["cpu"]
     assert graviton["second_thread_yield"] == 0
+
+
+def test_a_list_without_offers_says_so(ask):
+    code, out, _ = ask("list", "--cloud", "runpod", "--market", "spot")
+    assert (code, out) == (0, "No offer in the catalogue is like this.\n")

@@ -56,3 +56,21 @@ def test_what_is_not_sold_is_bad_input(capsys, arguments, words):
     code, out, err = say(capsys, *arguments)
     assert (code, out) == (2, "")
     assert words in err
+
+
+def test_what_is_assumed_or_estimated_of_a_disk_is_marked(capsys):
+    """In the table by signs, for one disk with range and reason, in JSON as fields."""
+    _, out, _ = say(capsys, "--cloud", "any")
+    line = next(line for line in out.splitlines() if line.startswith("runpod"))
+    assert line.split()[2:4] == ["200*", "7,000*"]
+    assert line.endswith("~$50.00")
+    assert max(map(len, out.splitlines())) <= 100
+    _, one, _ = say(capsys, "volume", "--cloud", "runpod")
+    assert "assumed    read_mib_s 200 (120 to 480): not published" in one
+    assert "estimated  $35.00 to $100.00" in one
+    _, listed, _ = say(capsys, "gp3", "--cloud", "aws", "--region", "us-east-1")
+    assert "assumed" not in listed
+    (disk,) = json.loads(say(capsys, "volume", "--cloud", "runpod", "-o", "json")[1])["disks"]
+    assert disk["assumed"]["volume.read_iops"]["low"] == 2300
+    (price,) = disk["prices"].values()
+    assert price["low_usd_per_hour"] < price["usd_per_hour"] < price["high_usd_per_hour"]

@@ -13,7 +13,7 @@ def test_a_missing_disk_price_can_be_imported():
     reasons = (rejected(reason="too_slow"), rejected("gn5", reason="no_disk"))
     said = str(no_offer(recommendation(ranked=(), rejected=reasons)))
     assert "none of the 2 types" in said
-    assert "1 no_disk, 1 too_slow" in said
+    assert "1 without a fitting disk, 1 too slow" in said
     assert "advisor catalog import" in said
 
 
