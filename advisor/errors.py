@@ -4,7 +4,7 @@ AdvisorError                exit 1: told in one line, never as a traceback
 |-- UsageError              exit 2: cannot be asked like this (the message names the way out)
 |-- NoOfferError            exit 3: nothing meets the target (tells the nearest, what to relax)
 |-- NoIntervalError         exit 4: no calibrated interval exists for what is asked
-|-- StalePriceError         exit 5: the price is too old under --strict
+|-- StalePriceError         exit 5: only prices answer that are too old for --strict
 |-- DataError               exit 1: a bundle, model or database is missing, corrupt or too new
 |-- MeasuringError          exit 1: this machine cannot measure what is asked
 |-- LiveError               exit 1: a cloud could not be asked; everything offline still works
@@ -85,7 +85,7 @@ class NoIntervalError(AdvisorError):
 
 
 class StalePriceError(AdvisorError):
-    """The chosen instance's price is older than --strict allows."""
+    """Only instances answer whose price is older than --strict allows."""
 
     exit_code = 5
 

@@ -4,6 +4,7 @@ run takes."""
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.answers.cards import cards_meant
@@ -14,7 +15,7 @@ from advisor.domain.tuning import (
     TuningMemoryAnswer,
     TuningPrediction,
 )
-from advisor.engine import require_fresh_price
+from advisor.engine.freshness import fresh_answer
 from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
 from advisor.engine.language.tuning.single import predict_tuning, tuning_memory_of
 from advisor.questions import requests
@@ -51,9 +52,8 @@ def tuning_recommended(
     preparations = _preparations(context, language_model_of(question))
     request = finetuning_request(question, preparations.model, context.catalog)
     today = today or requests.today()
-    answer = recommend_tuning(request, preparations, today=today)
-    if question.strict and answer.chosen is not None:
-        require_fresh_price(answer.chosen, today)
+    answered = partial(recommend_tuning, preparations=preparations, today=today)
+    answer = fresh_answer(request, answered, today) if question.strict else answered(request)
     answer = replace(answer, warnings=(*context.notes, *answer.warnings))
     if answer.chosen is not None or not relax:
         return answer

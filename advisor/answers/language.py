@@ -7,6 +7,7 @@ A user's own measurements of endpoints (`--anchor`) condition the predictor befo
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from advisor.answers.cards import cards_meant
@@ -18,7 +19,7 @@ from advisor.domain.language import (
     ServingMemoryAnswer,
     ServingPrediction,
 )
-from advisor.engine import require_fresh_price
+from advisor.engine.freshness import fresh_answer
 from advisor.engine.language.decision import recommend_serving
 from advisor.engine.language.memory import serving_memory_of
 from advisor.engine.language.prepared import ServingPreparations
@@ -87,9 +88,8 @@ def serving_recommended(
     context, model, request = _request(context, question)
     preparations = ServingPreparations(context.catalog, model, context.predictor)
     today = today or requests.today()
-    answer = recommend_serving(request, preparations, today=today)
-    if question.strict and answer.chosen is not None:
-        require_fresh_price(answer.chosen, today)
+    answered = partial(recommend_serving, preparations=preparations, today=today)
+    answer = fresh_answer(request, answered, today) if question.strict else answered(request)
     answer = _with_notes(answer, context)
     if answer.chosen is not None or not relax:
         return answer

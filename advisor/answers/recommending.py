@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.answers.context import Context, with_anchors
 from advisor.domain import Recommendation
-from advisor.engine import Preparations, no_offer, recommend, require_fresh_price
+from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine.freshness import fresh_answer
 from advisor.engine.other_settings import settings_of_candidate
 from advisor.errors import NoOfferError
 from advisor.messages import Message
@@ -105,16 +107,17 @@ def recommended(
     if question.live:
         from advisor.answers.live.checking import recommend_live  # boto3 is imported only here
 
-        answer, catalog = recommend_live(request, context.model, today=today)
+        answer, catalog = recommend_live(
+            request, context.model, today=today, strict=question.strict
+        )
         context = context._replace(catalog=catalog)
         preparations = Preparations(catalog, context.model)
     else:
         if not preparations or not preparations.is_of(context.catalog, context.model):
             preparations = Preparations(context.catalog, context.model)
-        answer = recommend(request, preparations, today=today)
+        answered = partial(recommend, preparations=preparations, today=today)
+        answer = fresh_answer(request, answered, today) if question.strict else answered(request)
     chosen = answer.chosen
-    if question.strict and chosen is not None:
-        require_fresh_price(chosen, today)
     answer = replace(
         answer,
         warnings=(*context.notes, *answer.warnings),

@@ -22,7 +22,7 @@ SCHEMA = "advisor.catalog-sources/1"
 def sources(output: str) -> None:
     """Show where prices and facts come from: date, age, licence, and what rests on each.
 
-    A price that is older than its limit gives a warning, and is refused by --strict.
+    A price that is older than its limit gives a warning, and is left out by --strict.
     """
     now, uses = today(), source_uses(load_catalog().bundles)
     if output == "json":

@@ -18,7 +18,8 @@ class SpecRequest:
     `confidence` is the probability with which bounds must hold. `region` None is every region: each
     type is then taken where it is cheapest; `market` None is every market. Instances count whose
     price is of `price_kinds` (empty: all), and with `listed_on` only what is listed and not old on
-    that day, disks too, which the decision asks itself. `disk` without a size is sized for what it
+    that day, disks too, which the decision asks itself; with `fresh_on` only those whose
+    price is not old then. `disk` without a size is sized for what it
     must hold; `disk_types` leaves these to choose among. `max_gpus` is how many GPUs of an instance
     are used at most (None: all of them). `vcpu_quota` holds pairs of an AWS quota code (as
     L-DB2E81BA) and the vCPUs of it that may still be used; what it does not name is not limited.
@@ -32,6 +33,7 @@ class SpecRequest:
     market: Market | None = Market.ON_DEMAND
     price_kinds: tuple[str, ...] = ()
     listed_on: date | None = None
+    fresh_on: date | None = None
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
     max_gpu_memory_mib: float | None = None

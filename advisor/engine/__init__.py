@@ -1,6 +1,6 @@
 """Question -> candidates -> predictions -> decision -> explanation, over one table."""
 
-from advisor.engine.assumptions import require_fresh_price, stack_assumption
+from advisor.engine.assumptions import stack_assumption
 from advisor.engine.candidates import BATCH_SIZES
 from advisor.engine.decision import recommend
 from advisor.engine.limits import MOST_INSTANCES, STAGE_NAMES, answers
@@ -15,6 +15,5 @@ __all__ = [
     "answers",
     "no_offer",
     "recommend",
-    "require_fresh_price",
     "stack_assumption",
 ]

@@ -24,11 +24,9 @@ from advisor.domain import (
     Workload,
     computes_on_cpu,
 )
-from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_old
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
-from advisor.errors import StalePriceError
 from advisor.messages import Message
 from advisor.records import dataclass
 from advisor.units import ceil_significant, format_counted
@@ -264,17 +262,3 @@ def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
             iops=disk.rate.read_iops or 0.0,
         )
     ]  # fmt: skip
-
-
-def require_fresh_price(chosen: AnyCandidate, today: date) -> None:
-    """Refuse an instance price that is too old to decide by; disk prices are dated apart."""
-    price = chosen.spec.offer.price
-    if is_old(price, today):
-        raise StalePriceError(
-            "the price of {name} is {age} days old ({as_of}) and --strict allows {most}",
-            name=chosen.spec.offer.instance.name, age=(today - price.as_of).days,
-            as_of=price.as_of.isoformat(), most=price.max_age_days, field="strict",
-            hint=Message(
-                "refresh it (`advisor catalog refresh`, --live), or ask without --strict"
-            ),
-        )  # fmt: skip

@@ -22,6 +22,7 @@ def place_query(request: SpecRequest, *, accelerated: bool | None) -> OfferQuery
         market=request.market,
         price_kinds=request.price_kinds,
         listed_on=request.listed_on,
+        fresh_on=request.fresh_on,
         gpus=request.gpus,
         min_gpu_memory_mib=request.min_gpu_memory_mib,
         max_gpu_memory_mib=request.max_gpu_memory_mib,

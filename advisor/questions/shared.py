@@ -184,8 +184,9 @@ EXPLAIN_REJECTED: Any = ask(
     default=False,
 )
 STRICT: Any = ask(
-    "Fail (exit 5) if the instance's price is older than its source keeps (30 days where prices "
-    "move within weeks, 90 for spot).",
+    "Leave out instances whose price is older than its source keeps (`advisor catalog sources`: "
+    "lists of AWS 1,500 days, of other large clouds 365, of neo-clouds 30; spot 90); exit 5 if "
+    "only such answer.",
     Flag(),
     section=ANSWER,
     default=False,

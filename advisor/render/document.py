@@ -135,7 +135,7 @@ class _Codec:
 def request_fields(kind: type[Any]) -> list[str]:
     """The names of a request's fields: what is asked for first, then what the spec must be, without
     what the decision asks itself."""
-    names = [name for name in kind.__slots__ if name != "listed_on"]
+    names = [name for name in kind.__slots__ if name not in ("listed_on", "fresh_on")]
     return sorted(names, key=SpecRequest.__slots__.__contains__)
 
 

@@ -10,6 +10,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from advisor.answers.live.lists import PriceList, price_list
@@ -24,6 +25,7 @@ from advisor.catalog.support import quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation, Request
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import Preparations, recommend
+from advisor.engine.freshness import fresh_answer
 from advisor.errors import LiveError
 from advisor.records import replace
 from infra.live.deadlines import Deadline
@@ -45,11 +47,12 @@ Told = TypeVar("Told")
 
 
 def recommend_live(
-    request: Request, model: PerformanceModel, *, today: date
+    request: Request, model: PerformanceModel, *, today: date, strict: bool = False
 ) -> tuple[Recommendation, Catalog]:
     """The answer with its `live` part, and the catalogue that it rests on.
 
-    Raises what `recommend` raises. What cannot be asked is a warning: the snapshot answers.
+    Raises what `recommend` raises, and with `strict` what `fresh_answer` does. What cannot be
+    asked is a warning: the snapshot answers.
     """
     asking = _Asking(request, today)
     for _ in range(ROUNDS):
@@ -60,7 +63,10 @@ def recommend_live(
         if not offers:
             break
         asking.ask(offers)
-    answer = recommend(asking.told_request, Preparations(asking.catalog, model), today=today)
+    preparations = Preparations(asking.catalog, model)
+    answered = partial(recommend, preparations=preparations, today=today)
+    asked = asking.told_request
+    answer = fresh_answer(asked, answered, today) if strict else answered(asked)
     check = LiveCheck(
         as_of=today,
         checked=tuple(asking.checked.values()),
