@@ -230,7 +230,7 @@ def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message
         for one, message in messages
         if one is not None and is_old(one, today)
     ]
-    notes = [one.note.rstrip(".") for one, _ in messages if one is not None and one.note]
+    notes = [one.note for one, _ in messages if one is not None and one.note]
     return [*old, *map(Message, dict.fromkeys(notes))]
 
 

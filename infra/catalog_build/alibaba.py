@@ -27,7 +27,7 @@ SOURCE = Source(
     "cloudpilot-ai/priceserver@60cef47f (Alibaba Cloud price list in CNY)",
     "Alibaba types and prices",
     LIST_DAYS,
-    "Prices of Alibaba after 2024-10 are not known offline.",
+    "prices of Alibaba after 2024-10 are not known offline",
 )
 SPOT_SOURCE = Source(
     "alibaba-spot-60cef47f",
@@ -55,7 +55,7 @@ DISK_PRICES = Source(
     "AlibabaCloudDocs/ecs@322eaab8 (an example for Hangzhou); half of what ClickHouse of Alibaba "
     "charges for two copies",
     "Alibaba disk prices (estimated)",
-    note="Prices of Alibaba's disks are estimated: no list of them by region is known offline.",
+    note="prices of Alibaba's disks are estimated: no list of them by region is known offline",
 )
 LIST = Basis("ali", "list", "CNY", SOURCE.id)
 SPOT = Basis("alispot", "observed", "CNY", SPOT_SOURCE.id)

@@ -46,7 +46,6 @@ DISK_PRICES = Source(
     _CYCLENERD,
     "GCP disk prices",
     LIST_DAYS,
-    "Hyperdisk is left out: its prices and limits are not known offline.",
 )
 ATTACHED = Source(
     "gcp-n1-gpus",

@@ -15,7 +15,7 @@ class Source:
 
     `part` is what rests on it, in words; what is older than `max_age_days` is too old for a strict
     answer, and told as old (None: 90 days). `note` tells users what nobody knows of it without
-    asking the seller, in one plain sentence without a comma.
+    asking the seller, as a warning among others: no capital, comma, semicolon or full stop.
     """
 
     id: str

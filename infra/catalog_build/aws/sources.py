@@ -81,7 +81,7 @@ SPOT_OBSERVED = Source(
     "Apache-2.0",
     "vizares/cloud-pricing@90966299 (AWS spot prices; Linux)",
     "spot prices (observed)",
-    note="AWS spot prices after 2024-09-28 are not known offline; `--live` asks AWS for them.",
+    note="AWS spot prices after 2024-09-28 are not known offline (`--live` asks AWS for them)",
 )
 SPOT_ESTIMATED = Source(
     "aws-spot",
@@ -90,7 +90,7 @@ SPOT_ESTIMATED = Source(
     "on-demand price less the saving of the AWS Spot Instance Advisor of 2025-06-28 "
     "(alexei-led/spotinfo@5eedf20a) corrected by spot prices of 2024-09-28",
     "spot prices (estimated)",
-    note="No AWS spot price of this type was observed; `--live` asks AWS for it.",
+    note="no AWS spot price of this type was observed (`--live` asks AWS for it)",
 )
 DISK_PRICES = Source(
     "ec2shop-ebs-576c890f",

@@ -63,7 +63,7 @@ ESTIMATED_DISKS = Source(
     f"westeurope's price by {_RADAR} x how dear instances are in the region",
     "Azure disk prices",
     LIST_DAYS,
-    "Prices of Azure's disks are known in five regions of the EU; they are estimated elsewhere.",
+    "prices of Azure's disks are known in five regions of the EU and estimated elsewhere",
 )
 SOURCES = (PRICES, SPOT, GPU_PRICES, SIZES, GPU_SIZES, DISK_RULES, DISK_PRICES, ESTIMATED_DISKS)
 

@@ -8,8 +8,8 @@ from infra.catalog_build.wide import Basis
 MAX_AGE_DAYS = 30
 PART, DISKS = "types and prices of neo-clouds", "disks of neo-clouds"
 NOTE = (
-    "Newer prices of rented GPUs are not known offline and may differ by a third; "
-    "`advisor catalog import` takes the file of a price tracker."
+    "newer prices of rented GPUs are not known offline and may differ by a third "
+    "(`advisor catalog import` takes the file of a price tracker)"
 )
 _SKYPILOT = "skypilot-org/skypilot-catalog"
 

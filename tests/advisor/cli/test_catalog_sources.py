@@ -51,3 +51,14 @@ def test_the_table_is_one_line_a_source(ask):
     line = next(line for line in out.splitlines() if "sc-inspector-data" in line)
     assert "2026-06-11" in line
     assert "CC BY-SA 4.0" in line
+
+
+def test_notes_can_stand_among_the_warnings_of_an_answer(ask):
+    """Semicolons part those: no note begins as a sentence does, or has a semicolon of its own."""
+    notes = {row["note"] for row in told(ask).values()} - {""}
+    assert notes
+    for note in notes:
+        first = note.split()[0]
+        assert first.islower() or first.isupper(), note
+        assert not set(note) & {";", ","}, note
+        assert not note.endswith("."), note
