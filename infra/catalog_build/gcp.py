@@ -50,7 +50,7 @@ DISK_PRICES = Source(
 ATTACHED = Source(
     "gcp-n1-gpus",
     "2026-05-20",
-    "Apache-2.0; none: plain published prices",
+    "Apache-2.0; none (published prices)",
     f"N1 of 2026-07-30 ({_CYCLENERD}) + GPUs of 2026-05-20 (anycloud-sh/catalog@62ff0a98)",
     "GCP prices of N1 with GPUs",
     LIST_DAYS,

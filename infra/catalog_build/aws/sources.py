@@ -17,14 +17,14 @@ OFFERINGS = Source(
     "2026-08-01",
     "Apache-2.0",
     "getmoto/moto@c6bd43ff2d09",
-    "regions offered",
+    "AWS regions offered",
 )
 LIST_2026_07 = Source(
     "karpenter-1d927085",
     "2026-07-20",
     "Apache-2.0",
     "aws/karpenter-provider-aws@1d927085 (AWS Pricing API; Linux; shared tenancy)",
-    "instance prices of us-east-1",
+    "AWS prices of us-east-1",
     AWS_LIST_DAYS,
 )
 LIST_2026_02 = Source(
@@ -32,7 +32,7 @@ LIST_2026_02 = Source(
     "2026-02-17",
     _NO_LICENCE,
     "rhpds/parsec@28e2c407 (AWS price list; Linux)",
-    "instance prices of 13 regions",
+    "AWS prices of 13 regions",
     AWS_LIST_DAYS,
 )
 ACCELERATORS_2026_01 = Source(
@@ -40,7 +40,7 @@ ACCELERATORS_2026_01 = Source(
     "2026-01-21",
     _NO_LICENCE,
     f"{_AWS_GPU} (instances.vantage.sh; Linux)",
-    "prices of accelerated types",
+    "AWS prices of accelerated types",
     AWS_LIST_DAYS,
 )
 LIST_2025_04 = Source(
@@ -48,7 +48,7 @@ LIST_2025_04 = Source(
     "2025-04-04",
     "MIT",
     f"{_EC2_SHOP} (AWS price list; Linux)",
-    "instance prices elsewhere",
+    "AWS prices elsewhere",
     AWS_LIST_DAYS,
 )
 ESTIMATED = Source(
@@ -56,7 +56,7 @@ ESTIMATED = Source(
     LIST_2025_04.as_of,
     "MIT",
     "price in us-east-1 x the region's ratio for like families (lists of 2025-04 to 2026-07)",
-    "instance prices (estimated)",
+    "AWS prices (estimated)",
     AWS_LIST_DAYS,
 )
 COMMITMENTS_2025_04 = Source(
@@ -64,7 +64,7 @@ COMMITMENTS_2025_04 = Source(
     "2025-04-05",
     "MIT",
     f"{_EC2_SHOP} (AWS price list; no upfront; Linux)",
-    "commitments",
+    "AWS commitments",
     AWS_LIST_DAYS,
 )
 COMMITMENTS_2026_01 = Source(
@@ -72,7 +72,7 @@ COMMITMENTS_2026_01 = Source(
     ACCELERATORS_2026_01.as_of,
     _NO_LICENCE,
     f"{_AWS_GPU} (1 year; no upfront; Linux)",
-    "commitments for accelerated types",
+    "AWS commitments for accelerators",
     AWS_LIST_DAYS,
 )
 SPOT_OBSERVED = Source(
@@ -80,7 +80,7 @@ SPOT_OBSERVED = Source(
     "2024-09-28",
     "Apache-2.0",
     "vizares/cloud-pricing@90966299 (AWS spot prices; Linux)",
-    "spot prices (observed)",
+    "AWS spot prices (observed)",
     note="AWS spot prices after 2024-09-28 are not known offline (`--live` asks AWS for them)",
 )
 SPOT_ESTIMATED = Source(
@@ -89,7 +89,7 @@ SPOT_ESTIMATED = Source(
     "Apache-2.0",
     "on-demand price less the saving of the AWS Spot Instance Advisor of 2025-06-28 "
     "(alexei-led/spotinfo@5eedf20a) corrected by spot prices of 2024-09-28",
-    "spot prices (estimated)",
+    "AWS spot prices (estimated)",
     note="no AWS spot price of this type was observed (`--live` asks AWS for it)",
 )
 DISK_PRICES = Source(
@@ -97,18 +97,18 @@ DISK_PRICES = Source(
     "2024-07-18",
     "MIT",
     "yeo/ec2.shop@576c890f (AWS price list)",
-    "disk prices",
+    "AWS disk prices",
     AWS_LIST_DAYS,
 )
 DISK_RULES = Source(
-    "ebs-rules", "2025-09-01", "plain facts", f"{_AWS_DOCS}; gp3 limits 2025-09", "disk types"
+    "ebs-rules", "2025-09-01", "plain facts", f"{_AWS_DOCS}; gp3 limits 2025-09", "AWS disk types"
 )
 STORE_IOPS = Source(
     "awsdocs-d2899614",
     "2023-05-11",
     "plain facts",
     f"{_AWS_DOCS}; accelerated types: AWS's page of 2026",
-    "instance store read rates",
+    "AWS read rates of local disks",
 )
 
 
@@ -149,5 +149,5 @@ INTERRUPTIONS = tuple(
 
 def moto(commit: str, date: str) -> Source:
     """The DescribeInstanceTypes answers that moto carried at one commit."""
-    part = "instance types" if commit == CURRENT_TYPES else "retired instance types"
+    part = "AWS types" if commit == CURRENT_TYPES else "AWS retired types"
     return Source(f"moto-{commit}", date, "Apache-2.0", f"getmoto/moto@{commit}", part)

@@ -10,7 +10,7 @@ _RADAR = "andy-diericks/azure-pricing-radar@cf741f25 (Azure Retail Prices API; L
 PRICES = Source(
     "azure-62ff0a98",
     "2026-05-20",
-    "none: plain published prices",
+    "none (published prices)",
     "anycloud-sh/catalog@62ff0a98 (Azure Retail Prices API)",
     "Azure prices",
     LIST_DAYS,
@@ -18,9 +18,9 @@ PRICES = Source(
 SPOT = Source(
     "azure-spot-62ff0a98",
     "2026-05-20",
-    "none: plain published prices",
+    "none (published prices)",
     "anycloud-sh/catalog@62ff0a98 (Azure Retail Prices API; spot)",
-    "Azure prices",
+    "Azure spot prices",
     SPOT_DAYS,
 )
 GPU_PRICES = Source(
@@ -28,7 +28,7 @@ GPU_PRICES = Source(
     "2026-06-18",
     "Apache-2.0",
     "Azure/karpenter-provider-azure@352646f5 (Azure price list)",
-    "Azure prices",
+    "Azure prices of GPU sizes",
     LIST_DAYS,
 )
 SIZES = Source(
@@ -44,7 +44,7 @@ GPU_SIZES = Source(
     "CC BY-SA 4.0",
     "SpareCores/sc-data-dumps@e8749bef (Azure SKUs API); anycloud-sh/catalog@62ff0a98; "
     "MicrosoftDocs/azure-compute-docs",
-    "Azure sizes",
+    "Azure GPU sizes",
 )
 DISK_RULES = Source(
     "azure-disk-rules",
@@ -61,7 +61,7 @@ ESTIMATED_DISKS = Source(
     "2026-08-22",
     "MIT",
     f"westeurope's price by {_RADAR} x how dear instances are in the region",
-    "Azure disk prices",
+    "Azure disk prices (estimated)",
     LIST_DAYS,
     "prices of Azure's disks are known in five regions of the EU and estimated elsewhere",
 )

@@ -6,7 +6,6 @@ from infra.catalog_build.provenance import Source
 from infra.catalog_build.wide import Basis
 
 MAX_AGE_DAYS = 30
-PART, DISKS = "types and prices of neo-clouds", "disks of neo-clouds"
 NOTE = (
     "newer prices of rented GPUs are not known offline and may differ by a third "
     "(`advisor catalog import` takes the file of a price tracker)"
@@ -18,7 +17,7 @@ LAMBDA = Source(
     "2026-05-20",
     "none (published prices)",
     "anycloud-sh/catalog@62ff0a98 (Lambda's list)",
-    PART,
+    "Lambda types and prices",
     MAX_AGE_DAYS,
     NOTE,
 )
@@ -28,7 +27,7 @@ SHAPES = Source(
     "Apache-2.0",
     f"{_SKYPILOT} v8 nebius@0082b043 verda@538675a0 hyperstack@fdc9d908 jarvislabs@57d65781; "
     "v6 scaleway@1fbe7331; v5 do@470429fd (vCPUs; RAM; regions)",
-    PART,
+    "types of Nebius and others",
     MAX_AGE_DAYS,
 )
 OCI = Source(
@@ -44,14 +43,14 @@ OCI_DISKS = Source(
     "2026-11-22",
     "plain facts",
     "docs.oracle.com Content/Block/Concepts/blockvolumebalancedperformance.htm",
-    DISKS,
+    "OCI disk types",
 )
 HOURS = Source(
     "gpurentalprices",
     "2026-08-22",
     "CC BY 4.0",
     "gpurentalprices.com (adriannutiu/gpu-rental-prices@ae6435ad): price of a GPU hour",
-    PART,
+    "GPU hours of neo-clouds",
     MAX_AGE_DAYS,
     NOTE,
 )
@@ -60,7 +59,7 @@ OFFERINGS = Source(
     "2026-05-24",
     "MIT",
     "tardellirs/gpu-pricing@8f09a680",
-    PART,
+    "older GPU hours of neo-clouds",
     MAX_AGE_DAYS,
     NOTE,
 )
@@ -69,7 +68,7 @@ NEBIUS_DISKS = Source(
     "2026-05-20",
     "plain facts",
     "Nebius' list: network SSD at 0.071 USD a GiB-month",
-    DISKS,
+    "Nebius disk prices",
     MAX_AGE_DAYS,
 )
 CIVO = Source(
@@ -77,7 +76,7 @@ CIVO = Source(
     "2026-05-20",
     "none (published prices)",
     "mixxor/eu-cloud-prices@ec4a406a",
-    PART,
+    "Civo types and prices",
     MAX_AGE_DAYS,
     NOTE,
 )
@@ -86,7 +85,7 @@ VAST = Source(
     "2026-05-07",
     "none (published prices)",
     "anycloud-sh/catalog@62ff0a98 (offers on Vast.ai at one moment)",
-    PART,
+    "Vast.ai offers",
     MAX_AGE_DAYS,
     NOTE,
 )
@@ -95,7 +94,7 @@ OVH = Source(
     "2026-01-15",
     "CC BY-SA 4.0",
     "SpareCores sparecores-data 0.3.4 (vendor ovh)",
-    PART,
+    "OVH types",
     MAX_AGE_DAYS,
 )
 ASSUMED = Source(

@@ -45,12 +45,26 @@ def test_what_the_user_imported_is_among_them(ask):
     assert own["prices"] >= 1
 
 
-def test_the_table_is_one_line_a_source(ask):
-    """Dates and licences stand beside what rests on them."""
+def test_the_table_has_a_line_for_each_name_and_fits_a_terminal(ask):
+    """Of sources with one name the oldest counts; the licence stands beside what rests on it."""
     _, out, _ = ask("catalog", "sources")
-    line = next(line for line in out.splitlines() if "sc-inspector-data" in line)
-    assert "2026-06-11" in line
-    assert "CC BY-SA 4.0" in line
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 100
+    names = [line.partition("  ")[0] for line in lines[1 : lines.index("")]]
+    assert len(set(names)) == len(names)
+    retired = [row for row in told(ask).values() if row["part"] == "AWS retired types"]
+    (line,) = (line for line in lines if line.startswith("AWS retired types"))
+    assert len(retired) > 5
+    assert min(row["as_of"] for row in retired) in line
+    (line,) = (line for line in lines if line.startswith("CPU and GPU measurements"))
+    assert line.endswith("CC BY-SA 4.0")
+
+
+def test_origins_are_named_where_they_are_asked_for(ask):
+    assert "sc-inspector-data@" not in ask("catalog", "sources")[1]
+    _, out, _ = ask("catalog", "sources", "--origins")
+    assert "CPU and GPU measurements, 2026-06-11: SpareCores/sc-inspector-data@" in out
+    assert max(map(len, out.splitlines())) <= 100
 
 
 def test_notes_can_stand_among_the_warnings_of_an_answer(ask):
