@@ -28,6 +28,9 @@ from advisor.records import replace
 if TYPE_CHECKING:
     from advisor.engine.model import Integers
 
+# Over all clouds, types that cost more are predicted only where these do not fill the answer.
+_CHEAP_USD_PER_HOUR = (2.0, 8.0)
+
 
 def recommend_serving(
     request: GenerationRequest, preparations: ServingPreparations, *, today: date
@@ -55,8 +58,28 @@ def _cost(request: GenerationRequest, candidate: GenerationCandidate) -> float:
 def _by_median_price(
     request: GenerationRequest, preparations: ServingPreparations, today: date
 ) -> GenerationRecommendation:
-    """The answer where every price were what it is at the median."""
-    prepared = preparations.of(request)
+    """The answer where every price were what it is at the median.
+
+    Over all clouds there are thousands of types, and who names a cloud wants to know why each is
+    turned down: where cheap ones fill the answer, dearer ones are not predicted.
+    """
+    if request.cloud == "any" and request.targets and request.max_usd_per_hour is None:
+        for most_usd in _CHEAP_USD_PER_HOUR:
+            answer = _among(request, preparations, today, most_usd)
+            costs = [_cost(request, candidate) for candidate in answer.ranked]
+            if len(costs) >= request.max_results and costs[-1] <= most_usd:
+                return answer
+    return _among(request, preparations, today)
+
+
+def _among(
+    request: GenerationRequest,
+    preparations: ServingPreparations,
+    today: date,
+    most_usd_per_hour: float | None = None,
+) -> GenerationRecommendation:
+    """The answer among instances that cost no more."""
+    prepared = preparations.of(request, most_usd_per_hour)
     table = prepared.table(request)
     if table is None:
         return GenerationRecommendation(
@@ -66,7 +89,7 @@ def _by_median_price(
             warnings=(), today=today,
         )  # fmt: skip
     rows = ranked_rows(table)
-    if not len(rows):
+    if not len(rows) and most_usd_per_hour is None:
         _require_intervals(request, prepared)
     version = prepared.version
     shown = tuple(table.candidate(at, version) for at in rows[: request.max_results].tolist())

@@ -27,7 +27,8 @@ _MOST_KEPT = 8
 
 
 class Prepared:
-    """Everything about requests that differ only in what `key_of` leaves out."""
+    """Everything about requests that differ only in what `key_of` leaves out, of instances that
+    cost no more than `most_usd_per_hour`."""
 
     def __init__(
         self,
@@ -35,11 +36,12 @@ class Prepared:
         catalog: Catalog,
         model: LanguageModel,
         predictor: ServingModel,
+        most_usd_per_hour: float | None = None,
     ) -> None:
         self._request, self._catalog = request, catalog
         self.predictor = predictor
         self.version = predictor.engine_version(request.engine)
-        self.ways, rejected, self.considered = ways_of(request, catalog, model)
+        self.ways, rejected, self.considered = ways_of(request, catalog, model, most_usd_per_hour)
         query = place_query(request, accelerated=True)
         self.rejected = [*rejected, *catalog.unpriced(query)]
 
@@ -72,16 +74,16 @@ class ServingPreparations:
 
     def __init__(self, catalog: Catalog, model: LanguageModel, predictor: ServingModel) -> None:
         self.catalog, self.model, self.predictor = catalog, model, predictor
-        self._known: dict[GenerationRequest, Prepared] = {}
+        self._known: dict[tuple[GenerationRequest, float | None], Prepared] = {}
 
-    def of(self, request: GenerationRequest) -> Prepared:
+    def of(self, request: GenerationRequest, most_usd_per_hour: float | None = None) -> Prepared:
         """What the request needs, prepared now or before. `UsageError` for what the model does
         not take."""
         require_possible(request, self.model)
-        key = key_of(request)
+        key = key_of(request), most_usd_per_hour
         found = self._known.pop(key, None)
         if found is None:
-            found = Prepared(key, self.catalog, self.model, self.predictor)
+            found = Prepared(key[0], self.catalog, self.model, self.predictor, most_usd_per_hour)
         self._known[key] = found  # the last one used is the last one to go
         while len(self._known) > _MOST_KEPT:
             del self._known[next(iter(self._known))]

@@ -17,6 +17,7 @@ from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.ready import gib_to_read, ready_disk
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.messages import Message
+from advisor.records import replace
 from models.language.deployments import Deployment
 from models.language.gpus import GpuFacts, gpu_facts
 from models.language.memory import ServingMemory, can_split, card_gib, serving_memory, weight_gib
@@ -70,22 +71,30 @@ class Cards:
 
 
 def offers_judged(
-    request: GenerationRequest | FineTuningRequest, catalog: Catalog
+    request: GenerationRequest | FineTuningRequest,
+    catalog: Catalog,
+    most_usd_per_hour: float | None = None,
 ) -> Iterator[tuple[Offer, str | Rejected]]:
-    """Every offer with a GPU, with what the user must mind, or why it is turned down."""
-    for offer in offers_in(request, catalog, place_query(request, accelerated=True)):
+    """Every offer with a GPU (of those that cost no more), with what the user must mind, or why it
+    is turned down."""
+    query = replace(place_query(request, accelerated=True), max_usd_per_hour=most_usd_per_hour)
+    for offer in offers_in(request, catalog, query):
         yield offer, judged_offer(request, catalog, offer, needs_gpu=True)
 
 
 def ways_of(
-    request: GenerationRequest, catalog: Catalog, model: LanguageModel
+    request: GenerationRequest,
+    catalog: Catalog,
+    model: LanguageModel,
+    most_usd_per_hour: float | None = None,
 ) -> tuple[list[Way], list[Rejected], int]:
-    """All ways to serve, a reason for each type that has none, and how many offers there are."""
+    """All ways to serve, a reason for each type that has none, and how many offers there are; of
+    instances that cost no more."""
     finder = Finder(request, catalog, model)
     found: list[Way] = []
     rejected: dict[tuple[str, str], Rejected] = {}
     count = 0
-    for offer, note in offers_judged(request, catalog):
+    for offer, note in offers_judged(request, catalog, most_usd_per_hour):
         count += 1
         ways = note if isinstance(note, Rejected) else finder.ways(offer, note)
         if isinstance(ways, Rejected):

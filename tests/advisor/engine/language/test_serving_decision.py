@@ -67,6 +67,18 @@ def test_an_instance_with_one_gpu_is_taken_where_it_is_cheaper() -> None:
     assert chosen.spec.offer.instance.gpu_count == 1
 
 
+@pytest.mark.parametrize("tokens", [100.0, 6000.0])
+def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> None:
+    """Types that cannot be shown by their price are left out, and no better one is lost."""
+    over_all = answer(cloud="any", region=None, target_output_tokens_per_second=tokens).chosen
+    assert over_all is not None
+    clouds = load_catalog().clouds
+    each = [answer(cloud=one, region=None, target_output_tokens_per_second=tokens).chosen for one in clouds]
+    listed_or_not = [one.spec.total_usd_per_hour for one in each if one is not None]
+    assert over_all.spec.offer.instance.cloud in clouds
+    assert over_all.spec.total_usd_per_hour == pytest.approx(min(listed_or_not))
+
+
 def test_a_small_model_is_replicated_rather_than_split_for_throughput() -> None:
     """Eight GPUs that hold the model each are eight replicas, where no latency is asked for."""
     found = predict_serving(request(), prepared(), "p5.48xlarge", today=TODAY)
