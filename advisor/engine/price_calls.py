@@ -1,9 +1,9 @@
 """No spec wins by the error of its price.
 
 A price that its seller lists today is what will be paid; an estimated, an observed or an old one
-lies in an interval. What is cheapest by such a price is held against the cheapest at listed prices:
-it is chosen where it costs less at the upper end of its interval too. Otherwise the listed one is
-the answer, and the other one is told as what may be cheaper.
+lies in an interval. What is cheapest by such a price is held against the cheapest listed one, the
+cheapest one of a recent list, and the cheapest that nobody estimated: the one that costs least at
+the upper end of its interval is chosen, and what is cheapest by its median may be cheaper.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, TypeVar
 
-from advisor.domain import ESTIMATED, PRICE_KINDS, PriceCall
+from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, PriceCall
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import aged_spec, all_listed
 from advisor.errors import NoIntervalError, NoOfferError
@@ -39,31 +39,30 @@ def decided_by_price(
     first = answer.chosen
     if first is None or all_listed(first.spec, today):
         return answer
-    listed_only = _among(request, answered, today, listed_on=today)
-    if listed_only is None:
-        return replace(answer, price_call=PriceCall(listed=None))
-    listed = listed_only.chosen
-    if _at_most(first, cost) < cost(listed):
-        return replace(answer, price_call=PriceCall(listed=listed))
-    call = PriceCall(listed=listed, cheaper=first)
-    seen = _without_estimates(request, answered, today, first)
-    if seen is not None and _at_most(seen.chosen, cost) < cost(listed):
-        return _led_by(seen, answer, call)
-    return _led_by(listed_only, answer, call)
+    published = answer
+    if first.spec.offer.price.kind != LIST:
+        published = _of_kinds(request, answered, today, {LIST})
+    recent = published
+    if published is None or not all_listed(published.chosen.spec, today):
+        recent = _among(request, answered, today, listed_on=today)
+    options = [answer, published, recent]
+    if first.spec.offer.price.kind == ESTIMATED:
+        options.append(_of_kinds(request, answered, today, {LIST, OBSERVED}))
+    found = [one for one in options if one is not None]
+    surest = min(found, key=lambda one: _at_most(one.chosen, cost))
+    others = [one for one in (published, recent) if one is not None and one is not surest]
+    listed = others[0].chosen if others else surest.chosen if surest is published else None
+    if surest is answer:
+        return replace(answer, price_call=PriceCall(listed=None if listed is first else listed))
+    return _led_by(surest, answer, PriceCall(listed=listed, cheaper=first))
 
 
-def _without_estimates(
-    request: AnyRequest,
-    answered: Callable[[AnyRequest], Answer],
-    today: date,
-    first: AnyCandidate,
+def _of_kinds(
+    request: AnyRequest, answered: Callable[[AnyRequest], Answer], today: date, kinds: set[str]
 ) -> Answer | None:
-    """The answer that no estimate gives, where one gave the `first`: an observed price may be sure
-    enough where an estimate is not."""
-    if first.spec.offer.price.kind != ESTIMATED:
-        return None
-    kinds = tuple(kind for kind in request.price_kinds or PRICE_KINDS if kind != ESTIMATED)
-    return _among(request, answered, today, price_kinds=kinds) if kinds else None
+    """The answer that prices of some kinds give, of those that the request allows."""
+    some = tuple(kind for kind in request.price_kinds or PRICE_KINDS if kind in kinds)
+    return _among(request, answered, today, price_kinds=some) if some else None
 
 
 def _among(

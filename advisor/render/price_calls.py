@@ -60,18 +60,20 @@ def resting_sentence(answer: AnyAnswer) -> Message | None:
     )  # fmt: skip
     if spec.low_usd_per_hour == spec.high_usd_per_hour:
         lies = Message("{kind}", kind=kinds)
-    if listed is None:
-        return Message("{lies}; no listed price answers this.", lies=lies)
-    market, usd = listed.spec.offer.market, listed.spec.total_usd_per_hour
-    if market is spec.offer.market:
-        return Message(
-            "{lies}; cheapest listed: {name} at {usd:usd}/h.",
-            lies=lies, name=spec_name(listed.spec, answer.request), usd=usd,
-        )  # fmt: skip
-    return Message(
-        "{lies}; cheapest listed: {name} at {usd:usd}/h ({market}).",
-        lies=lies, name=spec_name(listed.spec, answer.request), usd=usd, market=str(market),
+    is_published = spec.offer.price.kind == LIST
+    if listed is None or listed is answer.chosen:
+        none = Message("{lies}.", lies=lies)
+        return none if is_published else Message("{lies}; no listed price answers this.", lies=lies)
+    market = listed.spec.offer.market
+    named = Message(
+        "{name} at {usd:usd}/h",
+        name=spec_name(listed.spec, answer.request), usd=listed.spec.total_usd_per_hour,
     )  # fmt: skip
+    if market is not spec.offer.market:
+        named = Message("{spec} ({market})", spec=named, market=str(market))
+    if is_published:
+        return Message("{lies}; cheapest of a recent list: {named}.", lies=lies, named=named)
+    return Message("{lies}; cheapest listed: {named}.", lies=lies, named=named)
 
 
 def borderline_sentence(answer: AnyAnswer) -> Message | None:

@@ -71,6 +71,18 @@ def test_what_was_seen_is_chosen_where_an_estimate_is_not_sure_enough():
     assert answer.price_call.cheaper.spec.name == "guess"
 
 
+def test_an_old_list_price_that_is_sure_enough_is_chosen_where_a_cheaper_one_that_was_seen_is_not():
+    old = priced("old", 0.6, high=1.3)
+    price = replace(old.spec.offer.price, max_age_days=0)
+    old = replace(old, spec=replace(old.spec, offer=replace(old.spec.offer, price=price)))
+    later = date.fromordinal(PRICED.toordinal() + 1)
+    some = [priced("seen", 0.5, OBSERVED, high=4.0), old, priced("a", 1.0)]
+    answer = decide(some, today=later)
+    assert answer.chosen.spec.name == "old"
+    assert answer.price_call.listed.spec.name == "a"
+    assert answer.price_call.cheaper.spec.name == "seen"
+
+
 def test_without_a_listed_answer_the_cheapest_estimate_is_the_answer_and_says_so():
     answer = decide([priced("guess", 0.5, ESTIMATED, high=3.0)])
     assert answer.chosen.spec.name == "guess"

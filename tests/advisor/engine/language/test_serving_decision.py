@@ -73,7 +73,10 @@ def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> No
     over_all = answer(cloud="any", region=None, target_output_tokens_per_second=tokens).chosen
     assert over_all is not None
     clouds = load_catalog().clouds
-    each = [answer(cloud=one, region=None, target_output_tokens_per_second=tokens).chosen for one in clouds]
+    each = [
+        answer(cloud=one, region=None, target_output_tokens_per_second=tokens).chosen
+        for one in clouds
+    ]
     listed_or_not = [one.spec.total_usd_per_hour for one in each if one is not None]
     assert over_all.spec.offer.instance.cloud in clouds
     assert over_all.spec.total_usd_per_hour == pytest.approx(min(listed_or_not))
