@@ -109,7 +109,10 @@ def _aged(answer: Answer, today: date) -> Answer:
     """With prices as sure as they are today."""
 
     def one(candidate: AnyCandidate) -> AnyCandidate:
-        return candidate and replace(candidate, spec=aged_spec(candidate.spec, today))
+        spec = candidate and aged_spec(candidate.spec, today)
+        return (
+            replace(candidate, spec=spec) if candidate and spec is not candidate.spec else candidate
+        )
 
     return replace(
         answer,

@@ -33,7 +33,7 @@ def read_ahead(
         return
     before = int(file.read_text())
     # A polite kill must restore it, too; by itself SIGTERM would leave no time for that.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         if kib is not None:
             file.write_text(str(kib))
@@ -41,6 +41,7 @@ def read_ahead(
     except PermissionError as error:
         raise MeasuringError("--read-ahead needs root; leave it out, or ask for root") from error
     finally:
+        signal.signal(signal.SIGTERM, handler)
         if kib is not None and kib != before and int(file.read_text()) != before:
             file.write_text(str(before))
 
