@@ -4,7 +4,7 @@ import pytest
 
 from advisor.answers.context import load_context
 from advisor.domain import LIST
-from benchmarks.price_trust import TODAY, answered, questions, standing
+from benchmarks.price_trust import answered, questions, standing
 
 SAID = {"estimated": "stimated", "observed": "bserved price", "old list": "ld price"}
 
