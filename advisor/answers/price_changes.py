@@ -131,7 +131,7 @@ def _workload_change(old: Catalog, new: Catalog, workload: Workload) -> dict[str
 def _cheapest(specs: Sequence[Mapping[str, Any]], costs: Sequence[_Cost | None]) -> int | None:
     """Place of the spec that ranks first; a run is ranked by what it costs as a whole."""
     ranks = [
-        (cost.usd * (spec["run"]["hours"]["median"] or 0 if spec["run"] else 1), place)
+        (cost.usd * ((run["hours"]["median"] or 0) if (run := spec.get("run")) else 1), place)
         for place, (spec, cost) in enumerate(zip(specs, costs, strict=True))
         if cost is not None
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,11 @@ def import_file(
     that tells no date was fetched. `UsageError` with line and reason: then nothing has changed.
     """
     name = plain_name(0, "name", (name or path.stem).lower().replace(" ", "_"))
+    if as_of is not None and as_of > date.today() + timedelta(days=1):
+        raise UsageError(
+            f"{as_of} is a day to come; say when the file was fetched: --as-of 2026-07-20",
+            field="as_of",
+        )
     text = _read(path)
     if text.lstrip("\ufeff \t\r\n")[:1] in ("[", "{"):
         return _take_json(text, path, name, folder, catalog, as_of)

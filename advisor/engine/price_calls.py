@@ -39,13 +39,13 @@ def decided_by_price(
     first = answer.chosen
     if first is None or all_listed(first.spec, today):
         return answer
-    published = answer
+    published: Answer | None = answer
     if first.spec.offer.price.kind != LIST:
         published = _of_kinds(request, answered, today, {LIST})
     recent = published
     if published is None or not all_listed(published.chosen.spec, today):
         recent = _among(request, answered, today, listed_on=today)
-    options = [answer, published, recent]
+    options: list[Answer | None] = [answer, published, recent]
     if first.spec.offer.price.kind == ESTIMATED:
         options.append(_of_kinds(request, answered, today, {LIST, OBSERVED}))
     found = [one for one in options if one is not None]
@@ -88,11 +88,11 @@ def _at_most(candidate: AnyCandidate, cost: Callable[[AnyCandidate], float]) -> 
 def _led_by(chosen: Answer, answer: Answer, call: PriceCall) -> Answer:
     """The answer at all prices with another chosen spec, about which `chosen` tells the rest."""
     first = chosen.chosen
-    others = [one for one in answer.ranked if _type(one) != _type(first)]
+    behind = {_type(one): one for one in (*chosen.ranked, *answer.ranked)}
     return replace(
         chosen,
         request=answer.request,
-        ranked=(first, *others)[: answer.request.max_results],
+        ranked=(first, *list(behind.values())[1:])[: answer.request.max_results],
         rejected=answer.rejected,
         rejected_counts=answer.rejected_counts,
         offers_considered=answer.offers_considered,

@@ -246,3 +246,9 @@ def test_a_local_disk_that_a_user_found_is_offered(tmp_path):
 def test_a_bad_fact_refuses_the_file_with_its_line(tmp_path, line, reason):
     with pytest.raises(UsageError, match=rf"line 2 .*{reason}"):
         take(tmp_path, facts(tmp_path, line))
+
+
+def test_a_file_fetched_on_a_day_to_come_is_refused(tmp_path):
+    """Its prices would never count as old."""
+    with pytest.raises(UsageError, match="a day to come"):
+        take(tmp_path, FILES / "instances.json", as_of=date(2199, 1, 1))

@@ -50,6 +50,17 @@ def test_one_refreshed_price_is_the_one_change(ask, tmp_path):
         assert row["percent"] == pytest.approx(100 * (0.5 / 1.006 - 1))
 
 
+@pytest.mark.parametrize("question", [
+    ("--task", "generation", "--users", "40"), ("--task", "finetuning", "--tokens", "50000000"),
+])  # fmt: skip
+def test_saved_answers_about_language_models_are_priced_anew(ask, tmp_path, question):
+    path = tmp_path / "answer.json"
+    path.write_text(ask("recommend", *question, "--model", "Llama-3.1-8B", "-o", "json")[1])
+    (one,) = told(ask, "bundle", "bundle", "--answers", str(path))["answers"]
+    assert one["cheapest"]["changed"] is False
+    assert all(spec["new"] == spec["old"] for spec in one["specs"])
+
+
 def test_what_becomes_cheaper_overtakes_in_a_saved_answer(ask, answer, tmp_path):
     """An alternative at a tenth of its price is the cheapest, and the answer's own price stays."""
     saved = json.loads(answer.read_text())
