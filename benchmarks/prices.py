@@ -139,7 +139,7 @@ def left_out() -> dict[str, Any]:
         wrong[way].append(over)
     built = prices.build_prices(types, offered, listed)
     shipped = Counter(
-        cell.basis.removeprefix("from-")
+        cell.basis.split("-")[1]
         for row in built.rows
         for cell in row.cells.values()
         if cell.basis.startswith("from-")

@@ -75,7 +75,7 @@ def _row(alike: list[SourceUse], now: date) -> list[str]:
         f"{min(limits):,}" if limits else "-",
         "too old" if any(use.is_too_old(now) for use in alike) else "",
         f"{prices:,}" if prices else "-",
-        "; ".join(licences),
+        "several" if len(licences) > 1 else "".join(licences),
     ]
 
 

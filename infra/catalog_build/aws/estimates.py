@@ -33,10 +33,11 @@ WAYS = SAME_SIZE, SAME_FAMILY, SAME_LINE, SAME_CLASS, OLDER = (
 
 
 class Estimate(NamedTuple):
-    """A price, and which of `WAYS` led to it."""
+    """A price, which of `WAYS` led to it, and the type whose listed price it is, if any."""
 
     usd: float
     way: str
+    twin: str = ""
 
 
 class Estimates:
@@ -106,7 +107,7 @@ class Estimates:
         if twin is None:
             return None
         usd = self._listed.get(twin, {}).get(region)
-        return Estimate(usd, SAME_SIZE) if usd else self.estimate(twin, region)
+        return Estimate(usd, SAME_SIZE, twin) if usd else self.estimate(twin, region)
 
     def _twin(self, name: str) -> str | None:
         return self._twins.get((family(name), self._vcpus.get(name, "")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from infra.catalog_build.aws import sources, spot
@@ -81,6 +82,7 @@ def _with_estimates(
         way: Basis(f"from-{way}", "estimated", "USD", sources.ESTIMATED.id, *interval(ratios))
         for way, ratios in sorted(wrong.items())
     }
+    used: dict[str, Basis] = {}
     unlike = estimates.unlike(dedicated_prices())
     cells = {name: dict(listed.get(name, {})) for name in offered if name not in unlike}
     cells |= {name: dict(listed[name]) for name in unlike & listed.keys()}
@@ -88,8 +90,18 @@ def _with_estimates(
         for region in sorted(set(offered[name]) - own.keys() if name not in unlike else ()):
             found = estimates.estimate(name, region)
             if found:
-                own[region] = Cell(f"{found.usd:.5g}", bases[found.way].id)
-    return cells, list(bases.values())
+                basis = bases[found.way]
+                if found.twin:
+                    basis = _as_listed(basis, listed[found.twin][region])
+                used[basis.id] = basis
+                own[region] = Cell(f"{found.usd:.5g}", basis.id)
+    return cells, list(used.values())
+
+
+def _as_listed(basis: Basis, twin: Cell) -> Basis:
+    """The basis of an estimate that is another type's listed price: as old as that list."""
+    day = twin.basis.removeprefix("list-")
+    return replace(basis, id=f"{basis.id}-{day}", source=sources.SAME_AS_LISTED[twin.basis].id)
 
 
 def observed_spot(on_demand: Cells, changed: Iterable[str]) -> Cells:

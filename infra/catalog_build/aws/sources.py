@@ -123,6 +123,19 @@ ON_DEMAND = {
     "aws_on_demand_accelerators_2026-01-21": _list(ACCELERATORS_2026_01),
     "aws_on_demand_2025-04-04": _list(LIST_2025_04),
 }
+# Estimates that are the price of another type in one of these lists, by the list's basis.
+SAME_AS_LISTED = {
+    basis.id: Source(
+        f"aws-estimated-{listed.as_of}",
+        listed.as_of,
+        listed.licence,
+        f"price of the type with as many vCPUs: {listed.origin}",
+        ESTIMATED.part,
+        AWS_LIST_DAYS,
+    )
+    for listed in (LIST_2026_07, LIST_2026_02, ACCELERATORS_2026_01, LIST_2025_04)
+    for basis in (_list(listed),)
+}
 OLDEST_COMMITMENTS = Basis("reserved-2025-04-05", "list", "USD", COMMITMENTS_2025_04.id)
 NEWER_COMMITMENTS = Basis("reserved-2026-01-21", "list", "USD", COMMITMENTS_2026_01.id)
 COMMITMENTS = {
@@ -138,7 +151,7 @@ LIST_BASES = (*ON_DEMAND.values(), OLDEST_COMMITMENTS, NEWER_COMMITMENTS)
 SOURCES = (
     *(OFFERINGS, LIST_2026_07, LIST_2026_02, ACCELERATORS_2026_01, LIST_2025_04, ESTIMATED),
     *(COMMITMENTS_2025_04, COMMITMENTS_2026_01, SPOT_OBSERVED, SPOT_ESTIMATED),
-    *(DISK_PRICES, DISK_RULES, STORE_IOPS),
+    *(DISK_PRICES, DISK_RULES, STORE_IOPS, *SAME_AS_LISTED.values()),
 )
 # How often the Spot Instance Advisor saw instances taken back; by the index it gives.
 INTERRUPTIONS = tuple(

@@ -66,6 +66,16 @@ def test_the_newest_list_counts(catalog, name, region, usd, year):
     assert (price.kind, price.as_of.year) == ("list", year)
 
 
+def test_an_estimate_that_is_another_types_price_is_as_old_as_its_list(catalog):
+    """Bare metal costs what the type with as many vCPUs is listed at."""
+    metal, twin = (
+        catalog.price(f"c8ib.{size}", "us-east-1") for size in ("metal-48xl", "48xlarge")
+    )
+    assert (metal.kind, twin.kind) == ("estimated", "list")
+    assert metal.usd_per_hour == pytest.approx(twin.usd_per_hour, rel=1e-4)
+    assert metal.as_of == twin.as_of
+
+
 def test_spot_prices_of_aws_are_observed_else_estimated(catalog):
     """An estimate tells how often instances were taken back."""
     spot = all_of(catalog, cloud="aws", market=Market.SPOT)
