@@ -39,6 +39,8 @@ def decided_by_price(
     first = answer.chosen
     if first is None or all_listed(first.spec, today):
         return answer
+    if (listed := _listed_behind(request, answer, cost, today)) is not None:
+        return replace(answer, price_call=PriceCall(listed=listed))
     published: Answer | None = answer
     if first.spec.offer.price.kind != LIST:
         published = _of_kinds(request, answered, today, {LIST})
@@ -55,6 +57,33 @@ def decided_by_price(
     if surest is answer:
         return replace(answer, price_call=PriceCall(listed=None if listed is first else listed))
     return _led_by(surest, answer, PriceCall(listed=listed, cheaper=first))
+
+
+def _listed_behind(
+    request: AnyRequest, answer: Answer, cost: Callable[[AnyCandidate], float], today: date
+) -> AnyCandidate | None:
+    """The cheapest listed candidate behind the first, of a recent list where the first is of an old
+    one; None where the first may not be the surest, or others than those shown may tell.
+
+    One spec of each type is ranked: where its price is estimated, or markets are mixed, the same
+    type may be listed elsewhere.
+    """
+    first, *behind = answer.ranked
+    surest = _at_most(first, cost)
+    last = answer.ranked[-1]
+    all_shown = len(answer.ranked) < request.max_results or cost(last) >= surest
+    if request.market is None or not all_shown:
+        return None
+    if any(_at_most(one, cost) < surest for one in behind):
+        return None
+    is_published = first.spec.offer.price.kind == LIST
+    for one in answer.ranked:
+        if one.spec.offer.price.kind == ESTIMATED:
+            return None
+        is_listed = one.spec.offer.price.kind == LIST
+        if one is not first and is_listed and (not is_published or all_listed(one.spec, today)):
+            return one
+    return None
 
 
 def _of_kinds(

@@ -10,7 +10,7 @@ from advisor.catalog import Catalog
 from advisor.domain.language import GenerationRequest
 from advisor.domain.money import HOURS_PER_MONTH
 from advisor.engine.language.loads import Loads
-from advisor.engine.language.rates import Level, Replicas
+from advisor.engine.language.rates import Level, Predicted, Replicas
 from advisor.engine.language.table import ServingTable
 from advisor.engine.language.ways import Way, splits_of, ways_of
 from advisor.engine.offers import place_query
@@ -36,9 +36,10 @@ class Prepared:
         catalog: Catalog,
         model: LanguageModel,
         predictor: ServingModel,
+        predicted: Predicted,
         most_usd_per_hour: float | None = None,
     ) -> None:
-        self._request, self._catalog = request, catalog
+        self._request, self._catalog, self._predicted = request, catalog, predicted
         self.predictor = predictor
         self.version = predictor.engine_version(request.engine)
         self.ways, rejected, self.considered = ways_of(request, catalog, model, most_usd_per_hour)
@@ -48,7 +49,7 @@ class Prepared:
     @cached_property
     def replicas(self) -> Replicas:
         """Predictions of the ways' replicas; there is a way."""
-        return Replicas(self._request, self.ways, self.predictor)
+        return Replicas(self._request, self.ways, self.predictor, self._predicted)
 
     def table(
         self,
@@ -74,6 +75,7 @@ class ServingPreparations:
 
     def __init__(self, catalog: Catalog, model: LanguageModel, predictor: ServingModel) -> None:
         self.catalog, self.model, self.predictor = catalog, model, predictor
+        self._predicted = Predicted()
         self._known: dict[tuple[GenerationRequest, float | None], Prepared] = {}
 
     def of(self, request: GenerationRequest, most_usd_per_hour: float | None = None) -> Prepared:
@@ -83,7 +85,10 @@ class ServingPreparations:
         key = key_of(request), most_usd_per_hour
         found = self._known.pop(key, None)
         if found is None:
-            found = Prepared(key[0], self.catalog, self.model, self.predictor, most_usd_per_hour)
+            found = Prepared(
+                key[0], self.catalog, self.model, self.predictor, self._predicted,
+                most_usd_per_hour,
+            )  # fmt: skip
         self._known[key] = found  # the last one used is the last one to go
         while len(self._known) > _MOST_KEPT:
             del self._known[next(iter(self._known))]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from advisor.domain.language import GenerationRequest
 from advisor.domain.runs import Span
 from advisor.engine.language.ways import MOST_SEQUENCES, Way
-from models.language.deployments import Traffic
+from models.language.deployments import Deployment, Traffic
 from models.language.serving import BINDS
 
 if TYPE_CHECKING:
@@ -73,6 +73,26 @@ def time_span(values: Floats) -> Span:
     return Span(lower=lower, median=median, upper=upper)
 
 
+class Predicted:
+    """What was predicted of deployments, which requests about one model share."""
+
+    def __init__(self) -> None:
+        self.deployments: list[Deployment] = []
+        self._numbers: dict[Deployment, int] = {}
+        self._known: dict[tuple[Traffic, float], dict[tuple[bool, int, float], Floats]] = {}
+
+    def number(self, deployment: Deployment) -> int:
+        """Where a deployment stands among all."""
+        number = self._numbers.setdefault(deployment, len(self._numbers))
+        if number == len(self.deployments):
+            self.deployments.append(deployment)
+        return number
+
+    def under(self, traffic: Traffic, confidence: float) -> dict[tuple[bool, int, float], Floats]:
+        """Columns by kind of load, deployment and load."""
+        return self._known.setdefault((traffic, confidence), {})
+
+
 class Replicas:
     """The distinct deployments of some ways, under loads of a request's traffic.
 
@@ -81,7 +101,11 @@ class Replicas:
     """
 
     def __init__(
-        self, request: GenerationRequest, ways: Sequence[Way], predictor: ServingModel
+        self,
+        request: GenerationRequest,
+        ways: Sequence[Way],
+        predictor: ServingModel,
+        predicted: Predicted | None = None,
     ) -> None:
         distinct = {id(way.deployment): way for way in ways}  # `Finder` makes each once
         self._numbers = {key: number for number, key in enumerate(distinct)}
@@ -91,7 +115,9 @@ class Replicas:
         self._predictor, self._confidence = predictor, request.confidence
         self._traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
         self._output_tokens = request.output_tokens
-        self._known: dict[tuple[bool, int, float], Floats] = {}
+        self._predicted = predicted or Predicted()
+        self._known = self._predicted.under(self._traffic, request.confidence)
+        self._places = [self._predicted.number(one) for one in self.deployments]
         self.grid = self._on_grid()
         # Requests a second (3, n) that each deployment answers at most.
         self.capacity = np.nan_to_num(self.grid.output).max(axis=2) / request.output_tokens
@@ -133,7 +159,7 @@ class Replicas:
         """The predictor's answer to each load that is `within` what can be done."""
         some = np.flatnonzero(within)
         pairs = zip(rows[some].tolist(), loads[some].tolist(), strict=True)
-        keys = [(loaded, row, load) for row, load in pairs]
+        keys = [(loaded, self._places[row], load) for row, load in pairs]
         self._learn([key for key in dict.fromkeys(keys) if key not in self._known])
         columns = np.full((_COLUMNS, len(rows)), np.nan)
         columns[_PLACE:] = 0
@@ -150,7 +176,7 @@ class Replicas:
         if not keys:
             return
         ask = self._predictor.under_load if keys[0][0] else self._predictor.closed_loop
-        deployments = [self.deployments[row] for _, row, _ in keys]
+        deployments = [self._predicted.deployments[place] for _, place, _ in keys]
         loads = np.array([load for _, _, load in keys])
         served = ask(deployments, self._traffic, loads, self._confidence)
         self._known.update(zip(keys, _columns(served).T, strict=True))
