@@ -69,6 +69,9 @@ def resting_sentence(answer: AnyAnswer) -> Message | None:
         "{name} at {usd:usd}/h",
         name=spec_name(listed.spec, answer.request), usd=listed.spec.total_usd_per_hour,
     )  # fmt: skip
+    run = getattr(listed, "usd_per_run", None)  # what serves has no end
+    if run is not None:
+        named = Message("{spec}, {usd:usd} for the run", spec=named, usd=run.median)
     if market is not spec.offer.market:
         named = Message("{spec} ({market})", spec=named, market=str(market))
     if is_published:
