@@ -50,7 +50,8 @@ PRECISION: Any = ask(
     default=Precision.FP32,
 )
 CLOUD: Any = ask(
-    "Cloud to search: aws, gcp, azure, alibaba, the name of an import, or any.",
+    "Cloud to search: aws, gcp, azure, alibaba, oci, lambda, runpod, nebius, verda, hyperstack, "
+    "jarvislabs, digitalocean, vultr, ovh, scaleway, civo, the name of an import, or any.",
     Text("CLOUD"),
     section=PLACE,
     default="aws",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.catalog import check, load_catalog, resources_of
+from advisor.catalog import OfferQuery, check, load_catalog, resources_of
 from advisor.domain import Precision, Request, Task, Workload
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, query_of, runnable
@@ -322,3 +322,10 @@ def test_a_damaged_model_is_named_with_the_way_out(ask, tmp_path):
     code, out, err = ask(*QUESTION, "--performance-model", str(damaged))
     assert (code, out) == (1, "")
     assert str(damaged) in err
+
+
+def test_help_names_every_cloud_that_is_ranked(ask):
+    ranked = {offer.instance.cloud for offer in CATALOG.offers(OfferQuery(cloud="any"))}
+    text = ask("recommend", "--help")[1]
+    named = " ".join(text.partition("--cloud ")[2].partition(" --region ")[0].split())
+    assert ranked <= set(named.replace(",", "").split())
