@@ -353,6 +353,7 @@ def close_call_block(
     per_hour = call.saves_usd_per_hour
     return {
         "kind": str(call.kind),
+        "cloud": spec.offer.instance.cloud,
         "instance_type": spec.offer.instance.name,
         "count": spec.count,
         "disk": str(spec.disk.choice),

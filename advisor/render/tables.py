@@ -50,22 +50,28 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
     has_run = any(row["run_samples"] is not None for row in rows)
     several = any(row["count"] > 1 for row in rows)
     columns = (*_SEVERAL, *MARKDOWN_COLUMNS[1:]) if several else MARKDOWN_COLUMNS
-    columns = (*columns, *(MARKDOWN_RUN_COLUMNS if has_run else ()), *_telling(rows))
+    telling = _telling(rows, clouds=document["request"]["cloud"] == "any")
+    columns = (*columns, *(MARKDOWN_RUN_COLUMNS if has_run else ()), *telling)
     ranked, front = records_markdown(rows, columns), document["pareto"]
     if len(front) < 2:
         return ranked
+    cloud = ("cloud",) if "cloud" in telling else ()
     region = ("region",) if len({row["region"] for row in front}) > 1 else ()
-    front_table = records_markdown(front, (*FRONT_COLUMNS, *region))
+    front_table = records_markdown(front, (*FRONT_COLUMNS, *cloud, *region))
     return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
 
 
-def _telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _telling(rows: Sequence[Mapping[str, Any]], *, clouds: bool) -> list[str]:
     """Columns on where a spec stands and how its price is known, where that goes without saying in
-    none.
+    none; `clouds`: of a question about several.
     """
     regions = {row["region"] for row in rows}
     listed = {row["price_kind"] for row in rows} <= {"list"}
-    return [*(["region"] if len(regions) > 1 else []), *([] if listed else ["price_kind"])]
+    return [
+        *(["cloud"] if clouds else []),
+        *(["region"] if len(regions) > 1 else []),
+        *([] if listed else ["price_kind"]),
+    ]
 
 
 def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

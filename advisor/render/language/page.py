@@ -33,6 +33,7 @@ from advisor.render.language.phrases import (
 )
 from advisor.render.language.picture import front_picture
 from advisor.render.price_parts import price_call_leaves
+from advisor.render.sizing.sentences import covers_clouds, place_name, type_name
 from advisor.render.text import lower_name, upper_name
 from advisor.units import format_hours, format_rate, format_usd
 
@@ -59,7 +60,7 @@ def language_parts(document: Record, t: Texts) -> list[Leaf | Part]:
     if chosen is not None:
         blocks += [Paragraph(_standing(chosen, t)), Facts(list(_facts(chosen, t)))]
         blocks += _front(document, t) + _steps(document, t)
-    relax = [_relaxation(one) for one in document["relax"]]
+    relax = [_relaxation(one, clouds=covers_clouds(document)) for one in document["relax"]]
     blocks += [Part(t("lm.relax"), [Items(relax)])] if relax else []
     blocks += _alternatives(document, t) + _rejected(document, t)
     for key in ("assumptions", "warnings"):
@@ -74,12 +75,12 @@ def _answer(document: Record, t: Texts) -> str:
     chosen, nearest = document["recommendation"], document["nearest"]
     confidence = document["request"]["confidence"]
     if chosen is None:
-        return t.joined([t("lm.none"), *([_nearest(nearest, confidence, t)] if nearest else [])])
+        return t.joined([t("lm.none"), *([_nearest(document, t)] if nearest else [])])
     rate = chosen["predicted"]["throughput"]
     values = {
         "spec": _spec_name(chosen),
         "disk": chosen["disk"]["order"],
-        "region": chosen["region"],
+        "region": place_name(chosen, clouds=covers_clouds(document)),
         "market": t(f"market.{chosen['market']}"),
         "usd": format_usd(chosen["price"]["total_usd_per_hour"]),
         "p10": lower_name(confidence),
@@ -98,10 +99,12 @@ def _answer(document: Record, t: Texts) -> str:
     )  # fmt: skip
 
 
-def _nearest(nearest: Record, confidence: float, t: Texts) -> str:
+def _nearest(document: Record, t: Texts) -> str:
+    nearest, confidence = document["nearest"], document["request"]["confidence"]
     rate = nearest["predicted"]["throughput"]
     return t(
-        "lm.nearest", spec=_spec_name(nearest), region=nearest["region"],
+        "lm.nearest", spec=_spec_name(nearest),
+        region=place_name(nearest, clouds=covers_clouds(document)),
         usd=format_usd(nearest["price"]["total_usd_per_hour"]), p10=lower_name(confidence),
         lower=lower_rate(rate["lower"]), median=format_rate(rate["median"]),
     )  # fmt: skip
@@ -235,11 +238,12 @@ def _given(step: Record, name: str) -> str | None:
 
 
 def _alternatives(document: Record, t: Texts) -> list[Leaf | Part]:
-    specs = document["alternatives"]
+    specs, clouds = document["alternatives"], covers_clouds(document)
     if not specs:
         return []
     columns = [
-        Column(t("lm.instance"), _spec_name, Look.NAME),
+        Column(t("lm.instance"), lambda spec: f"{_spec_name(spec)} {place_name(spec, clouds=True)}"
+               if clouds else _spec_name(spec), Look.NAME),
         Column(t("lm.gpu"), lambda spec: f"{spec['gpu']['count']} x {spec['gpu']['name']}"),
         Column(t("lm.disk"), "disk.order", Look.LONG),
         Column(t("lm.per_hour"), "price.total_usd_per_hour", Look.USD),
@@ -261,11 +265,11 @@ def _cost_columns(spec: Record, t: Texts) -> list[Column]:
 
 
 def _rejected(document: Record, t: Texts) -> list[Leaf | Part]:
-    shown = document["rejected"][:MOST_REJECTED]
+    shown, clouds = document["rejected"][:MOST_REJECTED], covers_clouds(document)
     if not shown:
         return []
     columns = [
-        Column(t("lm.instance"), "instance_type", Look.NAME),
+        Column(t("lm.instance"), lambda one: type_name(one, clouds=clouds), Look.NAME),
         Column(t("lm.per_hour"), "usd_per_hour", Look.USD),
         Column(t("lm.reason"), lambda one: t.known(f"reason.{one['reason']}", one["reason"])),
         Column(t("lm.detail"), lambda one: translated(one["detail"], t)),
@@ -273,7 +277,9 @@ def _rejected(document: Record, t: Texts) -> list[Leaf | Part]:
     return [Part(t("lm.rejected"), [Table(columns, shown)], detail=True)]
 
 
-def _relaxation(one: Record) -> str:
+def _relaxation(one: Record, *, clouds: bool) -> str:
     changes = ", ".join(f"{change['option']} {change['to']}".strip() for change in one["changes"])
     gives = one["gives"]
-    return f"{changes}: {gives['instance_type']}, {format_usd(gives['total_usd_per_hour'])}/h"
+    return (
+        f"{changes}: {type_name(gives, clouds=clouds)}, {format_usd(gives['total_usd_per_hour'])}/h"
+    )

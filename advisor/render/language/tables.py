@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.render.blocks import BOUNDS
+from advisor.render.sizing.sentences import covers_clouds
 from advisor.render.sizing.sheets import Sheet, columns_in
 from advisor.render.tables import PRICE_COLUMNS, records_csv, records_markdown
 
@@ -46,6 +47,8 @@ def language_csv(document: Record) -> str:
 def language_markdown(document: Record) -> str:
     """A table that pastes into a pull request."""
     short = _SHORT_SERVING if _serves(document) else _SHORT_TUNING
+    if covers_clouds(document):
+        short = (*short, "cloud", "region")
     return records_markdown(_rows(document), short)
 
 
@@ -62,10 +65,11 @@ def language_sheets(document: Record) -> list[Sheet]:
         columns = f"tensor_parallel=tensor_parallel:whole; replicas=replicas:whole; {rates}"
         sheets.append(Sheet("Front", "Latency against throughput.", columns_in(columns), front))
     rejected = columns_in(
-        "instance_type=instance_type; reason=reason; usd_per_hour=usd_per_hour:usd; detail=detail"
+        "cloud=cloud; instance_type=instance_type; reason=reason; usd_per_hour=usd_per_hour:usd; "
+        "detail=detail"
     )
     return [*sheets, Sheet("Rejected", "Types that are not recommended, and why.", rejected,
-                           document["rejected"])]  # fmt: skip
+                           [{"cloud": None, **one} for one in document["rejected"]])]  # fmt: skip
 
 
 def _serves(document: Record) -> bool:

@@ -7,7 +7,14 @@ from typing import Any
 
 from advisor.render.content import Column, Look, translated
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.sizing.sentences import disk_name, gpu_name, spec_name, stage_name
+from advisor.render.sizing.sentences import (
+    disk_name,
+    gpu_name,
+    place_name,
+    spec_name,
+    stage_name,
+    type_name,
+)
 from advisor.render.text import lower_name, upper_name
 
 Record = Mapping[str, Any]
@@ -34,12 +41,13 @@ def rate_columns(t: Texts, confidence: float | None, path: str = "") -> list[Col
     ]
 
 
-def spec_columns(t: Texts, home: str) -> list[Column]:
-    """Instance (with its region where that is not `home`), GPU and disk."""
+def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
+    """Instance (with its region where that is not `home`, with `clouds` always, and its cloud), GPU
+    and disk."""
     return columns_of(
         t,
-        ("instance", lambda spec: spec_name(spec) if spec["region"] == home
-         else f"{spec_name(spec)} {spec['region']}", Look.NAME),
+        ("instance", lambda spec: spec_name(spec) if spec["region"] == home and not clouds
+         else f"{spec_name(spec)} {place_name(spec, clouds=clouds)}", Look.NAME),
         ("gpu", lambda spec: gpu_name(spec, t), Look.NAME),
         ("disk", lambda spec: disk_name(
             spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"], t
@@ -56,21 +64,21 @@ def cost_columns(t: Texts, path: str = "") -> list[Column]:
     )
 
 
-def alternative_columns(t: Texts, home: str, confidence: float) -> list[Column]:
+def alternative_columns(t: Texts, home: str, confidence: float, *, clouds: bool) -> list[Column]:
     """Of the document's specs that answer, in the region `home` where none is named."""
     return [
-        *spec_columns(t, home),
+        *spec_columns(t, home, clouds=clouds),
         *columns_of(t, ("per_hour", "price.total_usd_per_hour", Look.USD)),
         *rate_columns(t, confidence, "predicted.throughput.")[:2],
         *cost_columns(t, "cost."),
     ]
 
 
-def rejected_columns(t: Texts) -> list[Column]:
+def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
     """Of the document's `rejected`; the service's page has the same."""
     return columns_of(
         t,
-        ("instance", "instance_type", Look.NAME),
+        ("instance", lambda record: type_name(record, clouds=clouds), Look.NAME),
         ("per_hour", "usd_per_hour", Look.USD),
         ("reason", lambda record: t.known("reason." + record["reason"], record["reason"]),
          Look.NAME),

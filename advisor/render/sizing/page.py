@@ -48,6 +48,7 @@ from advisor.render.sizing.sentences import (
     answer_sentences,
     asked_sentence,
     borderline_sentence,
+    covers_clouds,
     disk_name,
     relax_sentence,
     spec_name,
@@ -169,12 +170,17 @@ def _answer(section: Record, hours: float, t: Texts, room: Room) -> Iterator[Lea
     if not section["complete"] and section["answer"]["spec"]:
         yield Paragraph(t("answer.saved"), "note")
     if answer["relax"]:
-        ways = [relax_sentence(way, section["answer"]["confidence"], t) for way in answer["relax"]]
+        clouds = covers_clouds(answer)
+        ways = [
+            relax_sentence(way, section["answer"]["confidence"], t, clouds=clouds)
+            for way in answer["relax"]
+        ]
         yield Part(t("relax.title"), [Items(ways)])
     if section["costs"] and section["costs"]["choices"] and room.costs:
         yield _costs(section["costs"], t)
     for call in answer["close_calls"][:1] if not room.brief else ():
-        sentence = borderline_sentence(call, section["answer"]["target_throughput"], t)
+        target = section["answer"]["target_throughput"]
+        sentence = borderline_sentence(call, target, t, clouds=covers_clouds(answer))
         command = Command(call["trial"]["command"])
         yield Part(t("close.title"), [Paragraph(sentence), command])
 
@@ -213,7 +219,7 @@ def _details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     yield Part(t("memory.title"), list(_memory(section["gpu_memory"], confidence, t, room)),
                detail=True)  # fmt: skip
     if answer["recommendation"]:
-        yield Part(t("others.title"), list(_others(answer["alternatives"], confidence, t, room)),
+        yield Part(t("others.title"), list(_others(answer, confidence, t, room)),
                    detail=True)  # fmt: skip
     yield Part(t("rejected.title"), list(_rejected(answer, t, room)), detail=True)
     yield Part(t("regions.title"), list(_regions(section["regions"], t, room)), detail=True)
@@ -256,7 +262,7 @@ def _prices(section: Record, confidence: float, t: Texts, room: Room) -> Iterato
     rows.sort(key=lambda row: (not row["chosen"], not row["answers"], not row["on_front"]))
     home = (section["answer"]["spec"] or rows[0])["region"]
     columns = [
-        *spec_columns(t, home),
+        *spec_columns(t, home, clouds=covers_clouds(section["recommendation"])),
         *columns_of(t, ("per_hour", "total_usd_per_hour", Look.USD)),
         *rate_columns(t, confidence),
         *cost_columns(t),
@@ -377,11 +383,13 @@ def _memory(block: Record | None, confidence: float, t: Texts, room: Room) -> It
         yield Table(columns, block["batches"], _is_chosen)
 
 
-def _others(specs: Sequence[Record], confidence: float, t: Texts, room: Room) -> Iterator[Any]:
+def _others(answer: Record, confidence: float, t: Texts, room: Room) -> Iterator[Any]:
+    specs = answer["alternatives"]
     if not specs:
         yield Paragraph(t("others.none"))
         return
-    columns = alternative_columns(t, specs[0]["region"], confidence)
+    clouds = covers_clouds(answer)
+    columns = alternative_columns(t, specs[0]["region"], confidence, clouds=clouds)
     yield from _shortened(columns, specs, room.alternatives, t)
 
 
@@ -397,7 +405,8 @@ def _rejected(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
     summary = t("rejected.of", rejected=f"{catalog['offers_rejected']:,}",
                 considered=f"{catalog['offers_considered']:,}")  # fmt: skip
     yield Paragraph(f"{summary} {'; '.join(counts)}.")
-    yield from _shortened(rejected_columns(t), answer["rejected"], room.rejected, t,
+    columns = rejected_columns(t, clouds=covers_clouds(answer))
+    yield from _shortened(columns, answer["rejected"], room.rejected, t,
                           count=len(answer["rejected"]))  # fmt: skip
     if len(answer["rejected"]) < catalog["offers_rejected"]:
         yield Paragraph(t("rejected.some"), "note")

@@ -29,6 +29,26 @@ def spec_name(spec: Record) -> str:
     return name if count == 1 else f"{count} x {name}"
 
 
+def covers_clouds(document: Record) -> bool:
+    """Whether a recommendation's document answers a question about more than one cloud."""
+    return bool(document["request"]["cloud"] == "any")
+
+
+def place_name(spec: Record, *, clouds: bool) -> str:
+    """'us-central1', with `clouds` 'gcp us-central1'."""
+    return f"{spec['cloud']} {spec['region']}" if clouds else str(spec["region"])
+
+
+def type_name(record: Record, *, clouds: bool) -> str:
+    """'g2-standard-4', with `clouds` 'g2-standard-4 (gcp)', of a record that has no place.
+
+    Documents of earlier versions tell no cloud there.
+    """
+    cloud = record.get("cloud") if clouds else None
+    name = str(record["instance_type"])
+    return f"{name} ({cloud})" if cloud else name
+
+
 def disk_name(order: Any, t: Texts) -> str:
     """'gp3:158GiB', 'local disk'."""
     return t("disk.local") if order == LOCAL_ORDER else str(order)
@@ -77,7 +97,8 @@ def answer_sentences(section: Record, t: Texts, hours: float) -> Iterator[str]:
         return
     pick = t(
         "answer.pick" if answer["status"] == ANSWERED else "answer.none",
-        spec=spec_name(spec), disk=disk_name(spec["disk"], t), region=spec["region"],
+        spec=spec_name(spec), disk=disk_name(spec["disk"], t),
+        region=place_name(spec, clouds=covers_clouds(section["recommendation"])),
         market=t.known("market." + spec["market"], spec["market"]),
         usd=format_usd(spec["usd_per_hour"]), month=format_usd(spec["usd_per_month"]),
         hours=plain(hours), p10=lower_name(answer["confidence"]),
@@ -108,23 +129,27 @@ def totals_sentence(totals: Record, t: Texts) -> str:
     return f"{cost}{t('totals.runs', runs=totals['runs'])}" if totals.get("runs") else cost
 
 
-def borderline_sentence(call: Record, target: float | None, t: Texts) -> str:
-    """What a trial would settle; what it would save is of a run, where one was asked about."""
+def borderline_sentence(
+    call: Record, target: float | None, t: Texts, *, clouds: bool = False
+) -> str:
+    """What a trial would settle, with `clouds` of which cloud; what it would save is of a run,
+    where one was asked about."""
     chance, run, month = call["probability"], call["saves_usd_per_run"], call["saves_usd_per_month"]
     saved = t("close.saves_month", usd=format_usd(month or 0.0))
     if run is not None:
         saved = t("close.saves_run", usd=format_usd(run))
     return t(
         "close." + call["kind"],
-        name=call["instance_type"], usd=format_usd(call["usd_per_hour"]), chance=percent(chance),
-        miss=percent(1 - chance), instead=call["instead_of"] or "", saved=saved,
+        name=type_name(call, clouds=clouds), usd=format_usd(call["usd_per_hour"]),
+        chance=percent(chance), miss=percent(1 - chance), saved=saved,
+        instead=call["instead_of"] or "",
         rate=format_target(target or 0.0), minutes=plain(call["trial"]["minutes"]),
         trial=format_usd(call["trial"]["usd"]),
     )  # fmt: skip
 
 
-def relax_sentence(relaxation: Record, confidence: float, t: Texts) -> str:
-    """What to ask instead, and what that gives."""
+def relax_sentence(relaxation: Record, confidence: float, t: Texts, *, clouds: bool = False) -> str:
+    """What to ask instead, and what that gives, with `clouds` of which cloud."""
     changes = [
         t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
         if change["to"] is not None
@@ -134,8 +159,9 @@ def relax_sentence(relaxation: Record, confidence: float, t: Texts) -> str:
     gives = relaxation["gives"]
     return t(
         "relax.one",
-        changes=", ".join(changes), name=gives["instance_type"], p10=lower_name(confidence),
-        usd=format_usd(gives["total_usd_per_hour"]), lower=lower_rate(gives["lower"]),
+        changes=", ".join(changes), name=type_name(gives, clouds=clouds),
+        p10=lower_name(confidence), lower=lower_rate(gives["lower"]),
+        usd=format_usd(gives["total_usd_per_hour"]),
     )  # fmt: skip
 
 

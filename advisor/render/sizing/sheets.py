@@ -246,9 +246,9 @@ def _facts(sections: Sequence[Record]) -> list[Sheet]:
             **{USD_HOUR: "{Instances}*({Instance USD/hour (each)}+{Disk USD/hour (each)})"},
         ),
         _sheet(
-            sections, lambda section: section["recommendation"]["rejected"],
+            sections, _rejected,
             "Rejected", "What was passed over, and why.",
-            """Instance type=instance_type; Reason=reason; In detail=detail;
+            """Instance type=instance_type; Cloud=cloud; Reason=reason; In detail=detail;
             Instance USD/hour=usd_per_hour:usd""",
         ),
         _sheet(
@@ -285,6 +285,11 @@ def _notes(section: Record) -> list[Record]:
         "command": [section["command"]] if section["command"] else [],
     }
     return [{"kind": kind, "text": text} for kind, texts in kinds.items() for text in texts]
+
+
+def _rejected(section: Record) -> list[Record]:
+    """Documents of earlier versions tell no cloud of these."""
+    return [{"cloud": None, **one} for one in section["recommendation"]["rejected"]]
 
 
 def _relaxed(relaxation: Record) -> str:

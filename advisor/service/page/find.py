@@ -24,7 +24,7 @@ from advisor.render.sizing.columns import (
     rejected_columns,
     settings_columns,
 )
-from advisor.render.sizing.sentences import borderline_sentence, spec_name
+from advisor.render.sizing.sentences import borderline_sentence, covers_clouds, spec_name
 from advisor.render.text import lower_name
 from advisor.service.page.export import export_links
 from advisor.service.page.frame import Frame
@@ -112,7 +112,8 @@ def _borderline(document: Mapping[str, Any], t: Texts) -> dict[str, str] | None:
     if not document["close_calls"]:
         return None
     first = document["close_calls"][0]
-    text = borderline_sentence(first, document["request"]["target_throughput"], t)
+    target, clouds = document["request"]["target_throughput"], covers_clouds(document)
+    text = borderline_sentence(first, target, t, clouds=clouds)
     return {"text": text, "command": first["trial"]["command"]}
 
 
@@ -126,7 +127,7 @@ def _rejected(document: Mapping[str, Any], frame: Frame) -> dict[str, Any] | Non
         "title": t("why.title" if pick else "why.none_title", number=f"{number:,}"),
         "of": document["catalog"]["offers_considered"],
         "counts": list(document["catalog"]["rejected_by_reason"].items()),
-        "table": Table(rejected_columns(t), shown),
+        "table": Table(rejected_columns(t, clouds=covers_clouds(document)), shown),
         "number": number,
         "more_href": frame.same("/", rejected="all") if len(shown) < number else None,
     }
@@ -142,7 +143,8 @@ def _alternatives(document: Mapping[str, Any], frame: Frame) -> Table | None:
         link=lambda spec: what_if_href(spec, frame),
         label=lambda spec: t("others.what_if", name=spec_name(spec)),
     )  # fmt: skip
-    return Table([*alternative_columns(t, home, confidence), action], specs)
+    columns = alternative_columns(t, home, confidence, clouds=covers_clouds(document))
+    return Table([*columns, action], specs)
 
 
 def what_if_href(spec: Mapping[str, Any], frame: Frame) -> str:

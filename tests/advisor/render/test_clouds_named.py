@@ -1,0 +1,49 @@
+"""Tables, sentences and pages name the cloud of every spec where a question covers several."""
+
+import pytest
+
+from advisor.records import replace
+from advisor.render.document import recommendation_document
+from advisor.render.i18n.catalogue import report_texts
+from advisor.render.language.document import generation_document
+from advisor.render.language.page import language_parts
+from advisor.render.language.tables import language_markdown
+from advisor.render.sizing.columns import alternative_columns, rejected_columns
+from advisor.render.sizing.sentences import borderline_sentence, covers_clouds
+from advisor.render.tables import recommendation_markdown
+from tests.advisor.render.language_answers import generation_recommendation
+from tests.advisor.render.test_price_calls import SOURCES
+from tests.builders import close_call, recommendation
+
+TEXTS = report_texts("en")
+
+
+def document(cloud):
+    answer = recommendation(close_calls=(close_call(),))
+    return recommendation_document(
+        replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES
+    )
+
+
+@pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
+def test_reports_and_the_page_name_it(cloud, is_named):
+    told = document(cloud)
+    clouds = covers_clouds(told)
+    others = alternative_columns(TEXTS, "us-east-1", 0.9, clouds=clouds)
+    texts = [
+        others[0].text(told["alternatives"][0]),
+        rejected_columns(TEXTS, clouds=clouds)[0].text(told["rejected"][0]),
+        borderline_sentence(told["close_calls"][0], 500.0, TEXTS, clouds=clouds),
+        recommendation_markdown(told).splitlines()[-1],
+    ]
+    assert [("aws" in text) for text in texts] == [is_named] * len(texts)
+
+
+@pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
+def test_pages_and_tables_about_language_models_name_it(cloud, is_named):
+    answer = generation_recommendation()
+    told = generation_document(
+        replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES
+    )
+    assert ("aws us-east-1" in str(language_parts(told, TEXTS))) is is_named
+    assert ("| aws |" in language_markdown(told)) is is_named
