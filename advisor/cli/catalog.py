@@ -17,7 +17,7 @@ from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_sources import sources
 from advisor.cli.catalog_updates import import_offers, refresh
 from advisor.cli.questions import cny_option, output_option, question_options
-from advisor.domain import Offer
+from advisor.domain import InstanceType, Offer
 from advisor.questions.listings import InstanceDetails, Offers
 from advisor.render.catalog import Place, assumed_text, catalog_head, offer_document, place_of
 from advisor.render.tables import short_number
@@ -70,7 +70,10 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
     if not rows:
         click.echo("No offer in the catalogue is like this.")
         return
-    click.echo("\n".join(_offers_table([cells for _, cells in rows[:SHOWN_OFFERS]])))
+    shown = [cells for _, cells in rows[:SHOWN_OFFERS]]
+    click.echo("\n".join(_offers_table(shown)))
+    if any(cell.endswith("*") for cells in shown for cell in cells):
+        click.echo("* assumed: `advisor catalog show TYPE` has range and reason")
     more = count + len(partial) - SHOWN_OFFERS
     if more > 0:
         click.echo(f"... and {more:,} more; filter, or take all with -o json")
@@ -89,7 +92,7 @@ def _offers_document(catalogue: Catalog, query: OfferQuery) -> Iterator[str]:
 def _row(offer: Offer | PartialOffer) -> tuple[Place, list[str]]:
     """Its cells behind what they are sorted by; `?` is what a partial offer does not tell."""
     price, facts = offer.price, offer.type if isinstance(offer, PartialOffer) else offer.instance
-    cores = "?" if isinstance(offer, PartialOffer) else str(offer.instance.physical_cores)
+    cores = "?" if isinstance(offer, PartialOffer) else _cores(offer.instance)
     return place_of(offer), [
         facts.cloud,
         facts.name,
@@ -104,6 +107,12 @@ def _row(offer: Offer | PartialOffer) -> tuple[Place, list[str]]:
         price.as_of.isoformat(),
         price.terms,
     ]
+
+
+def _cores(instance: InstanceType) -> str:
+    """'6', and '6*' where nobody tells how many vCPUs a core has."""
+    assumed = any(fact.name == THREADS_PER_CORE and not fact.told for fact in instance.assumed)
+    return f"{instance.physical_cores}{'*' if assumed else ''}"
 
 
 def _offers_table(rows: list[list[str]]) -> list[str]:

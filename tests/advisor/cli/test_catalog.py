@@ -202,3 +202,11 @@ def test_what_nobody_measured_of_a_processor_is_not_zero(ask):
 def test_a_list_without_offers_says_so(ask):
     code, out, _ = ask("list", "--cloud", "runpod", "--market", "spot")
     assert (code, out) == (0, "No offer in the catalogue is like this.\n")
+
+
+def test_a_list_marks_cores_that_are_assumed(ask):
+    """RunPod tells vCPUs alone; AWS tells its cores."""
+    _, out, _ = ask("list", "--cloud", "runpod", "--instance", "1x-l4.secure")
+    assert " 6*  " in out
+    assert "* assumed: `advisor catalog show TYPE`" in out
+    assert "*" not in ask("list", "--cloud", "aws", "--instance", "g4dn.xlarge")[1]
