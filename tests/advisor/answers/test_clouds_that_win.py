@@ -23,7 +23,7 @@ ASKED = {
 # Cloud: what is asked of all clouds.
 WON = {
     "lambda": {"task": Task.TRAINING, "region": "us-east-1", "target_throughput": 1200.0},
-    "runpod": {"task": Task.INFERENCE, "target_throughput": 400.0},
+    "runpod": {"task": Task.INFERENCE, "target_throughput": 600.0},
     "oci": {"task": Task.TRAINING, "target_throughput": 3000.0, "memory_mib": Range(2000 * 1024)},
 }
 
