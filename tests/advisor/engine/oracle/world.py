@@ -11,7 +11,10 @@ from advisor.catalog.stored_prices import stored_prices
 
 # Markets with the bases of their prices; those of Alibaba are in CNY.
 BASES = {
-    "aws": {"on-demand": ("list",), "spot": tuple(f"regspot{band}" for band in range(5))},
+    "aws": {
+        "on-demand": ("list-2026-07-20",),
+        "spot": tuple(f"spot-gpu{band}" for band in range(5)),
+    },
     "gcp": {"on-demand": ("gcp",), "spot": ("gcpspot",), "commitment-1y": ("gcp",)},
     "azure": {"on-demand": ("azure",)},
     "alibaba": {"on-demand": ("ali",), "spot": ("alispot",)},
