@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, NamedTuple
 
+from advisor.catalog.import_rows import is_to_come
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError, one_line
 
@@ -58,7 +59,7 @@ class Row(NamedTuple):
             told = date.fromisoformat(text[:10])
         except ValueError:
             raise self.bad(f"tells '{text[:_MOST_SHOWN]}' as its date") from None
-        if told > date.today() + timedelta(days=1):
+        if is_to_come(told):
             raise self.bad(f"is of {told}, a day to come")
         return told
 

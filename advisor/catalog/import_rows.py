@@ -144,6 +144,11 @@ def plain_text(line: int, column: str, text: str) -> str:
     return text.replace(",", ";")
 
 
+def is_to_come(day: date) -> bool:
+    """Whether a day lies beyond what time zones explain."""
+    return day > date.today() + timedelta(days=1)
+
+
 def day(line: int, text: str) -> date:
     """A date such as 2026-07-20; one to come, beyond what time zones explain, is refused: its price
     would never count as old."""
@@ -151,7 +156,7 @@ def day(line: int, text: str) -> date:
         told = date.fromisoformat(text)
     except ValueError:
         raise bad(line, f"has as_of '{text}'; write a date like 2026-07-20") from None
-    if told > date.today() + timedelta(days=1):
+    if is_to_come(told):
         raise bad(line, f"has as_of '{text}', a day to come; write when the price was told")
     return told
 

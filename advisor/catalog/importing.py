@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from advisor.catalog.import_ec2instances import is_ec2instances, read_ec2instanc
 from advisor.catalog.import_facts import build_facts_table, is_facts, read_facts_file
 from advisor.catalog.import_gpu_hours import is_gpu_hours, read_gpu_hours, rows_of_new_clouds
 from advisor.catalog.import_json import parsed
-from advisor.catalog.import_rows import ImportRow, bad, plain_name, read_rows
+from advisor.catalog.import_rows import ImportRow, bad, is_to_come, plain_name, read_rows
 from advisor.catalog.import_skypilot import is_skypilot, read_skypilot
 from advisor.catalog.import_tables import build_tables
 from advisor.catalog.imported import ImportedFiles, imported_files, store
@@ -55,7 +55,7 @@ def import_file(
     that tells no date was fetched. `UsageError` with line and reason: then nothing has changed.
     """
     name = plain_name(0, "name", (name or path.stem).lower().replace(" ", "_"))
-    if as_of is not None and as_of > date.today() + timedelta(days=1):
+    if as_of is not None and is_to_come(as_of):
         raise UsageError(
             f"{as_of} is a day to come; say when the file was fetched: --as-of 2026-07-20",
             field="as_of",

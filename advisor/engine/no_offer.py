@@ -171,3 +171,25 @@ def _chained(parts: Sequence[Message], joint: Message) -> Message:
     for part in reversed(parts[:-1]):
         joined = Message(joint.text, first=part, rest=joined)
     return joined
+
+
+def unmet(answer: Judged[Any, Any], described: Message | None) -> Message:
+    """The line for an answer about a language model without a spec; `described` is the nearest one,
+    None where there is none."""
+    where, ways = where_of(answer.request), ways_out(answer.relaxations)
+    if described is None:
+        return Message(
+            "{none}; {hint}",
+            none=none_of(answer, where),
+            hint=Message("relax {ways}", ways=any_of(ways))
+            if ways
+            else Message("--explain-rejected says why"),
+        )
+    if not ways:
+        return Message(
+            "no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described
+        )
+    return Message(
+        "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
+        where=where, nearest=described, ways=any_of(ways),
+    )  # fmt: skip

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation
-from advisor.engine.no_offer import any_of, none_of, ways_out, where_of
+from advisor.engine.no_offer import unmet
 from advisor.messages import Message
 from advisor.units import ceil_ms, floor_rate
 
 
 def no_serving_offer(answer: GenerationRecommendation) -> Message:
     """One line for exit code 3."""
-    where, ways = where_of(answer.request), ways_out(answer.relaxations)
-    if answer.nearest is None:
-        return Message(
-            "{none}; {hint}",
-            none=none_of(answer, where),
-            hint=Message("relax {ways}", ways=any_of(ways))
-            if ways
-            else Message("--explain-rejected says why"),
-        )
-    described = _described(answer.nearest)
-    if not ways:
-        return Message(
-            "no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described
-        )
-    return Message(
-        "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
-        where=where, nearest=described, ways=any_of(ways),
-    )  # fmt: skip
+    return unmet(answer, _described(answer.nearest) if answer.nearest else None)
 
 
 def _described(candidate: GenerationCandidate) -> Message:
