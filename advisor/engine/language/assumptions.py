@@ -7,12 +7,11 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from advisor.catalog.support import UNLIMITED_NOTE
-from advisor.domain.language import GenerationCandidate, GenerationRequest
+from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, GenerationRequest
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.assumptions import price_warnings
 from advisor.engine.language.ready import USUAL_READY_SECONDS
 from advisor.engine.language.ways import (
-    MOST_SEQUENCES,
     SIXTEEN_BIT,
     Way,
     kv_precision_of,

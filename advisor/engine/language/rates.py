@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.language import GenerationRequest
+from advisor.domain.language import MOST_SEQUENCES, GenerationRequest
 from advisor.domain.runs import Span
-from advisor.engine.language.ways import MOST_SEQUENCES, Way
+from advisor.engine.language.ways import Way
 from models.language.deployments import Deployment, Traffic
 from models.language.serving import BINDS
 

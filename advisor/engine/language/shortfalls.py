@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.domain import Rejected
-from advisor.domain.language import GenerationRequest
+from advisor.domain.language import MOST_SEQUENCES, GenerationRequest
 from advisor.engine.language.table import ServingTable
-from advisor.engine.language.ways import MOST_SEQUENCES
 from advisor.engine.limits import closest
 from advisor.messages import Message
 from advisor.units import ceil_significant, floor_rate

@@ -11,8 +11,13 @@ from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpu_links import GpuLink, gpu_link
 from advisor.domain import Disk, Gpu, Offer, Rejected
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
-from advisor.domain.language import MOST_SEQUENCES as MOST_SEQUENCES
-from advisor.domain.language import GenerationRequest, GpuMemoryUse, ReadyTime, ServingPlacement
+from advisor.domain.language import (
+    MOST_SEQUENCES,
+    GenerationRequest,
+    GpuMemoryUse,
+    ReadyTime,
+    ServingPlacement,
+)
 from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.ready import gib_to_read, ready_disk
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
