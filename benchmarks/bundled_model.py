@@ -50,7 +50,7 @@ def rebuild_bundled_model() -> FitResult:
         bundled_step_times(),
         bundled_networks(),
         sources=_SOURCES,
-        reference_of=reference_cpu,
+        cpu_of=reference_cpu,
         knows_cpu_steps=True,
     )
 

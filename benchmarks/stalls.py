@@ -180,10 +180,10 @@ def _fitted_curve(cores: Floats, rates: Floats, accelerator: Floats, tried: list
         accelerator=accelerator * scale,
         log_rate=np.log(rates * scale),
         modelled=np.zeros(len(cores), dtype=bool),
+        cpus=(ReferenceCpu(score=1.0, sigma=0.1),),
     )
     chosen = np.isin(np.arange(len(cores)), tried)
-    reference = ReferenceCpu(score=1.0, sigma=0.1)
-    pipeline = fit_pipeline(trials.take(chosen), reference)
+    pipeline = fit_pipeline(trials.take(chosen))
     joined: Floats = joined_rates(trials, pipeline)[0] / scale
     return joined
 

@@ -65,7 +65,7 @@ def fit_user_model(
             shipped.step_times,
             bundled_networks(),
             sources=shipped.sources,
-            reference_of=reference_cpu,
+            cpu_of=reference_cpu,
         )
     except DataError as too_few:
         if gpu.observations.is_empty:

@@ -75,7 +75,7 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The new fit against the last model, and how the fresh rows lie in the last one's interval.
 
     Raises `DataError` where nothing can be fitted, or kept."""
-    from advisor.runs.fitting import fit_user_model, sound_rows
+    from advisor.runs.fitting import fit_user_model, reference_cpu, sound_rows
     from advisor.runs.probing import kept_fingerprints
     from models.performance.fit_pipeline import outside_interval, residuals_of
     from models.performance.usable import sort_out
@@ -89,7 +89,7 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     scored = [row for row in usable if row.trial.trial_id in names]
     if not scored:
         raise DataError("the run measured nothing that can be fitted, so the last model stays")
-    by_last = residuals_of(last.pipeline, scored, table)
+    by_last = residuals_of(last.pipeline, scored, table, reference_cpu)
     outside = {
         "rows": len(scored),
         "outside": outside_interval(by_last, last.pipeline, CONFIDENCE),
@@ -111,10 +111,10 @@ def _compared(
     from models.performance.fit_pipeline import unseen_residuals
 
     (usable, scored), table = scoring, result.model.table
-    new_errors = unseen_residuals(usable, scored, table, reference_cpu(usable[0]))
+    new_errors = unseen_residuals(usable, scored, table, reference_cpu)
     before = _usable_of(rows.before, last)
     if before:
-        by_last = unseen_residuals(before, scored, table, reference_cpu(before[0]))
+        by_last = unseen_residuals(before, scored, table, reference_cpu)
     new, old = _errors(new_errors), _errors(by_last)
     better = new["median"] <= old["median"]
     if not better:

@@ -141,6 +141,8 @@ def _span(times: float, low: Message, high: Message) -> Message:
 
 def _of_cpu(of: partial[Distance], resources: Resources, pipeline: Pipeline) -> Distance:
     """Carrying decode rates to another CPU is a step away, however alike their marks are."""
+    if pipeline.measured_on(resources):
+        return of("cpu", Stage.HOST, 1.0, Message("a CPU that was measured"))
     score = resources.cpu.single_thread_score if resources.cpu else None
     if not score:
         unknown = Message("the CPU's speed is unknown: the measured CPU's is assumed")

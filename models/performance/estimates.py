@@ -21,6 +21,7 @@ from models.performance.machines import SAME_SCORE, Integers
 from models.performance.networks import Floats
 from models.performance.pipeline import (
     ALL_TRIALS,
+    OTHER_ARCHITECTURE_SIGMA,
     PIPELINE_PRIORS,
     SECOND_THREAD_SIGMA,
     STAGES,
@@ -40,8 +41,6 @@ Shift = Mapping[int, NDArray[np.floating[Any]]]
 # and cores are `python -m benchmarks.vcpu_truth`'s.
 _CPU_UNKNOWN_SIGMA = 0.30
 _PER_DOUBLING_OF_VCPUS_SIGMA = 0.05
-# A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
-_OTHER_ARCHITECTURE_SIGMA = 0.42
 _COPY_ASSUMED_SIGMA = 0.30
 # Of the exponent with which a real GPU and its host join: loaders differ.
 _EXPONENT_SIGMA = PIPELINE_PRIORS["join/queue"][1]
@@ -332,7 +331,8 @@ def _core_sigma(columns: PipelineColumns, errors: StageErrors, pipeline: Pipelin
     reference, other = pipeline.reference, errors.other_architecture
     cpu = np.where(np.isnan(columns.score), _CPU_UNKNOWN_SIGMA, reference.sigma)
     cpu = np.where(np.abs(columns.score / reference.score - 1) < SAME_SCORE, 0.0, cpu)
-    cpu = np.where(other, np.maximum(cpu, _OTHER_ARCHITECTURE_SIGMA), cpu)
+    cpu = np.where(other, np.maximum(cpu, OTHER_ARCHITECTURE_SIGMA), cpu)
+    cpu = np.where(columns.cpu > 0, 0.0, cpu)
     cpu = np.hypot(cpu, _READING_SIGMA * (columns.reading_seconds > 0))
     doublings = np.maximum(0.0, np.log2(columns.vcpus / pipeline.largest_vcpus))
     sigma: Floats = np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings)

@@ -80,20 +80,21 @@ def fit(
     table: NetworkTable,
     *,
     sources: Sequence[str],
-    reference_of: Callable[[Measurement], ReferenceCpu],
+    cpu_of: Callable[[Measurement], ReferenceCpu],
     knows_cpu_steps: bool = False,
 ) -> FitResult:
     """Fit the pipeline on the usable measurements and join it with `step_times`.
 
-    `reference_of` tells what the CPU of a measurement is; `knows_cpu_steps`: the step times of CPUs
-    were fitted on these measurements already. Raises `DataError` for
+    `cpu_of` tells what the CPU of a measurement is; those of other CPUs than most tell by how much
+    those differ from what their marks say. `knows_cpu_steps`: the step times of CPUs were fitted on
+    these measurements already. Raises `DataError` for
     measurements that nothing can be learnt from.
     """
     sorted_out = sort_out(measurements, table.names)
     require_enough(sorted_out.usable)
-    trials = trials_of(sorted_out.usable, table)
-    pipeline, residuals = fit_and_calibrate(trials, reference_of(sorted_out.usable[0]))
-    cpu_steps = cpu_steps_of(sorted_out.usable, table)
+    trials = trials_of(sorted_out.usable, table, cpu_of)
+    pipeline, residuals = fit_and_calibrate(trials)
+    cpu_steps = cpu_steps_of(sorted_out.usable, table, trials)
     model = PerformanceModel(
         id="",
         trained_on=_trained_on(sorted_out.usable, step_times),

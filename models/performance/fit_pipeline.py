@@ -5,7 +5,8 @@ A maximum a posteriori fit of the physical form on log rates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,6 +37,8 @@ _TRIAL_SIGMA = 0.06
 _STRAYING = ("host/contention",)
 # What a network that nobody measured on this CPU may differ by from what step times tell.
 _CPU_NETWORK_SIGMA = 0.5
+# The CPU that a measurement was made on.
+CpuOf = Callable[[Measurement], ReferenceCpu]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class Trials:
     """Trials as columns with what was observed, all of shape (n,).
 
     `accelerator` is its rate alone. Where `modelled`, a network on the CPU was not measured: it is
-    what step times tell of such cores at their own CPU's mark.
+    what step times tell of such cores at their own CPU's mark. `cpus` are those they ran on,
+    the reference one first.
     """
 
     columns: PipelineColumns
@@ -51,6 +55,7 @@ class Trials:
     accelerator: Floats
     log_rate: Floats
     modelled: NDArray[np.bool_]
+    cpus: tuple[ReferenceCpu, ...]
 
     def take(self, chosen: NDArray[np.bool_]) -> Trials:
         """The trials where `chosen` (n,) is true."""
@@ -61,6 +66,7 @@ class Trials:
             self.accelerator[chosen],
             self.log_rate[chosen],
             self.modelled[chosen],
+            self.cpus,
         )
 
 
@@ -72,37 +78,64 @@ class PhysicalForm:
     names: tuple[str, ...]
     means: Floats
     sigmas: Floats
-    reference: ReferenceCpu
+    cpus: tuple[ReferenceCpu, ...]
     largest_vcpus: float
 
     @classmethod
-    def of(cls, modelled: list[str], largest_vcpus: float, reference: ReferenceCpu) -> PhysicalForm:
-        """The form of trials; the networks `modelled` ("resnet50/training") have a parameter."""
-        own = {_own(network): (0.0, _CPU_NETWORK_SIGMA) for network in modelled}
-        priors = {**PIPELINE_PRIORS, **own}
+    def of(cls, trials: Trials) -> PhysicalForm:
+        """The form with all parameters that these trials touch: each network that is modelled and
+        each CPU but the reference one has its own."""
+        priors = dict(PIPELINE_PRIORS)
+        for (network, task), entry in zip(trials.cells, trials.modelled, strict=True):
+            if entry:
+                priors[_own(f"{network}/{task}")] = (0.0, _CPU_NETWORK_SIGMA)
+        reference, *others = trials.cpus
+        for number, cpu in enumerate(others, 1):
+            priors |= reference.priors_of(cpu, number)
         means, sigmas = (np.array(column) for column in zip(*priors.values(), strict=True))
-        return cls(tuple(priors), means, sigmas, reference, largest_vcpus)
+        return cls(tuple(priors), means, sigmas, trials.cpus, float(trials.columns.vcpus.max()))
 
     def pipeline(self, units: Floats) -> Pipeline:
         """The form with parameters `units` (p,) standard deviations from their priors' means."""
         values = (self.means + self.sigmas * units).tolist()
         return Pipeline(
             parameters=dict(zip(self.names, values, strict=True)),
-            reference=self.reference,
+            reference=self.cpus[0],
             largest_vcpus=self.largest_vcpus,
             residuals={},
+            other_cpus=self.cpus[1:],
         )
 
 
-def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Trials:
-    """Columns of usable measurements, see `usable.sort_out`."""
+def cpus_of(measurements: Sequence[Measurement], cpu_of: CpuOf) -> tuple[ReferenceCpu, ...]:
+    """Those the measurements were made on, the one of most of them first."""
+    counts = Counter(map(cpu_of, measurements))
+    return tuple(sorted(counts, key=lambda cpu: (-counts[cpu], cpu.model)))
+
+
+def trials_of(
+    measurements: Sequence[Measurement],
+    networks: NetworkTable,
+    cpu_of: CpuOf,
+    cpus: tuple[ReferenceCpu, ...] = (),
+) -> Trials:
+    """Columns of usable measurements, see `usable.sort_out`. `cpus` are those that may have
+    something of their own (none named: all that they were made on)."""
+    cpus = cpus or cpus_of(measurements, cpu_of)
+    made_on = [cpu_of(measurement) for measurement in measurements]
+    numbers = {cpu: number for number, cpu in enumerate(cpus)}
     rows = [_request(measurement) for measurement in measurements]
     existing = [stated_accelerator_rate(measurement) for measurement in measurements]
     columns = pipeline_columns(rows, networks)
     copied = np.array([_copied_bytes(measurement) for measurement in measurements])
     measured = np.where(np.isnan(copied), columns.copy_bytes_per_second, copied)
     return Trials(
-        columns=replace(columns, copy_bytes_per_second=measured),
+        columns=replace(
+            columns,
+            copy_bytes_per_second=measured,
+            score=np.array([cpu.score for cpu in made_on]),
+            cpu=np.array([numbers.get(cpu, 0) for cpu in made_on], dtype=np.intp),
+        ),
         cells=tuple((row.workload.network, row.workload.task) for row in rows),
         accelerator=np.array(
             [
@@ -112,6 +145,7 @@ def trials_of(measurements: Sequence[Measurement], networks: NetworkTable) -> Tr
         ),
         log_rate=np.log([m.throughput_samples_per_second or np.nan for m in measurements]),
         modelled=np.array([rate is None for rate in existing], dtype=bool),
+        cpus=cpus,
     )
 
 
@@ -122,21 +156,24 @@ def modelled_on_cpu(request: PipelineRequest, networks: NetworkTable) -> float:
 
 
 def cpu_steps_of(
-    measurements: Sequence[Measurement], networks: NetworkTable
+    measurements: Sequence[Measurement], networks: NetworkTable, trials: Trials
 ) -> tuple[CpuStep, ...]:
-    """What networks whose operations are known took alone on the CPU, in fp32: medians."""
-    result: dict[tuple[str, str | None, Task, int, float], list[float]] = {}
-    for measurement in measurements:
+    """What networks whose operations are known took alone on each CPU, in fp32: medians."""
+    result: dict[tuple[str, str | None, Task, int, float, int], list[float]] = {}
+    for measurement, cpu in zip(measurements, trials.columns.cpu.tolist(), strict=True):
         rate, workload = measured_cpu_rate(measurement), measurement.trial.workload
         if rate is None or workload.precision is not Precision.FP32:
             continue
         if workload.task in networks.of(workload).kernels:
             resources = measurement.trial.resources
             cores = min(resources.vcpus, resources.physical_cores)
-            key = (workload.network, workload.input, workload.task, workload.batch_size, cores)
+            batch_size = workload.batch_size
+            key = (workload.network, workload.input, workload.task, batch_size, cores, cpu)
             result.setdefault(key, []).append(workload.batch_size / rate)
     keys = sorted(result, key=str)
-    return tuple(CpuStep(*key, float(f"{np.median(result[key]):.6g}")) for key in keys)
+    return tuple(
+        CpuStep(*key[:-1], float(f"{np.median(result[key]):.6g}"), key[-1]) for key in keys
+    )
 
 
 def _request(measurement: Measurement) -> PipelineRequest:
@@ -151,9 +188,9 @@ def _copied_bytes(measurement: Measurement) -> float:
     return float(copies["mib_per_second"]) * MIB if copies else np.nan
 
 
-def fit_pipeline(trials: Trials, reference: ReferenceCpu) -> Pipeline:
+def fit_pipeline(trials: Trials) -> Pipeline:
     """The physical parameters; no residuals."""
-    form = form_of(trials, reference)
+    form = PhysicalForm.of(trials)
     fitted = form.pipeline(fit_units(form, trials))
     rounded = {name: round(value, 6) for name, value in fitted.parameters.items()}
     return replace(fitted, parameters=rounded)
@@ -166,7 +203,7 @@ def log_residuals(trials: Trials, pipeline: Pipeline) -> Floats:
     return residuals
 
 
-def held_out_residuals(trials: Trials, reference: ReferenceCpu) -> Floats:
+def held_out_residuals(trials: Trials) -> Floats:
     """Each trial's residual under the fit on the other folds' trials, shape (n,).
 
     Folds are dealt out in an order shuffled with a fixed seed; rows are whole trials, so no
@@ -177,15 +214,15 @@ def held_out_residuals(trials: Trials, reference: ReferenceCpu) -> Floats:
     residuals = np.empty(count)
     for number in range(min(FOLDS, count)):
         held = fold == number
-        pipeline = fit_pipeline(trials.take(~held), reference)
+        pipeline = fit_pipeline(trials.take(~held))
         residuals[held] = log_residuals(trials.take(held), pipeline)
     return residuals
 
 
-def fit_and_calibrate(trials: Trials, reference: ReferenceCpu) -> tuple[Pipeline, Floats]:
+def fit_and_calibrate(trials: Trials) -> tuple[Pipeline, Floats]:
     """The fit on all trials, and the held-out residual of each."""
-    residuals = held_out_residuals(trials, reference)
-    pipeline = fit_pipeline(trials, reference)
+    residuals = held_out_residuals(trials)
+    pipeline = fit_pipeline(trials)
     calibrated = _by_stage(residuals, joined_rates(trials, pipeline)[1])
     return replace(pipeline, residuals=calibrated), residuals
 
@@ -202,16 +239,6 @@ def joined_rates(trials: Trials, pipeline: Pipeline) -> tuple[Floats, Floats]:
     """Predicted rates (n,) and stage weights (n, 4)."""
     accelerator = _accelerator(trials, pipeline)
     return pipeline.join(trials.columns, pipeline.stage_rates(trials.columns, accelerator))
-
-
-def form_of(trials: Trials, reference: ReferenceCpu) -> PhysicalForm:
-    """The physical form with all parameters that these trials touch."""
-    modelled = [
-        f"{network}/{task}"
-        for (network, task), entry in zip(trials.cells, trials.modelled, strict=True)
-        if entry
-    ]
-    return PhysicalForm.of(modelled, float(trials.columns.vcpus.max()), reference)
 
 
 def fit_units(form: PhysicalForm, trials: Trials) -> Floats:
@@ -259,17 +286,17 @@ def _own(key: str) -> str:
 
 
 def residuals_of(
-    pipeline: Pipeline, measurements: Sequence[Measurement], networks: NetworkTable
+    pipeline: Pipeline, measurements: Sequence[Measurement], networks: NetworkTable, cpu_of: CpuOf
 ) -> Floats:
     """log(observed / predicted) of usable measurements (see `usable.sort_out`), shape (n,)."""
-    return log_residuals(trials_of(measurements, networks), pipeline)
+    return log_residuals(trials_of(measurements, networks, cpu_of, pipeline.cpus), pipeline)
 
 
 def unseen_residuals(
     fitted_on: Sequence[Measurement],
     scored: Sequence[Measurement],
     networks: NetworkTable,
-    reference: ReferenceCpu,
+    cpu_of: CpuOf,
 ) -> Floats:
     """log(observed / predicted) of each `scored` measurement, shape (n,), under a fit on those
     `fitted_on` that are of other trials: a measurement of the same trial on another day tells as
@@ -287,8 +314,9 @@ def unseen_residuals(
         held = {name for name, number in fold_of.items() if number == fold}
         rest = [row for row in fitted_on if row.trial.trial_id not in held]
         places = [place for place, name in enumerate(names) if name in held]
-        pipeline = fit_pipeline(trials_of(rest, networks), reference)
-        residuals[places] = residuals_of(pipeline, [scored[path] for path in places], networks)
+        pipeline = fit_pipeline(trials_of(rest, networks, cpu_of))
+        chosen = [scored[place] for place in places]
+        residuals[places] = residuals_of(pipeline, chosen, networks, cpu_of)
     return residuals
 
 

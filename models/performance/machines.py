@@ -129,13 +129,13 @@ def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:
     return result or _SLOWEST_COPY_GB_PER_SECOND
 
 
-def useful_cores(cores: Floats, contention: float, coherence: float) -> Floats:
+def useful_cores(cores: Floats, contention: Floats | float, coherence: float) -> Floats:
     """Gunther's universal scalability law, `n / (1 + a (n - 1) + b n (n - 1))`; n below one.
 
     Past its peak at `sqrt((1 - a) / b)` nobody has to use more cores, so it stays there.
     """
     if coherence > 0:
-        cores = np.minimum(cores, np.sqrt(max(1.0, (1 - contention) / coherence)))
+        cores = np.minimum(cores, np.sqrt(np.maximum(1.0, (1 - contention) / coherence)))
     more = np.maximum(cores - 1, 0.0)
     useful: Floats = cores / (1 + contention * more + coherence * cores * more)
     return useful

@@ -16,7 +16,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
-from advisor.records import dataclass
+from advisor.records import dataclass, replace
 from models.performance import memory
 from models.performance.estimates import Estimates, StageErrors, spread_of
 from models.performance.gpu_observations import GpuObservations
@@ -119,6 +119,8 @@ class PerformanceModel:
                 "confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence
             )
         columns = columns_of(loads, which, machines, self.table)
+        if self.pipeline.other_cpus:
+            columns = replace(columns, cpu=self.pipeline.other_cpu(machines))
         cells, cell_of = self._cells(loads, which, machines, confidence)
         rates = _columns_of(cells, cell_of)
         self._add_cpus(rates, loads, which, machines, confidence)

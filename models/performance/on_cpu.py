@@ -86,20 +86,20 @@ def step_times_on_cpu(pipeline: Pipeline) -> CpuStepTimes:
     """Those that ship, with what the pipeline's sweep measured."""
     if not pipeline.cpu_steps:
         return bundled_cpu_step_times()
-    return _conditioned(pipeline.cpu_steps, pipeline.reference)
+    return _conditioned(pipeline.cpu_steps, pipeline.cpus)
 
 
 @lru_cache(maxsize=8)
-def _conditioned(steps: tuple[CpuStep, ...], reference: ReferenceCpu) -> CpuStepTimes:
+def _conditioned(steps: tuple[CpuStep, ...], cpus: tuple[ReferenceCpu, ...]) -> CpuStepTimes:
     times, table = bundled_cpu_step_times(), bundled_networks()
-    width = relative_width(reference.model)
+    widths = [relative_width(cpu.model) for cpu in cpus]
     cells = [
         cpu_cell(
             table.find(step.network, step.input),
             CpuConditions(
-                task=str(step.task), cpu=_own_cpu(reference), cores=step.cores,
-                speed=reference.score / times.reference_score,
-                width=None if np.isnan(width) else width,
+                task=str(step.task), cpu=_own_cpu(cpus, step.cpu), cores=step.cores,
+                speed=cpus[step.cpu].score / times.reference_score,
+                width=None if np.isnan(widths[step.cpu]) else widths[step.cpu],
             ),
             float(step.batch_size),
         )
@@ -117,17 +117,19 @@ def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
 
 def _columns(cpus: Cpus, pipeline: Pipeline) -> CpuColumns:
     width = np.array([relative_width(name) for name in cpus.names.tolist()], dtype=float)
-    own = (cpus.names == pipeline.reference.model) & (cpus.names != "")
     kind = np.where(_is_published(cpus.marks, width), "", ANOTHER_CPU)
-    if pipeline.cpu_steps:
-        kind = np.where(own, _own_cpu(pipeline.reference), kind)
+    for number in {step.cpu for step in pipeline.cpu_steps}:
+        own = (cpus.names == pipeline.cpus[number].model) & (cpus.names != "")
+        kind = np.where(own, _own_cpu(pipeline.cpus, number), kind)
     return CpuColumns(cpus.cores, speed_of(cpus.marks, pipeline), width, kind)
 
 
-def _own_cpu(reference: ReferenceCpu) -> str:
-    """How steps call the user's CPU: it may be of the kind that was published."""
-    marks, width = np.array(reference.score), np.array(relative_width(reference.model))
-    return "" if _is_published(marks, width) else OWN_CPU
+def _own_cpu(cpus: tuple[ReferenceCpu, ...], number: int) -> str:
+    """How steps call one of the user's CPUs: it may be of the kind that was published."""
+    cpu = cpus[number]
+    if _is_published(np.array(cpu.score), np.array(relative_width(cpu.model))):
+        return ""
+    return f"{OWN_CPU}/{number}" if number else OWN_CPU
 
 
 def _is_published(marks: Floats, width: Floats) -> NDArray[np.bool_]:

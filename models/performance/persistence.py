@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -137,7 +137,7 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"it holds {constant}")
 
 
-_CAME_LATER = ("cpu_steps", "model")
+_CAME_LATER = ("cpu_steps", "model", "other_cpus")
 
 
 def _in_range(parameters: Mapping[str, float], largest: float = 60.0) -> Mapping[str, float]:
@@ -163,34 +163,47 @@ def _plain(part: Pipeline) -> dict[str, Any]:
     from dataclasses import asdict  # only saving needs it
 
     def plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        kept = [(n, v) for n, v in items if v or n not in _CAME_LATER]
+        kept = [(n, _steps(v) if n == "cpu_steps" else v) for n, v in items
+                if v or n not in _CAME_LATER]  # fmt: skip
         return {n: sorted(v) if isinstance(v, frozenset) else v for n, v in kept}
 
     return asdict(part, dict_factory=plain)
 
 
+def _steps(steps: Sequence[CpuStep]) -> list[tuple[Any, ...]]:
+    """Those of the reference CPU as they were before there were others."""
+    return [tuple(step) if step.cpu else tuple(step)[:-1] for step in steps]
+
+
 def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
+    reference = ReferenceCpu(**raw["reference"])
+    others = tuple(ReferenceCpu(**cpu) for cpu in raw.get("other_cpus", ()))
+    names = [name for k, cpu in enumerate(others, 1) for name in reference.priors_of(cpu, k)]
     return Pipeline(
         # Models fitted before second threads had a factor of their own took the usual yield.
         parameters=_checked_schema(
-            {"host/second_thread": 0.0, **_in_range(raw["parameters"])}, PIPELINE_PRIORS
+            {"host/second_thread": 0.0, **_in_range(raw["parameters"])}, [*PIPELINE_PRIORS, *names]
         ),
-        reference=ReferenceCpu(**raw["reference"]),
+        reference=reference,
         largest_vcpus=float(raw["largest_vcpus"]),
         residuals=_sorted(raw["residuals"]),
         cpu_networks=frozenset(raw["cpu_networks"]),
         # Models fitted before kept a rate of another form.
-        cpu_steps=tuple(_cpu_step(*row) for row in raw.get("cpu_steps", ())),
+        cpu_steps=tuple(_cpu_step(1 + len(others), *row) for row in raw.get("cpu_steps", ())),
         measured=ranges_from(raw.get("measured", {})),
+        other_cpus=others,
     )
 
 
 def _cpu_step(
-    network: str, at: str | None, task: str, batch_size: int, cores: float, seconds: float
-) -> CpuStep:
-    if not (0 < cores < math.inf and 0 < seconds < math.inf and batch_size >= 1):
+    cpus: int, network: str, at: str | None, task: str, batch_size: int, cores: float,
+    seconds: float, cpu: int = 0,
+) -> CpuStep:  # fmt: skip
+    if cpu not in range(cpus) or not (
+        0 < cores < math.inf and 0 < seconds < math.inf and batch_size >= 1
+    ):
         raise ValueError(f"a step of {network} on {cores} cores took {seconds} seconds")
-    return CpuStep(network, at, Task(task), batch_size, cores, seconds)
+    return CpuStep(network, at, Task(task), batch_size, cores, seconds, cpu)
 
 
 def _checked_schema(values: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:

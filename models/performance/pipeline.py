@@ -24,7 +24,13 @@ from advisor.domain import (
 )
 from advisor.records import dataclass, field, replace
 from models.performance.intervals import exponents, logs_by_stage, smooth_log_minimum
-from models.performance.machines import DiskTable, Integers, Ranges, ResourceTable, useful_cores
+from models.performance.machines import (
+    DiskTable,
+    Integers,
+    Ranges,
+    ResourceTable,
+    useful_cores,
+)
 from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from models.performance.networks import Floats, NetworkTable
 
@@ -39,6 +45,8 @@ _READS_OF_A_ROW = 0.25
 # Measured on one core of a Xeon: WordPiece and byte-pair tokenisers of Hugging Face's `tokenizers`
 # take 2.9 and 2.7 MB/s, copies of random rows of a memory-mapped array into a batch 3.3 GB/s.
 _SECONDS_PER_BYTE = {DataKind.TOKENS: 3.5e-7, DataKind.TENSOR: 3.0e-10}
+# A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
+OTHER_ARCHITECTURE_SIGMA = 0.42
 # Log standard deviation of what second threads add, over CPUs and work (internals/processors.md).
 SECOND_THREAD_SIGMA = 0.42
 # name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
@@ -66,6 +74,12 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "join/several_gpus": (0.06, 0.02),
 }
 
+# What differs between the CPUs of one sweep. The k-th other CPU has parameters of its own,
+# "host/speed/k" and so on: logarithms over what the reference CPU has, speed over what its mark
+# tells.
+SPEED, CONTENTION, SECOND_THREAD = "host/speed", "host/contention", "host/second_thread"
+_OWN_CONTENTION_SIGMA = 0.5
+
 # Beyond this a file takes operations in proportion: clouds count up to 256 KiB as one.
 _FILE_BYTES = 256 * 1024
 # Keeps a sample that neither disk nor memory limits from dividing by zero.
@@ -85,7 +99,8 @@ class PipelineColumns:
     times what they are; `copy_bytes_per_second` is infinite where no
     batch crosses a bus; `on_cpu` and `training` are 0 or 1; `batches_ahead` are those that loaders
     prepare while GPUs compute, 0 where no real GPU does; `workers` are loader
-    processes.
+    processes; `cpu` counts the CPUs that a sweep measured, 0 for the reference one and for any
+    that is carried by its mark.
     """
 
     cores: Floats
@@ -110,6 +125,7 @@ class PipelineColumns:
     gpu_count: Floats
     batches_ahead: Floats
     workers: Floats
+    cpu: Integers
 
     def with_disks(self, rows: Integers, disks: DiskTable) -> PipelineColumns:
         """Some of the requests, each with another disk; `rows` and `disks` are of one length."""
@@ -213,6 +229,7 @@ def columns_of(
         gpu_count=machines.gpu_count,
         batches_ahead=crosses * BATCHES_AHEAD_A_WORKER * workers,
         workers=workers,
+        cpu=np.zeros(len(machines), dtype=np.intp),
     )
 
 
@@ -267,16 +284,26 @@ def host_rate(
     seconds = np.where(columns.reading_seconds > 0, columns.reading_seconds, decoding)
     cores = useful_cores(
         columns.cores + second_thread_cores(columns, parameters),
-        np.exp(parameters["host/contention"]),
+        np.exp(parameters[CONTENTION] + _own(CONTENTION, columns, parameters)),
         np.exp(parameters["host/coherence"]),
     )
-    rate: Floats = relative_speed(columns, reference_score) * cores / seconds
+    speed = relative_speed(columns, reference_score) * np.exp(_own(SPEED, columns, parameters))
+    rate: Floats = speed * cores / seconds
     return rate
+
+
+def _own(name: str, columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats | float:
+    """What each row's CPU has of its own (n,), 0 for the reference one."""
+    if not columns.cpu.any():
+        return 0.0
+    others = range(1, int(columns.cpu.max()) + 1)
+    return np.array([0.0, *(parameters[f"{name}/{cpu}"] for cpu in others)])[columns.cpu]
 
 
 def second_thread_cores(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:
     """What second threads add, in whole cores (n,); a sweep on such threads moves the factor."""
-    added: Floats = columns.second_threads * np.exp(parameters["host/second_thread"])
+    factor = parameters[SECOND_THREAD] + _own(SECOND_THREAD, columns, parameters)
+    added: Floats = columns.second_threads * np.exp(factor)
     return added
 
 
@@ -343,9 +370,20 @@ class ReferenceCpu:
     def __post_init__(self) -> None:
         require_positive(score=self.score, sigma=self.sigma)
 
+    def priors_of(self, other: ReferenceCpu, number: int) -> Mapping[str, tuple[float, float]]:
+        """Those of what the `other` CPU, the sweep's `number`-th, has of its own."""
+        alike = other.architecture == self.architecture
+        speed = max(self.sigma, other.sigma, 0.0 if alike else OTHER_ARCHITECTURE_SIGMA)
+        return {
+            f"{SPEED}/{number}": (0.0, speed),
+            f"{CONTENTION}/{number}": (0.0, _OWN_CONTENTION_SIGMA),
+            f"{SECOND_THREAD}/{number}": (0.0, SECOND_THREAD_SIGMA),
+        }
+
 
 class CpuStep(NamedTuple):
-    """A step of a network alone on so many cores of the user's CPU, in fp32."""
+    """A step of a network alone on so many cores of a CPU of the user's, in fp32; `cpu` counts as
+    `Pipeline.cpus` does."""
 
     network: str
     input: str | None
@@ -353,6 +391,7 @@ class CpuStep(NamedTuple):
     batch_size: int
     cores: float
     seconds: float
+    cpu: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +401,8 @@ class Pipeline:
     `largest_vcpus` is the most a trial had, `cpu_networks` ("resnet50/training") ran on the CPU,
     `cpu_steps` are what those took alone that the step times that ship do not know already,
     `residuals` are sorted held-out residuals of trials by binding stage and of all, `measured` the
-    ranges that the trials lie in (empty in models of before they were kept).
+    ranges that the trials lie in (empty in models of before they were kept), `other_cpus` those
+    that trials ran on beside the reference one.
     """
 
     parameters: Mapping[str, float]
@@ -372,6 +412,25 @@ class Pipeline:
     cpu_networks: frozenset[str] = frozenset()
     cpu_steps: tuple[CpuStep, ...] = ()
     measured: Ranges = field(default_factory=dict)
+    other_cpus: tuple[ReferenceCpu, ...] = ()
+
+    @property
+    def cpus(self) -> tuple[ReferenceCpu, ...]:
+        """All that were measured, the reference one first."""
+        return (self.reference, *self.other_cpus)
+
+    def other_cpu(self, machines: ResourceTable) -> Integers:
+        """Which of `cpus` each machine has, shape (n,); 0 also where it has none of them."""
+        number = np.zeros(len(machines), dtype=np.intp)
+        for place, cpu in enumerate(self.other_cpus, 1):
+            if cpu.model:
+                number[machines.cpus == cpu.model] = place
+        return number
+
+    def measured_on(self, resources: Resources) -> bool:
+        """Whether trials ran on such a CPU beside those of the reference one."""
+        model = resources.cpu.model if resources.cpu else ""
+        return bool(model) and any(cpu.model == model for cpu in self.other_cpus)
 
     def stage_rates(self, columns: PipelineColumns, accelerator: Floats) -> Floats:
         """Rates of the stages (n, 4); `accelerator` (n,) is infinite for preprocessing."""

@@ -284,7 +284,11 @@ def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:
     alike = is_same_architecture(resources, pipeline.reference)
     same = alike and score and abs(score / pipeline.reference.score - 1) < SAME_SCORE
     inside = resources.vcpus <= pipeline.largest_vcpus
-    return Provenance.MEASURED if same and inside else Provenance.MODELLED
+    return (
+        Provenance.MEASURED
+        if (same or pipeline.measured_on(resources)) and inside
+        else Provenance.MODELLED
+    )
 
 
 def is_same_architecture(resources: Resources, reference: ReferenceCpu) -> bool:
@@ -299,6 +303,8 @@ def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[Message]:
             vcpus=resources.vcpus,
             largest=pipeline.largest_vcpus,
         )
+    if pipeline.measured_on(resources):
+        return
     if not (resources.cpu and resources.cpu.single_thread_score):
         yield Message("the CPU's speed is unknown: the measured CPU's is assumed")
     elif not is_same_architecture(resources, pipeline.reference):

@@ -94,6 +94,7 @@ def stalled_runs(rows: list[dict[str, str]]) -> StalledRuns:
         gpu_count=numbers("gpus"),
         batches_ahead=ones,
         workers=ones,
+        cpu=np.zeros(len(rows), dtype=np.intp),
     )
     return StalledRuns(
         columns,

@@ -25,9 +25,8 @@ class Sorted:
 
 
 def sort_out(measurements: Iterable[Measurement], networks: Collection[str]) -> Sorted:
-    """Keep what ended well, was held to its limits, has a finite rate, is of one of the
-    `networks` (whose operations are known), and ran on the CPU that most of them ran on: one fit
-    describes one machine."""
+    """Keep what ended well, was held to its limits, has a finite rate, and is of one of the
+    `networks` (whose operations are known)."""
     usable, reasons, seen = [], Counter[str](), set[str]()
     for measurement in measurements:
         reason = why_not(measurement, networks)
@@ -39,16 +38,7 @@ def sort_out(measurements: Iterable[Measurement], networks: Collection[str]) -> 
         else:
             seen.add(measurement.trial.trial_id)
             usable.append(measurement)
-    cpus = Counter(cpu_of(measurement) for measurement in usable)
-    most = cpus.most_common(1)[0][0] if cpus else ""
-    reasons.update({f"ran on another CPU ({c})": n for c, n in cpus.items() if c != most})
-    kept = tuple(measurement for measurement in usable if cpu_of(measurement) == most)
-    return Sorted(kept, tuple(sorted(reasons.items())))
-
-
-def cpu_of(measurement: Measurement) -> str:
-    """The CPU a trial ran on, as its machine named it."""
-    return str(measurement.environment.get("cpu_model", "unknown"))
+    return Sorted(tuple(usable), tuple(sorted(reasons.items())))
 
 
 def why_not(measurement: Measurement, networks: Collection[str]) -> str:

@@ -78,6 +78,7 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
             unknown=", ".join(sorted(missing)), hint="leave --adaptive out for it",
         )  # fmt: skip
     nan = np.full(len(rows), np.nan)
+    earliest = min(measured, key=lambda row: row.started_at, default=None)
     trials = Trials(
         columns=pipeline_columns([row.request for row in rows], networks),
         cells=tuple((r.request.workload.network, r.request.workload.task) for r in rows),
@@ -91,10 +92,9 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
         ),
         log_rate=nan,
         modelled=np.array([row.request.on_cpu for row in rows]),
+        cpus=(reference_cpu(earliest or _unmeasured(rows[0].request)),),
     )
-    earliest = min(measured, key=lambda row: row.started_at, default=None)
-    stand_in = earliest or _unmeasured(rows[0].request)
-    return Surface.of(trials, reference_cpu(stand_in))
+    return Surface.of(trials)
 
 
 def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement],

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, form_of, joined_rates
+from models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, joined_rates
 from models.performance.networks import Floats
-from models.performance.pipeline import ReferenceCpu
 from models.search.kernel import matern52
 
 # Log standard deviation of a trial repeated on a quiet machine (docs/sweeps.md tells 1 to 3 %).
@@ -37,9 +36,9 @@ class Surface:
     places: Floats
 
     @classmethod
-    def of(cls, trials: Trials, reference: ReferenceCpu) -> Surface:
+    def of(cls, trials: Trials) -> Surface:
         """The surface over the trials' workloads and resources."""
-        return cls(trials, form_of(trials, reference), _places(trials))
+        return cls(trials, PhysicalForm.of(trials), _places(trials))
 
     def log_rates(self, units: Floats) -> Floats:
         """Log samples per second (n,) at parameters `units` (p,)."""

@@ -20,6 +20,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
+from advisor.runs.fitting import reference_cpu
 from models.performance.intervals import logs_by_stage
 from models.performance.networks import bundled_networks
 from models.performance.on_cpu import published_on_cpu
@@ -109,3 +110,47 @@ def measurement(trial, rate, alone=None, status=Status.OK, limited_by=LimitedBy.
         started_at="2026-01-02T03:04:05+00:00",
         environment={"cpu_model": CPU.model},
     )
+
+
+# CPUs as the kernel names them: the share of its mark that each reaches, and by how much contention
+# and second threads differ (logarithms).
+CPU_KINDS = {
+    "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz": (0.8, 0.5, 0.3),
+    "AMD EPYC 7R32": (1.2, 0.0, -0.3),
+    "Intel(R) Xeon(R) Platinum 8488C": (1.0, -0.5, 0.0),
+}
+
+
+def sweep_over_cpus(noise=0.03, seed=0):
+    """The small sweep, up to 16 vCPUs with second threads, on nodes with each of `CPU_KINDS`."""
+    return [
+        row
+        for number, kind in enumerate(CPU_KINDS)
+        for row in _sweep_on(kind, noise, seed + number)
+    ]
+
+
+def _sweep_on(kind, noise, seed):
+    speed, contention, second_thread = CPU_KINDS[kind]
+    parameters = true_parameters()
+    parameters["host/contention"] += contention
+    parameters["host/second_thread"] += second_thread
+    for name in parameters:
+        if name.startswith("host/seconds"):
+            parameters[name] -= np.log(speed)
+    score = reference_cpu(replace(measurement(trials()[0], 1.0), environment=_on(kind))).score
+    cpu = Cpu(model=kind, architecture="x86_64", single_thread_score=score)
+    made = [
+        replace(
+            trial,
+            resources=replace(trial.resources, vcpus=vcpus, physical_cores=vcpus / 2, cpu=cpu),
+        )
+        for trial in trials()
+        for vcpus in (trial.resources.vcpus, 8 * trial.resources.vcpus)
+    ]
+    rows = measure(made, parameters, noise=noise, seed=seed)
+    return [replace(row, environment=_on(kind)) for row in rows]
+
+
+def _on(kind):
+    return {"cpu_model": kind}

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.domain import IMAGENET, ON_CPU, LimitedBy, Stack, Stage, Status, Task, Workload
 from advisor.errors import DataError
-from advisor.runs.fitting import fit_user_model
+from advisor.runs.fitting import fit_user_model, reference_cpu
 from models.performance import load_model
 from models.performance.fit_pipeline import trials_of
 from models.performance.networks import bundled_networks
@@ -156,7 +156,8 @@ def test_a_bus_that_a_trial_measured_takes_the_place_of_the_assumed_one(paramete
     runs = {"stage_runs": {"transfer": {"mib_per_second": 5_000.0}}}
     measured = replace(row, environment={**row.environment, **runs})
     assumed, known = (
-        trials_of([one], networks).columns.copy_bytes_per_second[0] for one in (row, measured)
+        trials_of([one], networks, reference_cpu).columns.copy_bytes_per_second[0]
+        for one in (row, measured)
     )
     assert known == pytest.approx(5_000.0 * 2**20)
     assert assumed != pytest.approx(known)

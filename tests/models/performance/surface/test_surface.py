@@ -57,7 +57,7 @@ def truth():
 @pytest.fixture(scope="module")
 def surface(truth):
     reference = ReferenceCpu(score=REFERENCE_SCORE, sigma=0.1)
-    return Surface.of(trials_of(truth, bundled_networks()), reference)
+    return Surface.of(trials_of(truth, bundled_networks(), lambda _: reference))
 
 
 def believed(surface, at, seed=0):
