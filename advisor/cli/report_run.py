@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from advisor.answers.context import load_context
-from advisor.answers.of_tasks import recommended_by
 from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.parallel import usable_processes
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
@@ -27,17 +26,14 @@ from advisor.cli.sending import format_of_targets, send_out, targets_of
 from advisor.errors import UsageError
 from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message
-from advisor.questions.commands import RECOMMEND
-from advisor.questions.fields import wrong
+from advisor.questions.commands import RECOMMEND, AnyRecommend
+from advisor.questions.fields import File, Files, wrong
+from advisor.questions.language import RecommendGeneration
 from advisor.questions.listings import Sources
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.questions.reading import from_fields, from_texts, options_of
-from advisor.questions.requests import (
-    today,
-)
-from advisor.render.document import is_language
+from advisor.questions.requests import today
+from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.sizing.facts import SCHEMA
 from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format
 
@@ -113,28 +109,9 @@ def make_report(ask: Ask, output: Output) -> None:
     with _progress() as shown:
         document = _document(ask, shown)
         shown.tell(f"rendering {output.kind.extension}")
-        content = _content(document, ask, output)
+        content = output.kind.content(document, output.language)
     output.write(content)
     output.send(document, content)
-
-
-def _content(document: Mapping[str, Any], ask: Ask, output: Output) -> bytes:
-    """A report's bytes; an answer about a language model is one by itself."""
-    if document["schema"] == SCHEMA:
-        return output.kind.content(document, output.language)
-    from advisor.render.language.formats import Told, language_report
-
-    if output.targets:
-        raise UsageError(
-            "--send sends reports about networks", field="send",
-            hint="write a file with --out, and send that",
-        )  # fmt: skip
-    command = ""
-    if not ask.saved:
-        question = from_fields(RECOMMEND, ask.given)
-        command = command_line("recommend", [*options_of(question), *options_of(ask.sources)])
-    told = Told(output.language, command, ask.title or "")
-    return language_report(document, output.kind.extension, told)
 
 
 def plan_report(file: str) -> dict[str, Any]:
@@ -168,9 +145,8 @@ def _asks(ask: Ask) -> bool:
 
 def _of_question(ask: Ask, shown: _Shown) -> dict[str, Any]:
     question = from_fields(RECOMMEND, ask.given)
-    if not isinstance(question, Recommend):
-        return recommended_by(ask.sources, question, today=ask.as_of).message_document()
-    name = f"{question.model} {question.task}"
+    model = question.model if isinstance(question, Recommend) else question.model_text
+    name = f"{model} {question.task}"
     command = command_line("recommend", [*options_of(question), *options_of(ask.sources)])
     return _reported(ask, [_living(Question(name, question, command), ask)], (), name, shown)
 
@@ -199,7 +175,7 @@ def planned(entry: Entry, file: str) -> Question:
                     field, "{field} changes nothing of a report: it explains anyway",
                     hint="leave it out",
                 )  # fmt: skip
-        question = from_texts(Recommend, entry.fields, "word of a workload")
+        question = from_texts(RECOMMEND, entry.fields, "word of a workload")
     except UsageError as error:
         raise UsageError(
             Message("{place}: workload '{name}': {what}", place=place, name=entry.name,
@@ -215,6 +191,8 @@ def _living(question: Question, ask: Ask) -> Question:
         return question
     if ask.as_of not in (None, today()):
         raise UsageError("--live tells today's prices", hint="leave out --date")
+    if not isinstance(question.question, Recommend):
+        raise RECOMMEND.refusal("live")
     return question._replace(question=question.question.replace(live=True))
 
 
@@ -231,23 +209,26 @@ def as_text(word: str) -> str:
 def _reported(
     ask: Ask, questions: Sequence[Question], inputs: Sequence[Input], usual: str, shown: _Shown
 ) -> dict[str, Any]:
-    anchors = dict.fromkeys(
-        str(file) for question in questions for file in question.question.anchor
-    )
-    read = (*inputs, *map(_read, anchors))
+    named = dict.fromkeys(file for question in questions for file in _files_of(question.question))
+    read = (*inputs, *map(_read, named))
     context, asked = load_context(ask.sources), _report(ask, read, usual)
     with shown.counting(len(questions)) as step:
         return report(context, questions, asked, step=step, processes=usable_processes())
 
 
+def _files_of(question: AnyRecommend) -> list[str]:
+    """The files of the user's own that a question names and its answer stands on."""
+    fields = [field for field in question.fields.values() if isinstance(field.kind, File | Files)]
+    values = [getattr(question, field.name) for field in fields]
+    files = [file for value in values for file in (value if isinstance(value, tuple) else [value])]
+    if isinstance(question, RecommendGeneration) and question.traffic not in KNOWN_TRAFFIC:
+        files.append(question.traffic)
+    return [str(file) for file in files if file]
+
+
 def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
     sources = [_read(file) for file in ask.saved]
     documents = [read_saved(file) for file in sources]
-    of_language = [file for file in documents if is_language(file)]
-    if of_language:
-        if len(documents) > 1:
-            raise UsageError("a saved answer about a language model stands alone", field="from")
-        return of_language[0]
     reports = [file for file in documents if file["schema"] == SCHEMA]
     if not reports:
         names = [f"{file['request']['model']} {file['request']['task']}" for file in documents]

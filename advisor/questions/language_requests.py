@@ -45,6 +45,16 @@ def language_model_of(question: LanguageQuestion) -> LanguageModel:
     return bundled_language_models().find(str(question.model))
 
 
+def language_request(
+    question: RecommendGeneration | RecommendFinetuning, catalog: Catalog
+) -> GenerationRequest | FineTuningRequest:
+    """The request of a recommendation; `UsageError` names the field that is wrong and a hint."""
+    model = language_model_of(question)
+    if isinstance(question, RecommendFinetuning):
+        return finetuning_request(question, model, catalog)
+    return generation_request(question, model, catalog)
+
+
 def generation_request(
     question: RecommendGeneration | PredictGeneration | CompareGeneration,
     model: LanguageModel,

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from advisor.answers.reporting.subject import Subject
+from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
-from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Request
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    Candidate,
+    Disk,
+    Market,
+    Price,
+    Recommendation,
+    Request,
+    Spec,
+)
 from advisor.engine import answers
 from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
@@ -17,33 +26,41 @@ from advisor.render.blocks import candidate_block, price_block
 from advisor.render.sizing.facts import Drawn, drawn_rows, per_million, per_month
 
 
-def costs(subject: Subject) -> dict[str, Any]:
+class Bought(NamedTuple):
+    """A spec, its median rate (samples a second of all its instances), and the prices known."""
+
+    spec: Spec
+    median: float
+    catalog: Catalog
+
+
+def costs(bought: Bought) -> dict[str, Any]:
     """The spec where it stands, by market: USD an hour, a month, and for a million samples at the
     median rate. A market without a known price is left out."""
-    spec, instance = subject.candidate.spec, subject.instance
-    catalog, region = subject.context.catalog, spec.offer.region
-    disk_usd = spec.disk.usd_per_hour
+    spec, instance = bought.spec, bought.spec.offer.instance
+    region = spec.offer.region
     known = {
         market: spec.offer.price
         if market is spec.offer.market
-        else catalog.price(instance.name, region, market, instance.cloud)
+        else bought.catalog.price(instance.name, region, market, instance.cloud)
         for market in Market
     }
-    rows = [_choice(subject, market, price, disk_usd) for market, price in known.items() if price]
+    rows = [_choice(bought, market, price) for market, price in known.items() if price]
     _add_savings(rows)
     return {"hours_per_month": HOURS_PER_MONTH, "region": region, "choices": rows}
 
 
-def _choice(subject: Subject, market: Market, price: Price, disk_usd: float) -> dict[str, Any]:
-    total = subject.machines * (price.usd_per_hour + disk_usd)
+def _choice(bought: Bought, market: Market, price: Price) -> dict[str, Any]:
+    count, disk_usd = bought.spec.count, bought.spec.disk.usd_per_hour
+    total = count * (price.usd_per_hour + disk_usd)
     return {
         "market": str(market),
-        "asked": market is subject.candidate.spec.offer.market,
+        "asked": market is bought.spec.offer.market,
         "usd_per_hour": total,
-        "instance_usd_per_hour": subject.machines * price.usd_per_hour,
-        "disk_usd_per_hour": subject.machines * disk_usd,
+        "instance_usd_per_hour": count * price.usd_per_hour,
+        "disk_usd_per_hour": count * disk_usd,
         "usd_per_month": per_month(total),
-        "usd_per_million_samples": per_million(total, subject.candidate.prediction.median),
+        "usd_per_million_samples": per_million(total, bought.median),
         **{key: price_block(price)[key] for key in ("kind", "as_of", "source", "terms")},
     }
 
@@ -55,20 +72,20 @@ def _add_savings(rows: list[dict[str, Any]]) -> None:
         row["saving_percent"] = 100 * (1 - row["usd_per_hour"] / whole) if whole else None
 
 
-def regions(subject: Subject) -> list[dict[str, Any]]:
+def regions(bought: Bought) -> list[dict[str, Any]]:
     """The same spec in each region that sells it on the market that was asked for, cheapest first.
 
     Where the disk has no known price the total is null, and the region stands at the end.
     """
-    offer, instance = subject.candidate.spec.offer, subject.instance
-    catalog = subject.context.catalog
+    offer, catalog = bought.spec.offer, bought.catalog
+    name, cloud = offer.instance.name, offer.instance.cloud
     rows = []
-    for region in catalog.regions_of(instance.name, instance.cloud):
-        price = catalog.price(instance.name, region, offer.market, instance.cloud)
+    for region in catalog.regions_of(name, cloud):
+        price = catalog.price(name, region, offer.market, cloud)
         if region == offer.region:
             price = offer.price
         if price:
-            rows.append(_region(subject, region, price))
+            rows.append(_region(bought, region, price))
     return sorted(rows, key=_cheapest_first)
 
 
@@ -77,14 +94,14 @@ def _cheapest_first(row: dict[str, Any]) -> tuple[bool, float, str]:
     return total is None, total or row["usd_per_hour"], row["region"]
 
 
-def _region(subject: Subject, region: str, price: Price) -> dict[str, Any]:
-    disk = _disk_in(subject, region)
-    disk_usd = None if disk is None else subject.machines * disk.usd_per_hour
-    usd = subject.machines * price.usd_per_hour
+def _region(bought: Bought, region: str, price: Price) -> dict[str, Any]:
+    count, disk = bought.spec.count, _disk_in(bought, region)
+    disk_usd = None if disk is None else count * disk.usd_per_hour
+    usd = count * price.usd_per_hour
     total = None if disk_usd is None else usd + disk_usd
     return {
         "region": region,
-        "chosen": region == subject.candidate.spec.offer.region,
+        "chosen": region == bought.spec.offer.region,
         "usd_per_hour": usd,
         "disk_usd_per_hour": disk_usd,
         "total_usd_per_hour": total,
@@ -95,19 +112,15 @@ def _region(subject: Subject, region: str, price: Price) -> dict[str, Any]:
     }
 
 
-def _disk_in(subject: Subject, region: str) -> Disk | None:
+def _disk_in(bought: Bought, region: str) -> Disk | None:
     """The same order there; None where its price is not known."""
-    disk, instance = subject.candidate.spec.disk, subject.instance
-    if (
-        region == subject.candidate.spec.offer.region
-        or disk.rate.type == LOCAL
-        or disk.price is None
-    ):
+    disk, offer = bought.spec.disk, bought.spec.offer
+    if region == offer.region or disk.rate.type == LOCAL or disk.price is None:
         return disk
     order = disk.choice
     try:
-        return subject.context.catalog.disks_of(instance.cloud).attach(
-            instance, order.type, disk.size_gib, region,
+        return bought.catalog.disks_of(offer.instance.cloud).attach(
+            offer.instance, order.type, disk.size_gib, region,
             iops=order.iops, mib_per_second=order.mib_per_second,
         )  # fmt: skip
     except AdvisorError:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from advisor.answers.reporting.subject import Subject
-from advisor.domain import Measurement, Provenance, Status, Task
+from advisor.domain import Measurement, Provenance, Spec, Status, Task
 from advisor.messages import Message
 from advisor.places import user_folder
 from models.performance.bundled import FOLDER
@@ -164,15 +164,16 @@ def _published(subject: Subject) -> dict[str, Any] | None:
 
 
 def ages(
-    subject: Subject, measured: Sequence[Mapping[str, Any]], regions: Sequence[Mapping[str, Any]]
+    spec: Spec,
+    measured: Sequence[Mapping[str, Any]],
+    regions: Sequence[Mapping[str, Any]],
+    today: date,
 ) -> list[dict[str, Any]]:
-    """The dates of what solve, oldest first: prices, the instance's facts, measurements."""
-    spec, today = subject.candidate.spec, subject.as_of
-    price, disk = spec.offer.price, spec.disk.price
+    """The dates of what decided, oldest first: prices, the instance's facts, measurements."""
+    price, disk, facts = spec.offer.price, spec.disk.price, spec.offer.instance
     rows = [_age("instance_price", price.as_of, today, price.kind, price.source)]
     if disk:
         rows.append(_age("disk_price", disk.as_of, today, disk.kind, disk.source))
-    facts = subject.instance
     rows.append(_age("instance_facts", facts.as_of, today, "published", facts.source))
     days = sorted(row["measured_on"] for row in measured if row["measured_on"])
     if days:

@@ -18,15 +18,11 @@ from advisor.answers.reporting.reports import Report, report
 from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import unknown_name
 from advisor.questions.commands import AnyRecommend
-from advisor.questions.models import (
-    Recommend,
-)
 from advisor.questions.reading import options_of
 from advisor.questions.requests import (
     today,
 )
 from advisor.records import dataclass
-from advisor.render.language.formats import Told, language_report
 from advisor.render.sizing.formats import REPORT_FORMATS, ReportFormat
 
 _YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"
@@ -65,8 +61,6 @@ def _report(kind: ReportFormat) -> Format:
         kind.require_packages()
         question = asked.question
         options = shlex.join(options_of(question))
-        if not isinstance(question, Recommend):
-            return _of_language(asked, kind, f"advisor recommend {options}")
         name = f"{question.model} {question.task}"
         workload = Question(name, question, f"advisor recommend {options}")
         day = asked.as_of or today()
@@ -74,13 +68,6 @@ def _report(kind: ReportFormat) -> Format:
         return kind.content(report(asked.context, [workload], details), asked.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)
-
-
-def _of_language(asked: Asked, kind: ReportFormat, command: str) -> bytes:
-    """An answer about a language model is a report by itself."""
-    found = recommended_in(asked.context, asked.question, today=asked.as_of)
-    told = Told(asked.language, command)
-    return language_report(found.message_document(), kind.extension, told)
 
 
 _ANSWERS: Mapping[str, Format] = {

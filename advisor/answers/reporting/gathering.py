@@ -12,16 +12,17 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from advisor.answers.context import Context
+from advisor.answers.of_tasks import language_recommended_in
 from advisor.answers.recommending import recommended
 from advisor.answers.reporting.evidence import Measured
-from advisor.answers.reporting.sections import Answered, Named, section
+from advisor.answers.reporting.sections import Answered, Named, language_section, section
 from advisor.domain.workload import is_own
-from advisor.engine.prepared import key_of
+from advisor.engine.prepared import Preparations, key_of
 from advisor.errors import AdvisorError
 from advisor.messages import Message
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.commands import AnyRecommend
+from advisor.questions.language_requests import language_request
+from advisor.questions.models import Recommend
 
 
 class Question(NamedTuple):
@@ -29,7 +30,7 @@ class Question(NamedTuple):
     was said ('team.yaml, line 7'), for what is wrong with it."""
 
     name: str
-    question: Recommend
+    question: AnyRecommend
     command: str = ""
     place: str = ""
 
@@ -47,18 +48,29 @@ def checked(context: Context, questions: Sequence[Question]) -> list[Group]:
     return list(groups.values())
 
 
-def _shared(context: Context, place: int, question: Question) -> Hashable:
-    if question.question.anchor or is_own(question.question.model):
+def _shared(context: Context, place: int, workload: Question) -> Hashable:
+    question = workload.question
+    if not isinstance(question, Recommend):
+        language_request(question, context.catalog)
+        return place  # nothing is prepared for several language models
+    if question.anchor or is_own(question.model):
         return place  # what it stands on is known once its files were read
-    return key_of(context.request(question.question))
+    return key_of(context.request(question))
 
 
 def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int, dict[str, Any]]]:
     """The sections of a group, each with its place."""
-    preparations, measured = None, Measured()
+    preparations: Preparations | None = None
+    measured = Measured()
     for place, workload in group:
+        named, question = Named(workload.name, workload.command), workload.question
         with _with_place(workload):
-            question = workload.question.replace(explain=True, explain_rejected=True)
+            if not isinstance(question, Recommend):
+                asked = question.replace(explain_rejected=True)
+                found = language_recommended_in(context.catalog, asked, today=as_of)
+                yield place, language_section(named, found, context.catalog, as_of)
+                continue
+            question = question.replace(explain=True, explain_rejected=True)
             result = recommended(context, question, preparations, today=as_of)
             preparations = result.preparations
             answered = Answered(
@@ -67,7 +79,7 @@ def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int,
                 result.context,
                 preparations.of(result.answer.request),
             )
-            yield place, section(Named(workload.name, workload.command), answered, measured, as_of)
+            yield place, section(named, answered, measured, as_of)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from advisor.answers.reporting.gathering import Group, gathered
 from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import AdvisorError
 from advisor.questions.listings import Sources
+from advisor.questions.models import Recommend
 
 # A process more needs as long to begin as some workloads take.
 _LEAST_GROUPS = 8
@@ -34,7 +35,8 @@ def usable_processes() -> int:
 
 def pays(groups: Sequence[Group], processes: int) -> bool:
     """Whether so many processes are sooner done than one; what asks a cloud stays in one."""
-    live = any(workload.question.live for group in groups for _, workload in group)
+    questions = (workload.question for group in groups for _, workload in group)
+    live = any(isinstance(question, Recommend) and question.live for question in questions)
     return processes > 1 and len(groups) >= _LEAST_GROUPS and not live
 
 

@@ -14,6 +14,7 @@ from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
 from advisor.answers.reporting.saved import answered_again, read_saved
 from advisor.answers.reporting.sections import Answered, Named, bare_section, section
 from advisor.engine import Preparations
+from advisor.render.document import is_language
 from advisor.render.sizing.facts import SCHEMA, totals
 
 # Told after each workload: how many are done.
@@ -62,7 +63,8 @@ def report_of_saved(
     context: Context, files: Sequence[Input], asked: Report, *, step: Step = _unheard
 ) -> dict[str, Any]:
     """The same of saved answers. Where today's catalogue and model still give one, its section is
-    whole; else it tells what the saved answer itself tells (`complete` is false)."""
+    whole; else, and of language models, it tells what the saved answer itself tells (`complete` is
+    false)."""
     measured, sections = Measured(), []
     for file in files:
         sections.append(_saved_section(context, file, asked.as_of, measured))
@@ -76,6 +78,8 @@ def _saved_section(
     document = read_saved(file)
     request = document["request"]
     named = Named(f"{request['model']} {request['task']}", "")
+    if is_language(document):
+        return bare_section(named, document)
     preparations = Preparations(context.catalog, context.model)
     answer = answered_again(document, context, preparations)
     if answer is None:

@@ -13,6 +13,7 @@ from advisor.answers.context import Context
 from advisor.answers.reporting.evidence import bundled_measurements_sha256
 from advisor.places import own_model_path
 from advisor.questions.listings import Sources
+from advisor.render.document import is_language
 from models.performance.bundled import FOLDER, MODEL
 
 _PACKAGE = "instance-sizing-advisor"
@@ -42,6 +43,7 @@ def reproducibility(
     context: Context, origin: Origin, sections: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The document's `reproducibility`."""
+    sections = list(sections)
     model = context.sources().performance_model()
     drawn = {row["trial_id"] for section in sections for row in section["measured"]}
     return {
@@ -58,12 +60,20 @@ def reproducibility(
             "sources": list(context.catalog.sources),
         },
         "performance_model": {**model, "sha256": _model_digest(origin.sources.performance_model)},
+        "language_predictors": _language_predictors(sections),
         "measurements": {
             "bundled_sha256": bundled_measurements_sha256(),
             "rows": len(drawn),
             "trial_ids": sorted(drawn),
         },
     }
+
+
+def _language_predictors(sections: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """What answered the questions about language models, each once."""
+    answers = [section["recommendation"] for section in sections]
+    used = [answer["performance_model"] for answer in answers if is_language(answer)]
+    return [model for at, model in enumerate(used) if model not in used[:at]]
 
 
 def advisor_version() -> str:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from advisor.answers.context import Context
 from advisor.answers.explaining import explain_answer
-from advisor.answers.reporting.costs import costs, price_throughput, regions
+from advisor.answers.language_answers import ServingRecommended, TuningRecommended
+from advisor.answers.reporting.costs import Bought, costs, price_throughput, regions
 from advisor.answers.reporting.curving import (
     curves,
     curves_block,
@@ -17,6 +18,7 @@ from advisor.answers.reporting.curving import (
 )
 from advisor.answers.reporting.evidence import Measured, ages, evidence, nearest_slice
 from advisor.answers.reporting.subject import Subject
+from advisor.catalog import Catalog
 from advisor.domain import Recommendation
 from advisor.engine.prepared import Prepared
 from advisor.render.sizing.facts import (
@@ -56,15 +58,16 @@ def section(named: Named, answered: Answered, measured: Measured, as_of: date) -
     candidate = answered.answer.chosen or answered.answer.nearest
     if candidate is None:
         return bare_section(named, answered.document)
-    subject = Subject(answered.context, answered.answer.request, candidate, as_of)
+    subject = Subject(answered.context, answered.answer.request, candidate)
+    bought = Bought(candidate.spec, candidate.prediction.median, subject.context.catalog)
     known = measured.rows(subject.request.network, subject.request.task)
     rows, lines = price_throughput(answered.answer, answered.prepared), curves(subject)
     explanation = answered.document["explanation"] or _explanation(answered)
-    places = regions(subject)
+    places = regions(bought)
     return {
         **_head(named, answered.document),
         "complete": True,
-        "costs": costs(subject),
+        "costs": costs(bought),
         "price_throughput": rows,
         "break_even": break_evens(rows),
         "bottleneck": bottleneck_facts(answered.document),
@@ -74,7 +77,26 @@ def section(named: Named, answered: Answered, measured: Measured, as_of: date) -
         "gpu_memory": gpu_memory_block(subject, lines),
         "regions": places,
         "evidence": evidence(subject, explanation),
-        "data_ages": ages(subject, known, places),
+        "data_ages": ages(candidate.spec, known, places, as_of),
+    }
+
+
+def language_section(
+    named: Named, found: ServingRecommended | TuningRecommended, catalog: Catalog, as_of: date
+) -> dict[str, Any]:
+    """The section of a language model that was asked here. It has no stages, and so no curves."""
+    document = found.message_document()
+    bare, spec = bare_section(named, document), document["recommendation"] or document["nearest"]
+    candidate = found.answer.chosen or found.answer.nearest
+    if candidate is None:
+        return bare
+    bought = Bought(candidate.spec, spec["predicted"]["throughput"]["median"], catalog)
+    places = regions(bought)
+    return bare | {
+        "complete": True,
+        "costs": costs(bought),
+        "regions": places,
+        "data_ages": ages(candidate.spec, (), places, as_of),
     }
 
 

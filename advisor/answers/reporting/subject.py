@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import NamedTuple
 
 from advisor.answers.context import Context
@@ -15,7 +14,6 @@ class Subject(NamedTuple):
     context: Context
     request: Request
     candidate: Candidate
-    as_of: date
 
     @property
     def instance(self) -> InstanceType:

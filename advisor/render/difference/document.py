@@ -16,6 +16,7 @@ from advisor.render.difference.reading import (
     side_of,
 )
 from advisor.render.difference.workloads import workload_change
+from advisor.render.document import is_language
 
 SCHEMA = "advisor.report-diff/1"
 
@@ -112,16 +113,20 @@ def _context(side: Side) -> dict[str, dict[str, Any]]:
     if document["schema"] == RECOMMENDATION:
         facts: Mapping[str, Any] = {}
         catalog, model = document["catalog"], document["performance_model"]
+        if is_language(document):
+            facts, model = {"language_predictors": [model]}, {}
     else:
         facts = document["reproducibility"]
         catalog, model = facts["catalog"], facts["performance_model"]
     measurements = facts.get("measurements", {})
+    predictors = facts.get("language_predictors") or ()
     return {
         "catalog": {"as_of": catalog["as_of"], "sha256": catalog.get("sha256")},
         "performance_model": {
-            **{name: model[name] for name in ("id", "trained_on", "error_percent")},
+            **{name: model.get(name) for name in ("id", "trained_on", "error_percent")},
             "sha256": model.get("sha256"),
         },
+        "language_predictors": {"ids": ", ".join(each["id"] for each in predictors) or None},
         "measurements": {
             "rows": measurements.get("rows"),
             "bundled_sha256": measurements.get("bundled_sha256"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from advisor.errors import one_line
@@ -64,6 +65,7 @@ def headline(document: Document) -> str:
 _STANDS_ON = {
     "catalog": ("the catalogue", "as_of"),
     "performance_model": ("the performance model", "id"),
+    "language_predictors": ("the predictors of language models", "ids"),
     "measurements": ("the measurements", "rows"),
     "advisor": ("the advisor", "version"),
 }
@@ -124,7 +126,8 @@ def _changes(workload: Document) -> Iterator[str]:
     for row in workload["request"]:
         yield f"asked: {row['field']} {row['old']!r} -> {row['new']!r}"
     yield from _first([_price_text(row) for row in workload["prices"]], "price")
-    yield from _first([_rate_text(row) for row in workload["predictions"]], "prediction")
+    unit = _unit(workload)
+    yield from _first([_rate_text(row, unit) for row in workload["predictions"]], "prediction")
     ranked, rejected = workload["alternatives"], workload["rejected"]
     lists = {
         "new on the list": [spec_name(row) for row in ranked["came"]],
@@ -172,10 +175,14 @@ def _price_text(row: Document) -> str:
     )
 
 
-def _rate_text(row: Document) -> str:
+def _unit(workload: Document) -> str:
+    return workload.get("unit") or "samples/s"
+
+
+def _rate_text(row: Document, unit: str) -> str:
     now = _interval(row["median"]["new"], row["new_interval"])
     was = _interval(row["median"]["old"], row["old_interval"])
-    return f"{spec_name(row)} is predicted {now} samples/s, was {was}"
+    return f"{spec_name(row)} is predicted {now} {unit}, was {was}"
 
 
 def _interval(median: float, bounds: Document) -> str:
@@ -186,11 +193,11 @@ def _interval(median: float, bounds: Document) -> str:
 
 def because(workload: Document) -> list[str]:
     """The clauses behind "because", the question first; empty where the documents do not tell."""
-    writers = {
+    writers: dict[str, Callable[[Document], str]] = {
         "request": lambda reason: f"the question is another one ({', '.join(reason['fields'])})",
         "old_pick": _old_pick,
         "new_pick": _new_pick,
-        "moved": _moved,
+        "moved": partial(_moved, unit=_unit(workload)),
     }
     clauses = [writers[reason["kind"]](reason) for reason in workload["pick"]["reasons"]]
     return [clause for clause in dict.fromkeys(clauses) if clause]
@@ -221,7 +228,7 @@ def _new_pick(reason: Document) -> str:
     return f"{type_name(reason)} {text}" if text else ""
 
 
-def _moved(reason: Document) -> str:
+def _moved(reason: Document, unit: str) -> str:
     clauses = []
     if "usd_per_hour" in reason:
         before, now = reason["usd_per_hour_then"], reason["usd_per_hour"]
@@ -229,7 +236,7 @@ def _moved(reason: Document) -> str:
         clauses.append(f"became {abs(100 * (now / before - 1)):.2g} % {how}")
     if "lower" in reason:
         before, now = floor_rate(reason["lower_then"]), floor_rate(reason["lower"])
-        clauses.append(f"has a lower bound of {now:,g} samples/s now, {before:,g} before")
+        clauses.append(f"has a lower bound of {now:,g} {unit} now, {before:,g} before")
     return f"{type_name(reason)} {' and '.join(clauses)}"
 
 

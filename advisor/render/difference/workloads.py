@@ -21,6 +21,7 @@ from advisor.render.difference.reading import (
     rejections,
     spec_document,
 )
+from advisor.render.sizing.facts import usd_per_million_samples
 
 _BOUNDS = ("lower", "median", "upper")
 
@@ -42,7 +43,9 @@ def workload_change(name: str, old: Workload | None, new: Workload | None) -> di
         "warnings": _texts(old, new, "warnings"),
         "assumptions": _texts(old, new, "assumptions"),
     }
-    return {"name": name, "status": "changed" if _is_change(rows) else "same", **rows}
+    unit = next((spec["predicted"]["unit"] for side in (new, old) for spec in side.named()), None)
+    status = "changed" if _is_change(rows) else "same"
+    return {"name": name, "status": status, "unit": unit, **rows}
 
 
 def _one_sided(name: str, old: Workload | None, new: Workload | None) -> dict[str, Any]:
@@ -168,9 +171,9 @@ def _pick_block(pick: Document | None) -> dict[str, Any] | None:
     return {
         **spec_document(key_of(pick)),
         "usd_per_hour": pick["price"]["total_usd_per_hour"],
-        "usd_per_million_samples": pick["cost"]["usd_per_million_samples"],
+        "usd_per_million_samples": usd_per_million_samples(pick),
         **pick["predicted"]["throughput"],
-        "bottleneck": pick["bottleneck"],
+        "bottleneck": pick.get("bottleneck"),
         "provenance": pick["predicted"]["provenance"],
     }
 

@@ -47,7 +47,8 @@ class Texts:
     def render(self, sentence: Message | str, spell: Spell = option_name) -> str:
         """A sentence in this language, English where nobody translated it, with the names of
         fields as `spell` has them."""
-        return render(sentence, translator(self.language).gettext, spell)
+        # gettext keeps the header of its file as the translation of nothing.
+        return render(sentence, translator(self.language).gettext, spell) if sentence else ""
 
     def speaks(self, sentence: Message | str) -> bool:
         """Whether the sentence is translated, so that it is in this language."""

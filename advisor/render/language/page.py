@@ -1,5 +1,5 @@
-"""A recommendation about a language model as blocks: what HTML, PDF, Markdown, the workbook and the
-service's page show of its document."""
+"""A recommendation about a language model as blocks: what reports and the service's page show of
+its document."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.render.content import (
-    Block,
     Chart,
     Column,
-    Command,
     Facts,
     Items,
     Leaf,
     Look,
-    Page,
     Paragraph,
     Part,
-    Section,
     Table,
     translated,
 )
-from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
+from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
 from advisor.render.language.phrases import (
     ENGINES,
@@ -33,7 +30,6 @@ from advisor.render.language.phrases import (
 )
 from advisor.render.language.picture import front_picture
 from advisor.render.price_parts import price_call_leaves
-from advisor.render.sizing.sentences import covers_clouds, place_name, type_name
 from advisor.render.text import lower_name, upper_name
 from advisor.units import format_hours, format_rate, format_usd
 
@@ -41,28 +37,28 @@ Record = Mapping[str, Any]
 MOST_REJECTED = 25
 
 
-def language_page(document: Record, language: str, command: str = "", title: str = "") -> Page:
-    """The answer under its name or another title, with the `command` that asks again."""
-    t, request = report_texts(language), document["request"]
-    name = f"{request['model']} {request['task']}"
-    title = title or name
-    blocks: list[Block] = [Section(name, "answer", language_parts(document, t))]
-    if command:
-        blocks.append(Section(t("lm.again"), "again", [Command(command)]))
-    return Page(t("lm.kicker", date=document["as_of"]), title, blocks)
+def language_parts(document: Record, t: Texts, rejected: int = MOST_REJECTED) -> list[Leaf | Part]:
+    """The whole answer, most important first, with so many `rejected` types."""
+    return [*answer_parts(document, t), *detail_parts(document, t, rejected)]
 
 
-def language_parts(document: Record, t: Texts) -> list[Leaf | Part]:
-    """What the answer is told in, most important first."""
+def answer_parts(document: Record, t: Texts) -> list[Leaf | Part]:
+    """What is recommended, what its price and its rates are known from, and what to relax."""
     chosen = document["recommendation"]
     blocks: list[Leaf | Part] = [*price_call_leaves(document, t)]
     blocks.append(Paragraph(_answer(document, t), "answer"))
-    if chosen is not None:
-        blocks += [Paragraph(_standing(chosen, t)), Facts(list(_facts(chosen, t)))]
-        blocks += _front(document, t) + _steps(document, t)
+    blocks += [] if chosen is None else [Paragraph(_known_from(chosen, t))]
     relax = [_relaxation(one, clouds=covers_clouds(document)) for one in document["relax"]]
-    blocks += [Part(t("lm.relax"), [Items(relax)])] if relax else []
-    blocks += _alternatives(document, t) + _rejected(document, t)
+    return [*blocks, *([Part(t("lm.relax"), [Items(relax)])] if relax else [])]
+
+
+def detail_parts(document: Record, t: Texts, rejected: int) -> list[Leaf | Part]:
+    """What the spec does, what else could be done, other specs, and what is assumed."""
+    chosen, blocks = document["recommendation"], list[Leaf | Part]()
+    if chosen is not None:
+        blocks.append(Facts(list(_facts(chosen, t))))
+        blocks += _front(document, t) + _steps(document, t)
+    blocks += _alternatives(document, t) + _rejected(document, t, rejected)
     for key in ("assumptions", "warnings"):
         texts = [translated(one, t) for one in document[key]]
         heading = t("lm.assumed" if key == "assumptions" else "lm.warnings")
@@ -78,7 +74,7 @@ def _answer(document: Record, t: Texts) -> str:
         return t.joined([t("lm.none"), *([_nearest(document, t)] if nearest else [])])
     rate = chosen["predicted"]["throughput"]
     values = {
-        "spec": _spec_name(chosen),
+        "spec": spec_name(chosen),
         "disk": chosen["disk"]["order"],
         "region": place_name(chosen, clouds=covers_clouds(document)),
         "market": t(f"market.{chosen['market']}"),
@@ -103,19 +99,14 @@ def _nearest(document: Record, t: Texts) -> str:
     nearest, confidence = document["nearest"], document["request"]["confidence"]
     rate = nearest["predicted"]["throughput"]
     return t(
-        "lm.nearest", spec=_spec_name(nearest),
+        "lm.nearest", spec=spec_name(nearest),
         region=place_name(nearest, clouds=covers_clouds(document)),
         usd=format_usd(nearest["price"]["total_usd_per_hour"]), p10=lower_name(confidence),
         lower=lower_rate(rate["lower"]), median=format_rate(rate["median"]),
     )  # fmt: skip
 
 
-def _spec_name(spec: Record) -> str:
-    times = f"{spec['count']} x " if spec["count"] > 1 else ""
-    return f"{times}{spec['instance_type']}"
-
-
-def _standing(chosen: Record, t: Texts) -> str:
+def _known_from(chosen: Record, t: Texts) -> str:
     level = chosen["risk"]
     anchored = chosen["predicted"]["provenance"] == "anchored"
     return t(
@@ -191,9 +182,8 @@ def _tuning_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
     yield t("lm.micro_batch"), str(tuning["micro_batch"])
     kept = t("lm.recomputed" if tuning["checkpointing"] else "lm.kept")
     yield t("lm.checkpointing"), kept
-    sizes = (f"{gib_text(gib)} GiB {name.removesuffix('_gib')}"
-             for name, gib in tuning["memory_per_gpu"].items())  # fmt: skip
-    yield t("lm.memory"), ", ".join(sizes)
+    sizes = {name: gib_text(gib) for name, gib in tuning["memory_per_gpu"].items()}
+    yield t("lm.memory"), t("lm.memory_tuning", **sizes)
 
 
 def _front(document: Record, t: Texts) -> list[Leaf | Part]:
@@ -242,8 +232,8 @@ def _alternatives(document: Record, t: Texts) -> list[Leaf | Part]:
     if not specs:
         return []
     columns = [
-        Column(t("lm.instance"), lambda spec: f"{_spec_name(spec)} {place_name(spec, clouds=True)}"
-               if clouds else _spec_name(spec), Look.NAME),
+        Column(t("lm.instance"), lambda spec: f"{spec_name(spec)} {place_name(spec, clouds=True)}"
+               if clouds else spec_name(spec), Look.NAME),
         Column(t("lm.gpu"), lambda spec: f"{spec['gpu']['count']} x {spec['gpu']['name']}"),
         Column(t("lm.disk"), "disk.order", Look.LONG),
         Column(t("lm.per_hour"), "price.total_usd_per_hour", Look.USD),
@@ -259,13 +249,13 @@ def _cost_columns(spec: Record, t: Texts) -> list[Column]:
     if "serving" in spec:
         return [Column(t("lm.million"), "cost.usd_per_million_output_tokens.median", Look.USD)]
     return [
-        Column(t("lm.hours"), "run.hours.median", Look.NUMBER),
+        Column(t("lm.hours"), lambda spec: format_hours(spec["run"]["hours"]["median"])),
         Column(t("lm.run_cost"), "run.usd.median", Look.USD),
     ]
 
 
-def _rejected(document: Record, t: Texts) -> list[Leaf | Part]:
-    shown, clouds = document["rejected"][:MOST_REJECTED], covers_clouds(document)
+def _rejected(document: Record, t: Texts, most: int) -> list[Leaf | Part]:
+    shown, clouds = document["rejected"][:most], covers_clouds(document)
     if not shown:
         return []
     columns = [

@@ -8,7 +8,7 @@ from math import isfinite
 from advisor.domain import InstanceType, Span
 from advisor.domain.generation import LlmEngine, ServingBind
 from advisor.domain.language import GenerationCandidate, ServingPlacement
-from advisor.render.sizing.charts.panel import shortened
+from advisor.render.charts.panel import shortened
 from advisor.render.text import lower_name, lower_text, upper_name
 from advisor.units import ceil_significant, format_rate, format_usd
 

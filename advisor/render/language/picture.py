@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from advisor.render.charts.panel import Panel, scale_of
+from advisor.render.charts.paper import BLUE, VERMILION, WIDTH, Paper, chart_of
 from advisor.render.content import Chart
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.sizing.charts.panel import Panel, scale_of
-from advisor.render.sizing.charts.paper import BLUE, VERMILION, WIDTH, Paper
-from advisor.render.sizing.pictures import chart_of
 from advisor.units import format_rate
 
 _HEIGHT = 230.0

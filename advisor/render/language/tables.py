@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from advisor.render.blocks import BOUNDS
-from advisor.render.sizing.sentences import covers_clouds
-from advisor.render.sizing.sheets import Sheet, columns_in
+from advisor.render.document import is_language
+from advisor.render.document_names import covers_clouds
 from advisor.render.tables import PRICE_COLUMNS, records_csv, records_markdown
+from advisor.render.workbook_sheet import Sheet, columns_in
 
 Record = Mapping[str, Any]
 _PLACE = ("rank", "cloud", "region", "market", "instance_type", "count", "gpu", "gpu_count")
@@ -28,6 +29,11 @@ _OF_TUNING = (
     "method", "micro_batch", "checkpointing", *_RATE,
     *(f"run_hours_{bound}" for bound in BOUNDS), *(f"run_usd_{bound}" for bound in BOUNDS),
 )  # fmt: skip
+_FRONT_SPANS = ("output_tokens_per_second", *_TIMES)
+_OF_FRONT = (
+    "tensor_parallel", "replicas", "concurrency",
+    *(f"{name}_{bound}" for name in _FRONT_SPANS for bound in BOUNDS), "answers",
+)  # fmt: skip
 _SHORT_SERVING = (
     "rank", "instance_type", "gpu", "gpu_count", "replicas", "tensor_parallel", "disk_order",
     "throughput_lower", "throughput_median", "ttft_seconds_median", "tpot_seconds_median",
@@ -41,7 +47,7 @@ _SHORT_TUNING = (
 
 def language_csv(document: Record) -> str:
     """One row a ranked spec, every number unrounded."""
-    return records_csv(_rows(document), _columns(document))
+    return records_csv(_rows(document), _columns(serves=_serves(document)))
 
 
 def language_markdown(document: Record) -> str:
@@ -52,32 +58,48 @@ def language_markdown(document: Record) -> str:
     return records_markdown(_rows(document), short)
 
 
-def language_sheets(document: Record) -> list[Sheet]:
-    """The ranked specs, the front of latency against throughput, and what was rejected."""
-    specs = "; ".join(f"{name}={name}:{_look(name)}" for name in _columns(document))
-    sheets = [Sheet("Specs", "Each spec, best first.", columns_in(specs), _rows(document))]
-    front = document.get("serving", {}).get("front", ())
-    if front:
-        rates = "; ".join(
-            f"{name}_{bound}={name}.{bound}:number"
-            for name in ("output_tokens_per_second", *_TIMES) for bound in BOUNDS
-        )  # fmt: skip
-        columns = f"tensor_parallel=tensor_parallel:whole; replicas=replicas:whole; {rates}"
-        sheets.append(Sheet("Front", "Latency against throughput.", columns_in(columns), front))
-    rejected = columns_in(
-        "cloud=cloud; instance_type=instance_type; reason=reason; usd_per_hour=usd_per_hour:usd; "
-        "detail=detail"
-    )
-    return [*sheets, Sheet("Rejected", "Types that are not recommended, and why.", rejected,
-                           [{"cloud": None, **one} for one in document["rejected"]])]  # fmt: skip
+def language_sheets(sections: Sequence[Record]) -> list[Sheet]:
+    """What the sections of a report say of language models alone: their specs, by task, and
+    latency against throughput. A sheet without rows is left out."""
+    documents = [
+        (section["name"], section["recommendation"])
+        for section in sections if is_language(section["recommendation"])
+    ]  # fmt: skip
+    served = [(name, document) for name, document in documents if _serves(document)]
+    tuned = [(name, document) for name, document in documents if not _serves(document)]
+    serving, tuning = _columns(serves=True), _columns(serves=False)
+    sheets = [
+        _sheet("Serving", "Each spec that serves, best first.", serving, served, _rows),
+        _sheet("Latency", "Latency against throughput.", _OF_FRONT, served, _front_rows),
+        _sheet("Tuning", "Each spec that tunes, best first.", tuning, tuned, _rows),
+    ]
+    return [sheet for sheet in sheets if sheet.records]
+
+
+def _sheet(
+    name: str, note: str, names: Sequence[str], documents: Sequence[tuple[str, Record]],
+    rows_of: Callable[[Record], Sequence[Record]],
+) -> Sheet:  # fmt: skip
+    """The rows of all documents, each after the name of its workload."""
+    columns = "; ".join(f"{name}={name}:{_look(name)}" for name in ("workload", *names))
+    rows = [{"workload": name, **row} for name, document in documents for row in rows_of(document)]
+    return Sheet(name, note, columns_in(columns), rows)
+
+
+def _front_rows(document: Record) -> Sequence[Record]:
+    rows = []
+    for point in document["serving"]["front"]:
+        spans = {name: _spread(name, point[name]) for name in _FRONT_SPANS}
+        rows.append({**point, **{key: v for cells in spans.values() for key, v in cells.items()}})
+    return rows
 
 
 def _serves(document: Record) -> bool:
     return "serving" in document
 
 
-def _columns(document: Record) -> tuple[str, ...]:
-    return (*_PLACE, *(_OF_SERVING if _serves(document) else _OF_TUNING), *_MACHINE)
+def _columns(*, serves: bool) -> tuple[str, ...]:
+    return (*_PLACE, *(_OF_SERVING if serves else _OF_TUNING), *_MACHINE)
 
 
 def _look(name: str) -> str:

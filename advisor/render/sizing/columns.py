@@ -6,15 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.render.content import Column, Look, translated
+from advisor.render.document_names import place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.sizing.sentences import (
-    disk_name,
-    gpu_name,
-    place_name,
-    spec_name,
-    stage_name,
-    type_name,
-)
+from advisor.render.sizing.sentences import disk_name, gpu_name, stage_name
 from advisor.render.text import lower_name, upper_name
 
 Record = Mapping[str, Any]
@@ -59,7 +53,7 @@ def cost_columns(t: Texts, path: str = "") -> list[Column]:
     """The cost by samples, and what binds."""
     return columns_of(
         t,
-        ("per_million", f"{path}usd_per_million_samples", Look.USD),
+        ("per_million_samples", f"{path}usd_per_million_samples", Look.USD),
         ("bound", lambda spec: stage_name(spec["bottleneck"], t)),
     )
 

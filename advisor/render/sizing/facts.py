@@ -1,4 +1,7 @@
-"""Facts of a section that follow from other facts of the document, and the rows of its chart."""
+"""Facts of a section that follow from other facts of the document, and the rows of its chart.
+
+A sample is what the rate counts: an image, a sequence, or a token of a language model.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ from advisor.domain import HOURS_PER_MONTH
 
 SCHEMA = "advisor.report/1"
 ANSWERED, NOTHING_FITS = "answered", "nothing_fits"
+# The field of a request that has the rate it aims at, by what is asked about.
+_TARGETS = (
+    "target_throughput", "target_output_tokens_per_second", "target_tokens_per_second"
+)  # fmt: skip
 
 Document = dict[str, Any]
 
@@ -32,7 +39,10 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
     asked = recommendation["request"]
     facts: Document = {
         "status": status,
-        **{name: asked[name] for name in ("task", "model", "target_throughput", "confidence")},
+        "task": asked["task"],
+        "model": asked["model"],
+        "target_throughput": next(asked[name] for name in _TARGETS if name in asked),
+        "confidence": asked["confidence"],
         "spec": None,
     }
     return facts if spec is None else {**facts, "spec": _spec_facts(spec)}
@@ -41,27 +51,51 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
 def _spec_facts(record: Mapping[str, Any]) -> Document:
     same = (
         "cloud", "region", "market", "count", "instance_type", "gpu", "vcpus", "physical_cores",
-        "memory_mib", "batch_size", "bottleneck", "risk",
+        "memory_mib",
     )  # fmt: skip
     total, predicted = record["price"]["total_usd_per_hour"], record["predicted"]
     return {
         **{name: record[name] for name in same},
+        "batch_size": record.get("batch_size"),
+        "bottleneck": record.get("bottleneck"),
+        "risk": record["risk"],
         "disk": record["disk"]["order"],
         **predicted["throughput"],
         "unit": predicted["unit"],
         "provenance": predicted["provenance"],
         "usd_per_hour": total,
         "usd_per_month": per_month(total),
-        "usd_per_million_samples": record["cost"]["usd_per_million_samples"],
-        "price_kind": record["price"]["kind"],
+        "usd_per_million_samples": usd_per_million_samples(record),
+        **_price_facts(record),
         "price_as_of": record["price"]["as_of"],
+    }
+
+
+def usd_per_million_samples(record: Mapping[str, Any]) -> float:
+    """USD of a spec for a million samples at its median rate."""
+    usd: float | None = record.get("cost", {}).get("usd_per_million_samples")
+    if usd is not None:
+        return usd
+    total, rate = record["price"]["total_usd_per_hour"], record["predicted"]["throughput"]
+    return per_million(total, rate["median"])
+
+
+def _price_facts(record: Mapping[str, Any]) -> Document:
+    """How the price is known, and between what all of it lies, instances and disks. Documents of
+    earlier versions tell no interval."""
+    price = record["price"]
+    total = price["total_usd_per_hour"]
+    return {
+        "price_kind": price["kind"],
+        "low_usd_per_hour": price.get("total_low_usd_per_hour", total),
+        "high_usd_per_hour": price.get("total_high_usd_per_hour", total),
     }
 
 
 def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
     """Each stage's own rate and how far it is used, the slowest first."""
     spec = recommendation["recommendation"] or recommendation["nearest"]
-    if spec is None:
+    if spec is None or "stage_rates" not in spec:  # a language model's spec has no stages
         return None
     used = spec["utilization"]
     stages = [
@@ -92,7 +126,7 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
 
 
 def _is_run(spec: Mapping[str, Any] | None) -> bool:
-    return spec is not None and spec["run"] is not None
+    return spec is not None and spec.get("run") is not None
 
 
 def _by(specs: Iterable[Mapping[str, Any]], name: str) -> dict[str, float]:
@@ -142,12 +176,14 @@ def _drawn_row(drawn: Drawn, *, on_front: bool) -> dict[str, Any]:
         **{name: spec[name] for name in same},
         "gpu": gpu.get("name"),
         "gpu_count": gpu.get("count", 0),
-        **{name: spec[name] for name in ("vcpus", "memory_mib", "batch_size")},
+        **{name: spec[name] for name in ("vcpus", "memory_mib")},
+        "batch_size": spec.get("batch_size"),
         "disk": spec["disk"]["order"],
         "total_usd_per_hour": spec["price"]["total_usd_per_hour"],
+        **_price_facts(spec),
         **spec["predicted"]["throughput"],
-        "usd_per_million_samples": spec["cost"]["usd_per_million_samples"],
-        "bottleneck": spec["bottleneck"],
+        "usd_per_million_samples": usd_per_million_samples(spec),
+        "bottleneck": spec.get("bottleneck"),
         "provenance": spec["predicted"]["provenance"],
         "on_front": on_front,
         "answers": drawn.answers,
@@ -179,5 +215,5 @@ def _between(cheaper: Mapping[str, Any], dearer: Mapping[str, Any]) -> dict[str,
 
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("instance_type", "count", "region", "disk", "total_usd_per_hour", "lower")
+    names = ("instance_type", "cloud", "count", "region", "disk", "total_usd_per_hour", "lower")
     return {name: row[name] for name in names}

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from advisor.domain import Accelerator
-from advisor.render.content import Chart
-from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate, percent
-from advisor.render.sizing.charts.panel import Panel, scale_of, shortened, within_reach
-from advisor.render.sizing.charts.paper import (
+from advisor.render.charts.panel import Panel, scale_of, shortened, within_reach
+from advisor.render.charts.paper import (
     BLUE,
     FAINT,
     INK,
@@ -19,22 +15,19 @@ from advisor.render.sizing.charts.paper import (
     VERMILION,
     WIDTH,
     Paper,
+    chart_of,
 )
-from advisor.render.sizing.sentences import spec_name, stage_name, unit_name
+from advisor.render.content import Chart
+from advisor.render.document_names import spec_name
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, percent
+from advisor.render.sizing.sentences import stage_name, unit_name
 from advisor.units import format_mib, format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]
 _MIB_A_GIB = 1024.0
 # A picture of more bars is no picture any more.
 MOST_BARS = 30
-# What an address may have as it is; the rest of a picture is escaped.
-_SAFE = " /:=,;()'-._~!*@+?[]{}|^`"
-
-
-def chart_of(paper: Paper, alt: str) -> Chart:
-    """Its own address: escaped, a third shorter than in base 64. It has no quotation mark and no
-    `&`, `<` or `>`: an attribute takes it as it is."""
-    return Chart("data:image/svg+xml," + quote(paper.svg().replace('"', "'"), safe=_SAFE), alt)
 
 
 def _target_text(target: float | None, t: Texts) -> str:

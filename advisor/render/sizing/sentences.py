@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from advisor.render.document import is_language
+from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent, plain
+from advisor.render.language.document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.sizing.facts import ANSWERED
 from advisor.render.text import lower_name, upper_name
 from advisor.units import (
@@ -20,33 +23,7 @@ from advisor.units import (
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
-
-
-def spec_name(spec: Record) -> str:
-    """'g4dn.xlarge', '2 x g4dn.xlarge': of a spec, a row of one, or an end of a break-even."""
-    count = spec.get("count", 1)
-    name = str(spec["instance_type"])
-    return name if count == 1 else f"{count} x {name}"
-
-
-def covers_clouds(document: Record) -> bool:
-    """Whether a recommendation's document answers a question about more than one cloud."""
-    return bool(document["request"]["cloud"] == "any")
-
-
-def place_name(spec: Record, *, clouds: bool) -> str:
-    """'us-central1', with `clouds` 'gcp us-central1'."""
-    return f"{spec['cloud']} {spec['region']}" if clouds else str(spec["region"])
-
-
-def type_name(record: Record, *, clouds: bool) -> str:
-    """'g2-standard-4', with `clouds` 'g2-standard-4 (gcp)', of a record that has no place.
-
-    Documents of earlier versions tell no cloud there.
-    """
-    cloud = record.get("cloud") if clouds else None
-    name = str(record["instance_type"])
-    return f"{name} ({cloud})" if cloud else name
+_SAMPLES = {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
 
 
 def disk_name(order: Any, t: Texts) -> str:
@@ -63,9 +40,15 @@ def gpu_name(spec: Record, t: Texts) -> str:
     return t("gpu.of", count=facts["count"], name=facts["name"])
 
 
-def stage_name(stage: str, t: Texts) -> str:
-    """'GPU', 'decoding on vCPUs'."""
-    return t.known(f"stage.{stage}", stage)
+def stage_name(stage: str | None, t: Texts) -> str:
+    """'GPU', 'decoding on vCPUs'; of a language model 'reading the weights from GPU memory', or
+    nothing where it is tuned."""
+    return t.known(f"stage.{stage}", t.known(f"bind.{stage}", stage or ""))
+
+
+def sample_name(unit: str) -> str:
+    """What a rate in `unit` counts: 'output_tokens', 'tokens', or 'samples' of a network."""
+    return _SAMPLES.get(unit, "samples")
 
 
 def unit_name(section: Record, t: Texts) -> str:
@@ -82,7 +65,8 @@ def asked_sentence(section: Record, t: Texts) -> str:
         "confidence": plain(100 * answer["confidence"]),
     }  # fmt: skip
     if answer["target_throughput"] is None:
-        question = t("answer.asked_cheapest", **values)
+        is_tokens = is_language(section["recommendation"])
+        question = t("answer.asked_cost" if is_tokens else "answer.asked_cheapest", **values)
     else:
         rate = format_target(answer["target_throughput"])
         question = t("answer.asked", rate=rate, unit=unit_name(section, t), **values)
@@ -174,10 +158,15 @@ def _range(limits: Record, write: Callable[[float], str]) -> str:
 # How each field of a request is told; a field that is left out, or as it is anyway, is not.
 _FIELDS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("precision", "stack", "memory_format", "tf32", "input", "disk",
-                     "accelerated_only", "allow_extrapolation"), str),
+                     "accelerated_only", "allow_extrapolation", "kv_precision", "engine",
+                     "method"), str),
     **dict.fromkeys(("batch_size", "max_hours", "max_first_epoch_hours", "max_latency_ms",
-                     "max_gpus", "max_count"), plain),
-    **dict.fromkeys(("epochs", "samples"), "{:,.12g}".format),
+                     "max_gpus", "max_count", "target_requests_per_second", "max_ttft_ms",
+                     "max_tpot_ms", "max_e2e_seconds", "max_ready_seconds", "tensor_parallel",
+                     "micro_batch"), plain),
+    **dict.fromkeys(("epochs", "samples", "tokens"), "{:,.12g}".format),
+    **dict.fromkeys(("users", "input_tokens", "output_tokens", "context_tokens", "sequence"),
+                    "{:,.0f}".format),
     **dict.fromkeys(("max_run_usd", "max_usd_per_hour"), format_usd),
     **dict.fromkeys(("min_gpu_memory_mib", "max_gpu_memory_mib"), format_mib),
     **dict.fromkeys(("gpus", "disk_types", "price_kinds"), ", ".join),
@@ -192,6 +181,7 @@ _USUAL = {
     "memory_format": "contiguous",
     "tf32": "convolutions",
     "max_count": 1,
+    "engine": "vllm",
 }
 
 

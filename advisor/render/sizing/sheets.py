@@ -1,15 +1,16 @@
 """The sheets of a report's workbook: a table each, of every record of the document.
 
-A column is written as `heading=path:look`; its look is text where none is named. Headings and the
-names of sheets are what other programs read by: they stay.
+Headings and the names of sheets are what other programs read by: they stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from advisor.render.content import Column, Look
+from advisor.render.language.tables import language_sheets
+from advisor.render.sizing.facts import usd_per_million_samples
+from advisor.render.workbook_sheet import Sheet, columns_in
 
 Record = Mapping[str, Any]
 # The cell that a buyer changes; the first sheet has it.
@@ -17,18 +18,14 @@ HOURS_NAME = "hours_per_month"
 USD_HOUR, USD_MONTH = "USD/hour", "USD/month"
 _RATES = """Lower samples/s={0}lower:rate; Median samples/s={0}median:rate;
     Upper samples/s={0}upper:rate"""
+_INTERVAL = """Lowest USD/hour={0}low_usd_per_hour:usd;
+    Highest USD/hour={0}high_usd_per_hour:usd"""
 _PRICED = "Price=kind; Price of=as_of:day; Source=source"
+# Documents of earlier versions tell neither.
+_NO_INTERVAL = {"price_kind": None, "low_usd_per_hour": None, "high_usd_per_hour": None}
+_NO_TOTAL_INTERVAL = {"total_low_usd_per_hour": None, "total_high_usd_per_hour": None}
 _BOTH_USD = "{Instances USD/hour}+{Disks USD/hour}"
 _MONTH = f"{{{USD_HOUR}}}*{HOURS_NAME}"
-
-
-class Sheet(NamedTuple):
-    """A table: `note` says above it what it holds."""
-
-    name: str
-    note: str
-    columns: Sequence[Column]
-    records: Sequence[Record]
 
 
 def sheets_of(document: Record) -> list[Sheet]:
@@ -39,26 +36,12 @@ def sheets_of(document: Record) -> list[Sheet]:
         *_money(sections),
         *_charts(sections),
         *_facts(sections),
+        *language_sheets(sections),
         Sheet("Reproducibility", "Versions, digests, and the command.",
               columns_in("What=what; Value=value:number"),
               [{"what": name, "value": value} for name, value in
                _flat(document["reproducibility"])]),
     ]  # fmt: skip
-
-
-def columns_in(
-    text: str, formulas: Mapping[str, str] | None = None, sums: Sequence[str] = ()
-) -> list[Column]:
-    """The columns that a text lists, as this module writes them."""
-    made = []
-    for part in text.split(";"):
-        heading, _, rest = part.strip().partition("=")
-        path, _, look = rest.partition(":")
-        formula = (formulas or {}).get(heading, "")
-        made.append(
-            Column(heading, path, Look(look or "text"), formula=formula, sums=heading in sums)
-        )
-    return made
 
 
 def _sheet(
@@ -84,7 +67,7 @@ def _picks(document: Record) -> Sheet:
         Target samples/s=answer.target_throughput:rate; {_RATES.format("spec.")};
         Confidence=answer.confidence:number; Bottleneck=spec.bottleneck;
         Prediction=spec.provenance; Risk (1-5)=spec.risk:whole; Price=spec.price_kind;
-        Price of=spec.price_as_of:day""",
+        Price of=spec.price_as_of:day; {_INTERVAL.format("spec.")}; Unit=spec.unit""",
         {
             "Hours/month": HOURS_NAME,
             USD_MONTH: f"{{{USD_HOUR}}}*{{Hours/month}}",
@@ -95,7 +78,7 @@ def _picks(document: Record) -> Sheet:
     hours, rows = document["totals"]["hours_per_month"], []
     for section in document["workloads"]:
         answered = section["answer"]["status"] == "answered"
-        spec = {**section["answer"]["spec"], "hours": hours} if answered else None
+        spec = {**_NO_INTERVAL, **section["answer"]["spec"], "hours": hours} if answered else None
         rows.append({**section, "spec": spec})
     note = f"Change {HOURS_NAME} above, or the hours of one workload: months and sums follow."
     return Sheet("Totals", note, columns, rows)
@@ -127,14 +110,15 @@ def _money(sections: Sequence[Record]) -> list[Sheet]:
 def _charts(sections: Sequence[Record]) -> Iterator[Sheet]:
     """The data of every chart."""
     yield _sheet(
-        sections, lambda section: section["price_throughput"],
+        sections, _drawn,
         "Price and rate", "What each spec costs and reaches.",
         f"""Instance type=instance_type; Cloud=cloud; Region=region; Market=market;
         Instances=count:whole; GPU=gpu; GPUs=gpu_count:whole; vCPUs=vcpus:number;
         Memory (MiB)=memory_mib:whole; Disk (each)=disk; Batch size=batch_size:whole;
         {USD_HOUR}=total_usd_per_hour:usd; {_RATES.format("")}; Bottleneck=bottleneck;
         USD/million samples=usd_per_million_samples:usd; Prediction=provenance;
-        On the front=on_front; Meets the target=answers; Chosen=chosen""",
+        On the front=on_front; Meets the target=answers; Chosen=chosen; Price=price_kind;
+        {_INTERVAL.format("")}""",
     )  # fmt: skip
     yield _sheet(
         sections, lambda section: section["break_even"],
@@ -191,6 +175,10 @@ def _charts(sections: Sequence[Record]) -> Iterator[Sheet]:
     )  # fmt: skip
 
 
+def _drawn(section: Record) -> list[Record]:
+    return [{**_NO_INTERVAL, **row} for row in section["price_throughput"]]
+
+
 def _stages(section: Record) -> list[Record]:
     stages = (section["bottleneck"] or {}).get("stages", [])
     return [{**stage, "used_percent": 100 * stage["utilization"]} for stage in stages]
@@ -241,8 +229,9 @@ def _facts(sections: Sequence[Record]) -> list[Sheet]:
             Instance USD/hour (each)=price.usd_per_hour:usd;
             Disk USD/hour (each)=price.disk_usd_per_hour:usd;
             {USD_HOUR}=price.total_usd_per_hour:usd; {_RATES.format("predicted.throughput.")};
-            USD/million samples=cost.usd_per_million_samples:usd; Bottleneck=bottleneck;
-            Risk (1-5)=risk:whole; Price=price.kind; Price of=price.as_of:day; Note=note""",
+            USD/million samples=usd_per_million_samples:usd; Bottleneck=bottleneck;
+            Risk (1-5)=risk:whole; Price=price.kind; Price of=price.as_of:day; Note=note;
+            {_INTERVAL.format("price.total_")}""",
             **{USD_HOUR: "{Instances}*({Instance USD/hour (each)}+{Disk USD/hour (each)})"},
         ),
         _sheet(
@@ -273,7 +262,14 @@ def _facts(sections: Sequence[Record]) -> list[Sheet]:
 def _ranked(section: Record) -> list[Record]:
     answer = section["recommendation"]
     ranked = [spec for spec in (answer["recommendation"], *answer["alternatives"]) if spec]
-    return [{"place": place, **spec} for place, spec in enumerate(ranked, start=1)]
+    return [
+        {
+            "bottleneck": None, **spec, "place": place,
+            "usd_per_million_samples": usd_per_million_samples(spec),
+            "price": {**_NO_TOTAL_INTERVAL, **spec["price"]},
+        }
+        for place, spec in enumerate(ranked, start=1)
+    ]  # fmt: skip
 
 
 def _notes(section: Record) -> list[Record]:

@@ -17,7 +17,8 @@ from typing import Any
 from advisor.csv_cells import harmless
 from advisor.render.content import Column, Look
 from advisor.render.i18n.catalogue import Texts, workbook_texts
-from advisor.render.sizing.sheets import HOURS_NAME, USD_HOUR, USD_MONTH, Record, Sheet, sheets_of
+from advisor.render.sizing.sheets import HOURS_NAME, USD_HOUR, USD_MONTH, Record, sheets_of
+from advisor.render.workbook_sheet import Sheet
 
 _OPTIONS = {
     "in_memory": True,

@@ -15,6 +15,7 @@ from advisor.questions.models import (
     Recommend,
 )
 from advisor.render.content import Column, Look, Table
+from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
 from advisor.render.price_parts import price_call_leaves
@@ -24,7 +25,7 @@ from advisor.render.sizing.columns import (
     rejected_columns,
     settings_columns,
 )
-from advisor.render.sizing.sentences import borderline_sentence, covers_clouds, spec_name
+from advisor.render.sizing.sentences import borderline_sentence
 from advisor.render.text import lower_name
 from advisor.service.page.export import export_links
 from advisor.service.page.frame import Frame

@@ -2,12 +2,14 @@
 
 import json
 
+import openpyxl
 import pytest
 import yaml
 
 from advisor.cli.main import run
 from advisor.render.schema_check import first_fault
 from advisor.render.text import WIDTH
+from tests.advisor.render.sizing.reports import validator
 
 MODEL = ["--model", "meta-llama/Llama-3.1-8B"]
 SERVE = ["--task", "generation", *MODEL]
@@ -129,11 +131,93 @@ def test_an_export_starts_vllm_on_the_recommended_spec(told, format):
     assert "--tensor-parallel-size" in json.dumps(document)
 
 
-@pytest.mark.parametrize("end", ["html", "md", "csv", "json", "xlsx"])
-def test_a_report_is_the_answer_in_any_format(tmp_path, end):
-    out = tmp_path / f"report.{end}"
-    assert run(["report", *ASK[1:], "--out", str(out)]) == 0
-    assert out.stat().st_size > 1000
+PLAN = """
+title: Mixed team
+defaults: {region: us-east-1}
+workloads:
+  - {name: Thumbnails, task: inference, model: googlenet, target_throughput: 500, gpu: T4}
+  - {name: Chat, task: generation, model: meta-llama/Llama-3.1-8B, users: 40, gpu: "L4,L40S"}
+  - {name: Tuning, task: finetuning, model: meta-llama/Llama-3.1-8B, tokens: 1e6, gpu: L40S}
+"""
+
+
+@pytest.fixture
+def mixed(tmp_path, told):
+    """The report on a plan of a network and two language models, saved."""
+    plan, saved = tmp_path / "plan.yaml", tmp_path / "report.json"
+    plan.write_text(PLAN)
+    saved.write_text(
+        told("report", "--plan", str(plan), "--date", "2026-11-22", "--format", "json")
+    )
+    return saved
+
+
+def test_a_plan_takes_networks_and_language_models_side_by_side(mixed):
+    report = json.loads(mixed.read_text())
+    validator().validate(report)
+    sections = report["workloads"]
+    assert [one["answer"]["spec"]["unit"] for one in sections] == [
+        "images/s", "output tokens/s", "tokens/s"
+    ]  # fmt: skip
+    assert all(one["complete"] and one["costs"]["choices"] and one["regions"] for one in sections)
+    answered = [one["answer"]["spec"]["usd_per_hour"] for one in sections]
+    assert report["totals"]["usd_per_hour"] == pytest.approx(sum(answered))
+    served = sections[1]["answer"]["spec"]
+    cost = sections[1]["recommendation"]["recommendation"]["cost"]["usd_per_million_output_tokens"]
+    assert served["usd_per_million_samples"] == pytest.approx(cost["median"])
+    assert len(report["reproducibility"]["language_predictors"]) == 2
+
+
+def test_a_mixed_report_names_each_spec_in_every_format_and_is_sent(mixed, told, tmp_path):
+    (tmp_path / "sent").mkdir()
+    specs = [one["answer"]["spec"] for one in json.loads(mixed.read_text())["workloads"]]
+    for end in ("html", "md", "csv", "xlsx"):
+        out = tmp_path / f"report.{end}"
+        told("report", "--from", str(mixed), "--out", str(out), "--send", f"file:{tmp_path}/sent/")
+        content = out.read_bytes()
+        assert (tmp_path / "sent" / out.name).read_bytes() == content
+        if end == "xlsx":
+            picks = list(openpyxl.load_workbook(out, data_only=True)["Totals"].values)[5:8]
+            assert [pick[2] for pick in picks] == [spec["instance_type"] for spec in specs]
+            continue
+        assert all(spec["instance_type"] in content.decode() for spec in specs)
+        assert all(name in content.decode() for name in ("Thumbnails", "Chat", "Tuning"))
+
+
+def test_another_load_changes_the_answer_in_a_report_diff(mixed, told, tmp_path):
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("users: 40", "users: 400"))
+    later = told("report", "--plan", str(tmp_path / "plan.yaml"), "--format", "json")
+    (tmp_path / "later.json").write_text(later)
+    text = told("report", "diff", str(mixed), str(tmp_path / "later.json"))
+    assert "1 of 3 workloads" in text
+    assert "asked: users 40 -> 400" in text
+    assert "output tokens/s" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("model: meta-llama/Lama-3.1-8B", "did you mean meta-llama/"),
+        ("model: meta-llama/Llama-3.1-8B, epochs: 3", "epochs goes with task training"),
+        ("model: meta-llama/Llama-3.1-8B, live: true", "live is one for all workloads"),
+        ("users: 3", "name one language model"),
+        ("model: meta-llama/Llama-3.1-8B, users: many", "users"),
+    ],
+)
+def test_what_is_wrong_with_a_language_model_of_a_plan_has_its_line(tmp_path, capsys, line, said):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(f"workloads:\n- {{name: Chat, task: generation, {line}}}\n")
+    assert run(["report", "--plan", str(plan)]) == 2
+    error = capsys.readouterr().err
+    assert "line 2: workload 'Chat': " in error
+    assert said in error.replace("--", "")
+
+
+def test_todays_prices_are_asked_for_networks_alone(tmp_path, capsys):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    assert run(["report", "--plan", str(plan), "--live"]) == 2
+    assert "--live goes with --task training" in capsys.readouterr().err
 
 
 def test_a_saved_answer_is_told_again_in_another_language(told, tmp_path):
@@ -141,10 +225,11 @@ def test_a_saved_answer_is_told_again_in_another_language(told, tmp_path):
     saved.write_text(told(*ASK, "-o", "json"))
     text = told("report", "--from", str(saved), "--language", "zh-CN")
     assert "词元" in text
+    assert "Project-Id-Version" not in text
 
 
 def test_a_report_says_the_command_that_asks_again(told):
     text = told("report", *ASK[1:])
-    (command,) = [line for line in text.splitlines() if line.startswith("advisor recommend")]
-    assert "--users 16" in command
-    assert "--task generation" in command
+    commands = [line for line in text.splitlines() if line.startswith("advisor ")]
+    assert [command.split()[1] for command in commands] == ["recommend", "report"]
+    assert all("--users 16" in command and "--task generation" in command for command in commands)

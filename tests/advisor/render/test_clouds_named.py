@@ -4,12 +4,13 @@ import pytest
 
 from advisor.records import replace
 from advisor.render.document import recommendation_document
+from advisor.render.document_names import covers_clouds
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import generation_document
 from advisor.render.language.page import language_parts
 from advisor.render.language.tables import language_markdown
 from advisor.render.sizing.columns import alternative_columns, rejected_columns
-from advisor.render.sizing.sentences import borderline_sentence, covers_clouds
+from advisor.render.sizing.sentences import borderline_sentence
 from advisor.render.tables import recommendation_markdown
 from tests.advisor.render.language_answers import generation_recommendation
 from tests.advisor.render.test_price_calls import SOURCES

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from advisor.render.difference.document import difference
 from advisor.render.difference.text import difference_markdown, difference_text
 from advisor.units import format_rate
-from tests.advisor.render.sizing.reports import golden_report
+from tests.advisor.render.sizing.reports import golden_report, mixed_report
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 SCHEMA = json.loads((files("advisor.render") / "schemas/report-diff.schema.json").read_text())
@@ -108,8 +109,30 @@ def test_a_prediction_that_moved_is_told_with_its_interval(old, new):
     assert row["new_interval"]["lower"] == pytest.approx(0.9 * row["old_interval"]["lower"])
     assert row["median"]["percent"] == 0.0
     median, lower, upper = (before[name] for name in ("median", "lower", "upper"))
-    now = f"is predicted {median} ({format_rate(rate['lower'])} to {upper}) samples/s"
+    now = f"is predicted {median} ({format_rate(rate['lower'])} to {upper}) images/s"
     assert f"{now}, was {median} ({lower} to {upper})" in difference_text(difference(old, new))
+
+
+def test_reports_on_language_models_are_compared_in_their_own_units():
+    """Rates of a served model are output tokens; the predictor of its kind is what they follow."""
+    before, after = mixed_report(), mixed_report()
+    assert compared(before, after)["changed"] is False
+    for section in after["workloads"][1:3]:
+        swapped(section)
+        section["recommendation"]["recommendation"]["predicted"]["throughput"]["lower"] *= 0.9
+    after["reproducibility"]["language_predictors"][0]["id"] = "0123"
+    text = difference_text(compared(before, after))
+    assert "Chat: the pick changed from g6e.12xlarge + gp3:40GiB" in text
+    assert re.search(r"p4d.24xlarge .* is predicted .* output tokens/s, was", text)
+    assert re.search(r"p4d.24xlarge .* is predicted .*\) tokens/s, was", text)
+    assert "the predictors of language models: 5e4f3a2b1c0d9e8f -> 0123" in text
+    assert "performance model" not in text
+
+
+def test_a_saved_answer_and_a_report_on_a_language_model_are_compared():
+    section = mixed_report()["workloads"][1]
+    report = {**mixed_report(), "workloads": [section]}
+    assert compared(section["recommendation"], report)["changed"] is False
 
 
 def test_what_it_stands_on_is_told(old, new):

@@ -4,12 +4,44 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
+from advisor.answers.reporting.sections import Named, bare_section
+from advisor.render.document import plain_document
+from advisor.render.language.document import finetuning_document, generation_document
+from advisor.render.sizing.facts import totals
+from tests.advisor.render.language_answers import (
+    SOURCES,
+    finetuning_recommendation,
+    generation_recommendation,
+    nothing_found,
+)
+
 GOLDEN = Path(__file__).parents[3] / "golden" / "report"
 
 
 def golden_report():
     """Five workloads of a team: one per task, one that nothing meets, one without a target."""
     return json.loads((GOLDEN / "team.json").read_text())
+
+
+def mixed_report():
+    """A network, a language model that is served, one that is tuned, and one that nothing serves;
+    of the language models as saved answers tell them."""
+    documents = {
+        "Chat": generation_document(generation_recommendation(), SOURCES),
+        "Tuning": finetuning_document(finetuning_recommendation(), SOURCES),
+        "Too much": generation_document(nothing_found(), SOURCES),
+    }
+    command = "advisor recommend --task generation --model meta-llama/Llama-3.1-8B --users 40"
+    sections = [
+        bare_section(Named(name, command), plain_document(document))
+        for name, document in documents.items()
+    ]
+    report = golden_report()
+    workloads = [report["workloads"][0], *sections]
+    predictor = SOURCES.performance_model()
+    stands_on = {**report["reproducibility"], "language_predictors": [predictor]}
+    return {**report, "workloads": workloads, "totals": totals(workloads),
+            "reproducibility": stands_on}  # fmt: skip
 
 
 def validator():

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from advisor.render.markdown import md_block, md_table, md_text
+from advisor.render.sizing.facts import totals
 from advisor.render.sizing.formats import MOST_CHARACTERS, report_markdown
 from tests.advisor.render.sizing.hostile import HOSTILE, with_name
-from tests.advisor.render.sizing.reports import GOLDEN, golden_report
+from tests.advisor.render.sizing.reports import GOLDEN, golden_report, mixed_report, validator
 from tests.alike import assert_golden_text
 
 
@@ -22,6 +23,15 @@ from tests.alike import assert_golden_text
 def test_a_report_changes_only_when_we_mean_it(language):
     content = report_markdown(golden_report(), language)
     assert_golden_text(GOLDEN / f"team.{language}.md", content)
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_a_report_with_language_models_changes_only_when_we_mean_it(language):
+    document = mixed_report()
+    validator().validate(document)
+    document["workloads"] = document["workloads"][1:]
+    document["totals"] = totals(document["workloads"])
+    assert_golden_text(GOLDEN / f"language.{language}.md", report_markdown(document, language))
 
 
 def test_the_paragraph_has_the_documents_numbers():

@@ -12,7 +12,7 @@ import pytest
 
 from advisor.render.i18n.catalogue import workbook_texts
 from advisor.render.sizing.workbook import report_workbook, sheets_of
-from tests.advisor.render.sizing.reports import golden_report
+from tests.advisor.render.sizing.reports import golden_report, mixed_report
 
 HOSTILE = (
     '=HYPERLINK("http://evil.example","x")', "+1+1", "-2+3", "@SUM(A1)", "\t=1+1",
@@ -255,3 +255,23 @@ def test_the_document_is_left_as_it_was(report):
     before = json.dumps(report)
     report_workbook(report)
     assert json.dumps(report) == before
+
+
+def test_language_models_stand_among_the_picks_and_on_sheets_of_their_own():
+    """Their rates have a unit, and every price lies within its interval."""
+    book = opened(report_workbook(mixed_report()))
+    picks = rows(book["Totals"])
+    units = ["images/s", "output tokens/s", "tokens/s", None]
+    assert [pick["Unit"] for pick in picks] == units
+    answered = [pick for pick in picks if pick["Unit"]]
+    assert all(
+        one["Lowest USD/hour"] <= one["USD/hour"] <= one["Highest USD/hour"] for one in answered[1:]
+    )
+    serving, latency, tuning = (rows(book[name]) for name in ("Serving", "Latency", "Tuning"))
+    assert [row["instance_type"] for row in serving] == ["g6e.12xlarge", "p4d.24xlarge"]
+    assert {row["workload"] for row in latency} == {"Chat"}
+    assert [row["run_hours_median"] for row in tuning] == [28.3, 28.3]
+
+
+def test_without_language_models_their_sheets_are_left_out(content):
+    assert not {"Serving", "Latency", "Tuning"} & set(opened(content).sheetnames)

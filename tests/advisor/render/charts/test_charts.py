@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.render.charts import paper as style
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.sizing.charts import paper as style
 from advisor.render.sizing.pictures import (
     SHAPES,
     curves_picture,

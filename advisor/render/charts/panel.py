@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from advisor.render.sizing.charts.paper import (
+from advisor.render.charts.paper import (
     BLUE,
     FAINT,
     GRID,

@@ -11,7 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Literal
+from urllib.parse import quote
 from xml.sax.saxutils import escape
+
+from advisor.render.content import Chart
 
 INK, FAINT, GRID = "#222222", "#666666", "#dddddd"
 BLUE, LIGHT_BLUE, PALE_BLUE = "#0072B2", "#8fbfdc", "#d6e8f3"
@@ -103,3 +106,13 @@ def _short(number: float) -> str:
     """To a tenth of a point, which is less than a printer's dot: '12', '0.5'."""
     text = f"{number:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
+
+
+# What an address may have as it is; the rest of a picture is escaped.
+_SAFE = " /:=,;()'-._~!*@+?[]{}|^`"
+
+
+def chart_of(paper: Paper, alt: str) -> Chart:
+    """Its own address: escaped, a third shorter than in base 64. It has no quotation mark and no
+    `&`, `<` or `>`: an attribute takes it as it is."""
+    return Chart("data:image/svg+xml," + quote(paper.svg().replace('"', "'"), safe=_SAFE), alt)

@@ -1,0 +1,325 @@
+"""What a section of a report tells behind its answer: prices, stages, curves, evidence, places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from advisor.domain import LIST
+from advisor.render.content import (
+    Chart,
+    Column,
+    Command,
+    English,
+    Items,
+    Look,
+    Paragraph,
+    Part,
+    Table,
+    translated,
+)
+from advisor.render.document_names import covers_clouds, spec_name
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import plain
+from advisor.render.sizing.columns import (
+    alternative_columns,
+    columns_of,
+    cost_columns,
+    rate_columns,
+    rejected_columns,
+    settings_columns,
+    spec_columns,
+)
+from advisor.render.sizing.pictures import (
+    curves_picture,
+    how_known,
+    memory_picture,
+    price_picture,
+    stages_picture,
+)
+from advisor.render.sizing.sentences import (
+    disk_name,
+    stage_name,
+)
+from advisor.render.text import lower_name, upper_name
+from advisor.units import format_mib, format_rate, format_usd
+
+Record = Mapping[str, Any]
+# Gains of less than this are nothing, as `explaining` has it.
+_NOTHING_PERCENT = 0.05
+
+
+class Room(NamedTuple):
+    """For how many workloads this is, and how many rows of long tables it shows; `brief` says why
+    it has neither charts nor tables. The data formats have everything."""
+
+    workloads: float
+    specs: int = 0
+    rejected: int = 0
+    regions: int = 0
+    turns: int = 0
+    alternatives: int = 100
+    batches: bool = True
+    costs: bool = True
+    brief: str = ""
+
+
+def details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
+    """Everything about a network that a reader may want to know behind its answer."""
+    answer, confidence = section["recommendation"], section["answer"]["confidence"]
+    yield Part(t("price.title"), list(_prices(section, confidence, t, room)), detail=True)
+    yield Part(t("stages.title"), list(_stages(section["bottleneck"], t)), detail=True)
+    yield Part(
+        t("settings.title"), list(_settings(answer.get("other_settings", ()), t)), detail=True
+    )
+    yield Part(t("curves.title"), list(_curves(section, t)), detail=True)
+    yield Part(t("sensitivity.title"), list(_sensitivity(section["sensitivity"], t)), detail=True)
+    yield Part(t("break.title"), list(_turns(section, t, room)), detail=True)
+    yield Part(t("memory.title"), list(_memory(section["gpu_memory"], confidence, t, room)),
+               detail=True)  # fmt: skip
+    if answer["recommendation"]:
+        yield Part(t("others.title"), list(_others(answer, confidence, t, room)),
+                   detail=True)  # fmt: skip
+    yield Part(t("rejected.title"), list(_rejected(answer, t, room)), detail=True)
+    yield Part(t("evidence.title"), list(_evidence(section["evidence"], t)), detail=True)
+    notes = {"warnings": t("warnings.title"), "assumptions": t("assumptions.title")}
+    for name, title in notes.items():
+        texts = [translated(sentence, t) for sentence in answer[name]]
+        if texts:
+            yield Part(title, [Items(texts)])
+    yield from place_parts(section, t, room)
+
+
+def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
+    """The chosen spec elsewhere, how old its data is, and the command that asks again."""
+    yield Part(t("regions.title"), list(_regions(section["regions"], t, room)), detail=True)
+    yield Part(t("ages.title"), list(_ages(section["data_ages"], t)), detail=True)
+    if section["command"]:
+        yield Part(t("again.ask"), [Command(section["command"])])
+
+
+def _shortened(
+    columns: Sequence[Column], records: Sequence[Record], most: int, t: Texts,
+    chosen: Callable[[Record], bool] = lambda _record: False, count: int | None = None,
+) -> Iterator[Table | Paragraph]:  # fmt: skip
+    """A table of the first `most` records, and how many more there are."""
+    if most and records:
+        yield Table(columns, records[:most], chosen)
+    more = (len(records) if count is None else count) - min(most, len(records))
+    if more > 0:
+        yield Paragraph(t("more.rows", count=f"{more:,}"), "note")
+
+
+def _is_chosen(record: Record) -> bool:
+    return bool(record["chosen"])
+
+
+def _prices(section: Record, confidence: float, t: Texts, room: Room) -> Iterator[Any]:
+    """The chart; what answers first, then the front, by price; the fastest where none answers."""
+    rows = list(section["price_throughput"])
+    if not rows:
+        return
+    note = t("price.note", p10=lower_name(confidence), p90=upper_name(confidence))
+    yield price_picture(section, t)._replace(note=note)
+    if not any(row["answers"] for row in rows):
+        rows.sort(key=lambda row: -float(row["lower"]))
+    rows.sort(key=lambda row: (not row["chosen"], not row["answers"], not row["on_front"]))
+    home = (section["answer"]["spec"] or rows[0])["region"]
+    columns = [
+        *spec_columns(t, home, clouds=covers_clouds(section["recommendation"])),
+        *columns_of(t, ("per_hour", "total_usd_per_hour", Look.USD)),
+        *_kind_columns(rows, t),
+        *rate_columns(t, confidence),
+        *cost_columns(t),
+    ]
+    yield from _shortened(columns, rows, room.specs, t, _is_chosen)
+
+
+def _kind_columns(rows: Sequence[Record], t: Texts) -> list[Column]:
+    """How each price is known, where not all are listed; older documents do not tell it."""
+    if all(row.get("price_kind", LIST) == LIST for row in rows):
+        return []
+    return columns_of(
+        t, ("kind", lambda row: t.known(f"kind.{row['price_kind']}", row["price_kind"]))
+    )
+
+
+def _stages(block: Record | None, t: Texts) -> Iterator[Chart]:
+    if block and block["stages"]:
+        columns = columns_of(
+            t,
+            ("stage", lambda stage: stage_name(stage["stage"], t)),
+            ("alone", "samples_per_second", Look.RATE),
+            ("used", "utilization", Look.SHARE),
+        )
+        table = Table(columns, block["stages"])
+        yield stages_picture(block, t)._replace(note=t("stages.note"), table=table)
+
+
+def _settings(settings: Sequence[Record], t: Texts) -> Iterator[Any]:
+    """What amp, compile and the like would bring."""
+    if settings:
+        yield Table(settings_columns(t), settings)
+        yield Paragraph(t("settings.note"), "note")
+
+
+def _curves(section: Record, t: Texts) -> Iterator[Any]:
+    if not section["curves"]:
+        return
+    ids = {trial for curve in section["curves"].values() for trial in curve["measured"]}
+    measured = [row for row in section["measured"] if row["trial_id"] in ids]
+    yield curves_picture(section, t)._replace(
+        note=t("curves.note" if measured else "curves.note_none")
+    )
+    columns = columns_of(
+        t,
+        ("measured_at", lambda row: t(
+            "measured.at", vcpus=plain(row["vcpus"]), ram=format_mib(row["memory_mib"]),
+            disk=row["disk_type"], batch=row["batch_size"], data=row["dataset"])),
+        ("rate", "samples_per_second", Look.RATE),
+        ("what", lambda row: f"{t('curves.' + how_known(row))} "
+                             f"({row['accelerator']}, {row['cpu_model']})"),
+        ("date", lambda row: row["measured_on"] or t("unknown"), Look.DAY),
+    )  # fmt: skip
+    if measured:
+        yield Table(columns, measured)
+
+
+def _sensitivity(gains: Sequence[Record], t: Texts) -> Iterator[Table]:
+    columns = columns_of(
+        t,
+        ("resource", lambda gain: translated(gain["step"], t)),
+        ("brings", lambda gain: _brings(gain, t)),
+        ("bound", lambda gain: stage_name(gain["bottleneck"], t)),
+        ("flat", lambda gain: _flat(gain, t)),
+    )
+    if gains:
+        yield Table(columns, gains)
+
+
+def _brings(gain: Record, t: Texts) -> str:
+    rate, share = gain["samples_per_second"], gain["percent"]
+    if abs(share) < _NOTHING_PERCENT:
+        return t("sensitivity.nothing")
+    if rate < 0:
+        return f"\u2212{format_rate(-rate)}/s (\u2212{format_rate(-share)} %)"
+    return t("sensitivity.brings", rate=format_rate(rate), percent=format_rate(share))
+
+
+def _flat(gain: Record, t: Texts) -> str:
+    amount = gain["flat_after"]
+    if gain["resource"] not in ("vcpus", "memory"):
+        return ""
+    if amount is None:
+        return t("sensitivity.rises")
+    return format_mib(amount) if gain["unit"] == "mib" else plain(amount)
+
+
+def _turns(section: Record, t: Texts, room: Room) -> Iterator[Any]:
+    """Those of the pick first, then its neighbours; in the order of the front."""
+    turns, clouds = section["break_even"], covers_clouds(section["recommendation"])
+    near = next((number for number, turn in enumerate(turns) if turn["of_chosen"]), 0)
+    shown = turns[max(0, near - 1) :]
+    columns = columns_of(
+        t,
+        ("cheaper", lambda turn: _end(turn["cheaper"], t, clouds=clouds), Look.LONG),
+        ("dearer", lambda turn: _end(turn["dearer"], t, clouds=clouds), Look.LONG),
+        ("turns", "at_samples_per_second", Look.LOWER),
+        ("pays", lambda turn: t(
+            "break.pays", usd=format_usd(turn["dearer_pays_below_usd_per_hour"]),
+            now=format_usd(turn["dearer"]["total_usd_per_hour"]),
+            verdict=t("break.yes" if turn["dearer_pays_now"] else "break.no"))),
+    )  # fmt: skip
+    if turns and room.turns:
+        yield Table(columns, shown[: room.turns], lambda turn: bool(turn["of_chosen"]))
+        yield Paragraph(t("break.note"), "note")
+        if len(turns) > room.turns:
+            yield Paragraph(t("more.rows", count=len(turns) - len(shown[: room.turns])), "note")
+
+
+def _end(spec: Record, t: Texts, *, clouds: bool) -> str:
+    cloud = f" ({spec['cloud']})" if clouds and "cloud" in spec else ""
+    return f"{spec_name(spec)}{cloud}, {disk_name(spec['disk'], t)}"
+
+
+def _memory(block: Record | None, confidence: float, t: Texts, room: Room) -> Iterator[Any]:
+    if not block or not block["batches"]:
+        return
+    yield memory_picture(block, t)
+    columns = [
+        *columns_of(
+            t,
+            ("batch", "batch_size", Look.WHOLE),
+            ("memory", "needed_mib", Look.MIB),
+            ("fits", lambda batch: t("yes" if batch["fits"] else "no")),
+        ),
+        *rate_columns(t, confidence, "reached.")[:2],
+    ]
+    if room.batches:
+        yield Table(columns, block["batches"], _is_chosen)
+
+
+def _others(answer: Record, confidence: float, t: Texts, room: Room) -> Iterator[Any]:
+    specs = answer["alternatives"]
+    if not specs:
+        yield Paragraph(t("others.none"))
+        return
+    clouds = covers_clouds(answer)
+    columns = alternative_columns(t, specs[0]["region"], confidence, clouds=clouds)
+    yield from _shortened(columns, specs, room.alternatives, t)
+
+
+def _rejected(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
+    """How many for which reason, and the nearest of them."""
+    catalog = answer["catalog"]
+    counts = [
+        f"{t.known('reason.' + reason, reason)}: {count:,}"
+        for reason, count in catalog["rejected_by_reason"].items()
+    ]
+    if not counts or not answer["rejected"]:
+        return
+    summary = t("rejected.of", rejected=f"{catalog['offers_rejected']:,}",
+                considered=f"{catalog['offers_considered']:,}")  # fmt: skip
+    yield Paragraph(f"{summary} {'; '.join(counts)}.")
+    columns = rejected_columns(t, clouds=covers_clouds(answer))
+    yield from _shortened(columns, answer["rejected"], room.rejected, t,
+                          count=len(answer["rejected"]))  # fmt: skip
+    if len(answer["rejected"]) < catalog["offers_rejected"]:
+        yield Paragraph(t("rejected.some"), "note")
+
+
+def _regions(places: Sequence[Record], t: Texts, room: Room) -> Iterator[Any]:
+    columns = columns_of(
+        t,
+        ("region", "region"),
+        ("per_hour", "total_usd_per_hour", Look.USD),
+        ("per_month", "usd_per_month", Look.USD),
+        ("kind", lambda place: t.known("kind." + place["kind"], place["kind"])),
+        ("as_of", "as_of", Look.DAY),
+    )
+    yield from _shortened(columns, places, room.regions, t, _is_chosen)
+
+
+def _evidence(facts: Sequence[Record], t: Texts) -> Iterator[Table]:
+    columns = columns_of(
+        t,
+        ("stage", lambda fact: stage_name(fact["stage"], t)),
+        ("what", lambda fact: translated(fact["detail"], t)),
+        ("matters", lambda fact: t("yes" if fact["inside"] else "no")),
+    )
+    if facts:
+        yield Table(columns, facts)
+
+
+def _ages(ages: Sequence[Record], t: Texts) -> Iterator[Table]:
+    columns = columns_of(
+        t,
+        ("what", lambda age: t.known("age." + age["what"], age["what"])),
+        ("as_of", "as_of", Look.DAY),
+        ("age", lambda age: t("days.one" if age["age_days"] == 1 else "days",
+                              days=f"{age['age_days']:,}"), Look.WHOLE),
+        ("kind", lambda age: t.known("kind." + age["kind"], age["kind"])),
+        ("source", lambda age: English(age["source"]), Look.LONG),
+    )  # fmt: skip
+    if ages:
+        yield Table(columns, ages)
