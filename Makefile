@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 TORCH_INDEX ?= $(shell command -v nvidia-smi >/dev/null || echo --extra-index-url https://download.pytorch.org/whl/cpu --retries 1)
 SYSTEM_PACKAGES := chromium libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fontconfig fonts-dejavu-core fonts-wqy-microhei
 # The tests boot Debian's kernel over this machine's files.
-HOST_PACKAGES := qemu-system-x86 linux-image-cloud-amd64 initramfs-tools e2fsprogs
+HOST_PACKAGES := qemu-system-x86 linux-image-cloud-amd64 initramfs-tools e2fsprogs iproute2
 PYTEST := $(BIN)/python -m pytest
 SIDE_BY_SIDE := -n logical --dist loadgroup
 # A CPU without AVX-512, for torch, oneDNN, NumPy and OpenBLAS.
@@ -42,7 +42,7 @@ system-deps: ## apt-get install what tests of the page and of PDF use: Chromium,
 	@echo "Installing by apt-get: $(SYSTEM_PACKAGES) ..."
 	@apt-get -qq update && apt-get -qq install -y --no-install-recommends $(SYSTEM_PACKAGES) >/dev/null
 
-host-deps: ## apt-get install what test-host boots: QEMU and a Debian kernel (root)
+host-deps: ## apt-get install what test-host boots and joins: QEMU, a Debian kernel, ip and tc (root)
 	@echo "Installing by apt-get: $(HOST_PACKAGES) ..."
 	@apt-get -qq update && apt-get -qq install -y --no-install-recommends $(HOST_PACKAGES) >/dev/null
 

@@ -22,7 +22,7 @@ from sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
 # -P: a user's own files are not ours.
 COMMAND = (sys.executable, "-P", "-m", "sweeps.anchors.measure")
 # Loading torch, building the network and the last step may take so much longer than asked.
-_GRACE_SECONDS = 300.0
+GRACE_SECONDS = 300.0
 _USUAL_RUNS = 3
 # Of the minutes, what finding the best batch gets where it is measured again after that.
 _FIRST_SHARE = 0.6
@@ -57,7 +57,7 @@ def measure_reference(
     runs: int | None = None,
     profile: bool = True,
     command: Sequence[str] = COMMAND,
-    grace_seconds: float = _GRACE_SECONDS,
+    grace_seconds: float = GRACE_SECONDS,
 ) -> dict[str, Any]:
     """The anchor document, from processes that are gone on leaving.
 
@@ -75,7 +75,7 @@ def measure_reference(
     }
     repeats = (runs or _usual_runs(minutes, len(tasks))) - 1
     ends_at = time.monotonic() + minutes * 60
-    measure = partial(_document, command, grace_seconds, on_progress)
+    measure = partial(document_of_process, command, grace_seconds, on_progress)
     document = measure(job, minutes * (_FIRST_SHARE if repeats else 1.0))
     if not runs and not repeats:
         document["warnings"].append("measured in one process: with --minutes 2 three are compared")
@@ -95,7 +95,7 @@ def _usual_runs(minutes: float, tasks: int) -> int:
     return _USUAL_RUNS if each >= _LEAST_SECONDS_AGAIN else 1
 
 
-def _document(
+def document_of_process(
     command: Sequence[str], grace_seconds: float, on_progress: Progress, job: dict[str, Any],
     minutes: float,
 ) -> dict[str, Any]:  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from advisor.cli.questions import Name, Positive, SectionedCommand, output_optio
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.domain.generation import LlmPrecision
 from advisor.errors import AdvisorError, DataError, UsageError, unknown_name
+from advisor.questions.ranks import Ranks
 from advisor.render.text import WIDTH, table
 from advisor.runs.endpoint.questions import ServedModel
 from advisor.units import format_mib, format_rate
@@ -59,6 +61,7 @@ _MOST_RUNS = 9
 )
 @click.option("--out", type=click.Path(path_type=Path), help="[default: anchor-NAME.json]")
 @output_option
+@question_options(Ranks, "together")
 @question_options(ServedModel, "served")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def measure(out: Path | None, output: str, **options: Any) -> None:
@@ -74,6 +77,7 @@ def measure(out: Path | None, output: str, **options: Any) -> None:
     advisor measure --model resnet50
     advisor measure --model net.py:build --task training --data photos/ --minutes 1
     advisor measure -- python train.py --epochs 1
+    advisor measure --model resnet50 --precision amp --ranks 8
     advisor measure --endpoint http://localhost:8000 --model meta-llama/Llama-3.1-8B --gpu L4
     advisor measure --engine vllm --model meta-llama/Llama-3.1-8B -- --max-num-seqs 64
     """
@@ -106,6 +110,7 @@ class _Asked(NamedTuple):
     minutes: float
     runs: int | None
     profile: bool
+    together: Ranks
     served: ServedModel
     command: tuple[str, ...]
 
@@ -118,6 +123,8 @@ def _measured(asked: _Asked, requests: Path) -> tuple[dict[str, Any], AdvisorErr
             asked.served, model=asked.reference, precision=asked.precision, minutes=asked.minutes,
             arguments=asked.command, requests_file=requests, on_progress=_progress,
         )  # fmt: skip
+    if asked.together.ranks is not None:
+        return _scaling(asked), None
     if asked.reference:
         return _network(asked, asked.reference), None
     _refuse_options_of_networks(asked.task, asked.data, asked.precision)
@@ -156,9 +163,6 @@ def _refuse_options_of_networks(task: str | None, data: Path | None, precision: 
 def _network(asked: _Asked, reference: str) -> dict[str, Any]:
     from advisor.answers.measuring import measure_reference
 
-    precision = asked.precision or "fp32"
-    if precision not in list(MEASURABLE_PRECISIONS):
-        raise unknown_name("precision", precision, MEASURABLE_PRECISIONS, field="precision")
     if asked.data is not None and not asked.data.is_dir():
         raise UsageError(
             "no folder '{data}'", data=asked.data, field="data", hint="name a folder of JPEG files"
@@ -167,12 +171,33 @@ def _network(asked: _Asked, reference: str) -> dict[str, Any]:
         reference,
         minutes=asked.minutes,
         tasks=(Task(asked.task),) if asked.task else _TASKS,
-        precision=Precision(precision),
+        precision=_precision(asked),
         data=asked.data,
         runs=asked.runs,
         profile=asked.profile,
         on_progress=_progress,
     )
+
+
+def _precision(asked: _Asked) -> Precision:
+    precision = asked.precision or "fp32"
+    if precision not in list(MEASURABLE_PRECISIONS):
+        raise unknown_name("precision", precision, MEASURABLE_PRECISIONS, field="precision")
+    return Precision(precision)
+
+
+def _scaling(asked: _Asked) -> dict[str, Any]:
+    from advisor.answers.measuring_ranks import measure_ranks
+
+    if not asked.reference or asked.task not in (None, Task.TRAINING) or asked.data:
+        raise UsageError(
+            "--ranks measures the training of a network", field="ranks",
+            hint="name it with --model, and leave out --data; of a script, start it by torchrun",
+        )  # fmt: skip
+    return measure_ranks(
+        asked.reference, asked.together, precision=_precision(asked), minutes=asked.minutes,
+        on_progress=_progress,
+    )  # fmt: skip
 
 
 def _script(asked: _Asked) -> dict[str, Any]:
@@ -194,7 +219,9 @@ def _screen(document: dict[str, Any]) -> list[str]:
     where = device["gpu"] or f"CPU, {document['machine']['cpu_model']}"
     header = ("task", "precision", "input", "batch", f"{what['unit']}s/s", "GPU memory", "status")
     rows = [_cells(run) for run in document["runs"]]
-    lines = [f"{name} on {where}", "", *table(header, rows, right=(3, 4, 5))]
+    lines = [f"{name} on {where}", ""]
+    lines += table(header, rows, right=(3, 4, 5)) if rows else []
+    lines += [part for row in document.get("scaling", ()) for part in _wrapped(_of_ranks(row))]
     lines += _spreads(document["runs"])
     lines += [text for run in document["runs"] for text in _epochs(run)]
     for task, operators in document.get("operators", {}).items():
@@ -215,6 +242,16 @@ def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
         for (task, _, size), found in rates.items()
         if len(found) > 1
     ]
+
+
+def _of_ranks(row: dict[str, Any]) -> str:
+    """What several ranks keep of their rate."""
+    reduced = statistics.median(row["all_reduce_seconds"])
+    return (
+        f"{row['ranks']} ranks on {row['nodes']} nodes ({row['backend']}, {row['accelerator']}), "
+        f"batch {row['batch_size']} each: {row['efficiency']:.1%} of {row['ranks']} times the rate "
+        f"of one; an all-reduce of {row['gradient_bytes'] / 1e6:.1f} MB takes {reduced:.3g} s"
+    )
 
 
 def _epochs(run: dict[str, Any]) -> list[str]:

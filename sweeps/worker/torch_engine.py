@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from advisor.domain import AcceleratorKind, MemoryFormat, Precision, Stack, Task
 from advisor.errors import MeasuringError
@@ -56,7 +57,8 @@ class TorchEngine:
     autocast to fp16 (with a scaled loss on CUDA), `bf16` autocast to bf16, `fp32` PyTorch's
     default (convolutions may use TF32). With `stack` COMPILE the first step compiles. Copies go
     through the stream that computes, as in a plain loop: they overlap with the host's work, not
-    with the GPU's own.
+    with the GPU's own. A `parallel` training averages its gradients over all ranks of the process
+    group, which exists.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class TorchEngine:
         memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS,
         stack: Stack = Stack.EAGER,
         clock: Callable[[], float] = time.perf_counter,
+        parallel: bool = False,
     ) -> None:
         self.device = torch.device(device)
         self._runnable = network
@@ -81,6 +84,8 @@ class TorchEngine:
             module = module.to(memory_format=self._format)
         self._without_onednn = self._lacks_onednn_lstm(module)
         self._module: Any = torch.compile(module) if stack is Stack.COMPILE else module
+        if parallel:
+            self._module = DistributedDataParallel(module)
         self._without_gradients: Callable[[], AbstractContextManager[Any]] = torch.inference_mode
         self._launched = self._optimized = 0
         self._loss: Any = None
@@ -109,6 +114,11 @@ class TorchEngine:
     def skipped_steps(self) -> int:
         """Optimiser steps that the gradient scaler left out, since gradients overflowed."""
         return self._launched - self._optimized if self._training else 0
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Of what a training step makes."""
+        return sum(one.nbytes for one in self._module.parameters() if one.requires_grad)
 
     def batch(self, batch_size: int) -> tuple[Any, Any]:
         """A synthetic batch on the device."""

@@ -1,0 +1,80 @@
+"""What `advisor measure` is asked about a training on several GPUs or nodes, typed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from advisor.messages import FieldName, Message
+from advisor.questions.fields import Text, wrong
+from advisor.questions.numbers import Number
+from advisor.questions.question import Question, ask
+
+_ranks = partial(ask, section="Training on several GPUs or nodes (--ranks)")
+_MOST_RANKS, _MOST_NODES = 64, 1024
+_MOST_PORT = 65535
+
+
+class Ranks(Question):
+    """How many processes train together, and how nodes find each other."""
+
+    ranks: int | None = _ranks(
+        "Measure how training scales over so many processes on each node, one a GPU.",
+        Number(whole=True, most=_MOST_RANKS),
+        "one process, no scaling",
+        default=None,
+    )
+    nodes: int = _ranks(
+        "Nodes that train together; the same command runs on each.",
+        Number(whole=True, most=_MOST_NODES),
+        default=1,
+    )
+    node_rank: int = _ranks(
+        "Which of the nodes this one is, from 1.", Number(whole=True, most=_MOST_NODES), default=1
+    )
+    rendezvous: str | None = _ranks(
+        "Address and free port of the first node, as 10.0.0.5:29500.",
+        Text("HOST:PORT"),
+        "this node alone",
+        default=None,
+    )
+    network_gbit: float | None = _ranks(
+        "Gbit/s of the network between the nodes, as sold: the baseline, never the burst.",
+        Number(metavar="GBIT/S"),
+        "not known: how much of it is reached stays unknown",
+        default=None,
+    )
+    accelerator: str | None = _ranks(
+        "emulated:T4 exchanges real gradients at the pace of a GPU that is not here.",
+        Text("emulated:GPU"),
+        "this machine's GPUs, else its CPU",
+        default=None,
+    )
+    batch_size: int = _ranks(
+        "Samples of a batch of one rank.", Number(whole=True, most=1_000_000), default=32
+    )
+
+    def __post_init__(self) -> None:
+        if self.ranks is None:
+            self._refuse_without_ranks()
+        if self.node_rank > self.nodes:
+            raise wrong("node_rank", "node {node_rank} of {nodes} is none",
+                        node_rank=self.node_rank, nodes=self.nodes)  # fmt: skip
+        if (self.nodes > 1) != (self.rendezvous is not None):
+            raise wrong(
+                "rendezvous", "{field} goes with more than one of {nodes}, which need it",
+                nodes=FieldName("nodes"),
+                hint=Message("give both, the same on each node"),
+            )  # fmt: skip
+        if self.rendezvous is not None:
+            host, _, port = self.rendezvous.rpartition(":")
+            if not (host and port.isdecimal() and 0 < int(port) <= _MOST_PORT):
+                raise wrong("rendezvous", "'{text}' is no HOST:PORT", text=self.rendezvous)
+
+    def _refuse_without_ranks(self) -> None:
+        for name, field in self.fields.items():
+            if name != "ranks" and getattr(self, name) != field.default:
+                raise wrong(
+                    name, "{field} goes with {ranks}", ranks=FieldName("ranks"),
+                    hint=Message("say how many processes train with {ranks}",
+                                 ranks=FieldName("ranks")),
+                )  # fmt: skip

@@ -1,0 +1,146 @@
+"""All-reduce between emulated nodes: `python benchmarks/nodes.py --json`.
+
+Four network namespaces of this machine stand for four nodes of one rank each. A bridge joins them;
+`tc tbf` holds each node's link to a rate in both directions. In each namespace runs
+`advisor measure --ranks 1 --nodes 4`: real gradients pass real TCP connections, at the pace of an
+emulated GPU. Prints, by link and network, the measured all-reduce beside the model's
+(`models.performance.nodes`), and the measured efficiency of DistributedDataParallel. Needs root,
+`ip` and `tc`; says so in `skipped` where they are missing. One JSON document on stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from models.performance.nodes import all_reduce_seconds
+
+NODES = 4
+PORT = 29500
+# Gbit/s, network, GPU that is emulated.
+_CASES = ((1.0, "resnet50", "T4"), (1.0, "googlenet", "T4"), (0.5, "googlenet", "T4"))
+_MINUTES = "0.5"
+_TIMEOUT_SECONDS = 600.0
+
+
+class NoNodes(Exception):
+    """This machine makes no network namespaces with limited links."""
+
+
+@contextmanager
+def emulated_nodes(gbit_per_second: float, count: int = NODES) -> Iterator[list[str]]:
+    """Names of network namespaces whose links to each other are held to a rate, gone on leaving.
+
+    Node k has the address 10.77.0.k, k from 1. Nothing changes in this process's own namespace.
+    Raises `NoNodes` where the kernel or the tools refuse.
+    """
+    if os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("tc")):
+        raise NoNodes("network namespaces need root, `ip` and `tc` (iproute2)")
+    prefix = f"advisor-{os.getpid()}"
+    switch, nodes = f"{prefix}-switch", [f"{prefix}-{number}" for number in range(1, count + 1)]
+    try:
+        for name in (switch, *nodes):
+            _run("ip", "netns", "add", name)
+            _run("ip", "-n", name, "link", "set", "lo", "up")
+        _run("ip", "-n", switch, "link", "add", "bridge", "type", "bridge")
+        _run("ip", "-n", switch, "link", "set", "bridge", "up")
+        for number, node in enumerate(nodes, 1):
+            _join(switch, node, number, gbit_per_second)
+        yield nodes
+    finally:
+        for name in (switch, *nodes):
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+def _join(switch: str, node: str, number: int, gbit_per_second: float) -> None:
+    """A node's link to the switch: held to the rate where it leaves the node, and where it leaves
+    the switch towards the node."""
+    port = f"port{number}"
+    _run("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", "eth0",
+         "netns", node)  # fmt: skip
+    _run("ip", "-n", switch, "link", "set", port, "master", "bridge", "up")
+    _run("ip", "-n", node, "addr", "add", f"10.77.0.{number}/24", "dev", "eth0")
+    _run("ip", "-n", node, "link", "set", "eth0", "up")
+    for namespace, device in ((node, "eth0"), (switch, port)):
+        # A burst of a millisecond, and a queue of ten: what a switch port buffers.
+        rate = gbit_per_second * 1e9
+        _run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf",
+             "rate", f"{rate:.0f}bit", "burst", f"{rate / 8e3:.0f}", "latency", "10ms")  # fmt: skip
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoNodes(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def measured(
+    gbit_per_second: float, network: str, gpu: str, *, minutes: str = _MINUTES
+) -> dict[str, Any]:
+    """The anchor document of `advisor measure` on all nodes, as the first one wrote it."""
+    with emulated_nodes(gbit_per_second) as nodes, tempfile.TemporaryDirectory() as folder:
+        processes = []
+        for number, node in enumerate(nodes, 1):
+            file = Path(folder) / f"{number}.json"
+            command = [
+                "ip", "netns", "exec", node, sys.executable, "-m", "advisor.cli.main", "measure",
+                "--model", network, "--task", "training", "--minutes", minutes, "--ranks", "1",
+                "--nodes", str(NODES), "--node-rank", str(number),
+                "--rendezvous", f"10.77.0.1:{PORT}", "--network-gbit", f"{gbit_per_second:g}",
+                "--accelerator", f"emulated:{gpu}", "--out", str(file),
+            ]  # fmt: skip
+            processes.append(
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            )
+        try:
+            for process in processes:
+                said, _ = process.communicate(timeout=_TIMEOUT_SECONDS)
+                if process.returncode:
+                    raise RuntimeError(said.decode())
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+        document: dict[str, Any] = json.loads((Path(folder) / "1.json").read_text())
+        return document
+
+
+def compared(document: dict[str, Any]) -> dict[str, Any]:
+    """A document's scaling beside the model's."""
+    (row,) = document["scaling"]
+    seconds = statistics.median(row["all_reduce_seconds"])
+    model = float(all_reduce_seconds(row["gradient_bytes"], row["ranks"], row["gbit_per_second"]))
+    return {
+        "network": document["what"]["name"],
+        **{name: row[name] for name in ("accelerator", "batch_size", "backend", "ranks", "nodes",
+                                        "gbit_per_second", "gradient_bytes", "efficiency")},
+        "one_step_seconds": statistics.fmean(row["one_step_seconds"]),
+        "step_seconds": statistics.fmean(row["step_seconds"]),
+        "all_reduces": len(row["all_reduce_seconds"]),
+        "all_reduce_seconds": seconds,
+        "model_all_reduce_seconds": model,
+        "model_over_measured": model / seconds,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Print the document; `--json` is the only form."""
+    answer: dict[str, Any] = {"benchmark": "nodes"}
+    try:
+        answer["rows"] = [compared(measured(*case)) for case in _CASES]
+    except NoNodes as error:
+        answer["skipped"] = str(error)
+    sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""What one rank does: steps alone, the same steps with all ranks, and all-reduces alone.
+
+Weak scaling: each rank has a batch of its own, as large as that of one alone. The efficiency of n
+ranks is their rate over n times the rate of one. Needs torch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import repeat
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from advisor.domain import Precision, Task
+from advisor.domain.steps import mean_step_seconds
+from advisor.errors import MeasuringError
+from models.zoo.opening import open_network
+from sweeps.anchors.measure.document import SYNTHETIC
+from sweeps.anchors.measure.session import Session, device_facts, steps_on
+from sweeps.ranks.emulated import EmulatedRank
+from sweeps.ranks.topology import Place, place_of_rank
+from sweeps.worker.step_runner import QUEUE_DEPTH, Engine, StepRunner
+from sweeps.worker.timed_steps import TimeBox
+from sweeps.worker.torch_engine import TorchEngine
+
+_LEAST_STEPS, _MOST_STEPS = 4, 2000
+_LEAST_ALL_REDUCES, _MOST_ALL_REDUCES = 4, 200
+# A rank that waits for others this long has lost them.
+_PATIENCE = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is measured. With `emulated_step_seconds` the gradients of the network are exchanged
+    for real, and a GPU of that pace is emulated. `gbit_per_second` is the rate of the network
+    between nodes as sold; None where nobody says."""
+
+    reference: str
+    batch_size: int
+    precision: str
+    minutes: float
+    accelerator: str | None = None
+    emulated_step_seconds: float | None = None
+    gbit_per_second: float | None = None
+
+
+def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
+    """The anchor document of all ranks, on each of them. Raises `UsageError` for an unknown
+    network, `MeasuringError` where a training diverges."""
+    on_gpu = job.emulated_step_seconds is None and torch.cuda.is_available()
+    place = place_of_rank(on_gpu=on_gpu)
+    if on_gpu:
+        torch.cuda.set_device(place.local_rank)
+    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
+    # Ranks wait for each other without NCCL, whose kernels would keep their GPUs busy.
+    waiting = dist.new_group(backend="gloo", timeout=_PATIENCE)
+    try:
+        return _Ranks(job, place, waiting, report).document()
+    finally:
+        dist.destroy_process_group()
+
+
+class _Ranks:
+    """The measurements of a job, one after the other; every rank takes part in each."""
+
+    def __init__(self, job: Job, place: Place, waiting: Any, report: Callable[[str], None]) -> None:
+        self._job, self._place, self._waiting, self._report = job, place, waiting, report
+        self._network = open_network(job.reference)
+        self._device = f"cuda:{place.local_rank}" if place.on_gpu else "cpu"
+        self._seconds = job.minutes * 60 / 3
+        kind = "cuda" if place.on_gpu else "cpu"
+        self._session = Session(
+            network=self._network, device=kind, device_facts=device_facts(kind),
+            precision=Precision(job.precision), data=None,
+            ends_at=time.monotonic() + job.minutes * 60, report=report, keep=lambda _: None,
+        )  # fmt: skip
+
+    def document(self) -> dict[str, Any]:
+        """Of all ranks."""
+        alone, gradient_bytes = self._alone()
+        together = self._together(mean_step_seconds(alone))
+        reduced = self._all_reduces(gradient_bytes)
+        found: list[Any] = [None]
+        if self._place.rank == 0:
+            row = self._row(alone, together, reduced, gradient_bytes)
+            found = [self._session.document(scaling=[row])]
+        dist.broadcast_object_list(found, group=self._waiting)
+        document: dict[str, Any] = found[0]
+        return document
+
+    def _alone(self) -> tuple[list[float], int]:
+        """Steps of the first rank while the others wait, and the bytes of its gradients."""
+        self._report(f"{self._network.info.name}: training alone")
+        steps: list[float] = []
+        engine, batches = self._engine(parallel=False)
+        size = _gradient_bytes(engine)
+        if self._place.rank == 0:
+            box = TimeBox(
+                seconds=self._seconds / 2, min_steps=_LEAST_STEPS, max_seconds=self._seconds
+            )
+            with self._session.sampler() as sampler:
+                steps = steps_on(self._runner(engine), batches, box)
+            run = self._session.run_of(
+                Task.TRAINING, SYNTHETIC, self._job.batch_size, steps, sampler
+            )
+            if self._job.emulated_step_seconds is None:
+                self._session.add(run)
+            steps = run["step_seconds"]
+        del engine
+        return self._of_first(steps), size
+
+    def _together(self, seconds_alone: float) -> list[float]:
+        """Steps of all ranks: each as long as the slowest rank's, which the others wait for."""
+        self._report(f"training on {self._place.ranks} ranks")
+        engine, batches = self._engine(parallel=True)
+        runner = self._runner(engine)
+        # All ranks do as many steps: first some, which say how long they take.
+        first = max(self._of_all(steps_on(runner, batches, self._box(_LEAST_STEPS))))
+        wanted = min(_MOST_STEPS, max(_LEAST_STEPS, int(self._seconds / max(first, seconds_alone))))
+        return self._slowest(steps_on(runner, batches, self._box(wanted)))
+
+    def _all_reduces(self, size: int) -> list[float]:
+        """Seconds of all-reduces of so many bytes, one after the other, while nothing computes."""
+        self._report(f"all-reduce of {size / 1e6:.1f} MB")
+        values = torch.zeros(size // 4, device=self._device)
+        first = max(self._of_all(self._timed_all_reduces(values, 2)[1:]))
+        count = min(_MOST_ALL_REDUCES, max(_LEAST_ALL_REDUCES, int(self._seconds / first)))
+        return self._slowest(self._timed_all_reduces(values, count))
+
+    def _timed_all_reduces(self, values: torch.Tensor, count: int) -> list[float]:
+        dist.barrier(self._waiting)
+        seconds = []
+        for _ in range(count):
+            begun = time.perf_counter()
+            dist.all_reduce(values)
+            if self._place.on_gpu:
+                torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - begun)
+        return seconds
+
+    def _row(
+        self, alone: Sequence[float], together: Sequence[float], reduced: Sequence[float], size: int
+    ) -> dict[str, Any]:
+        job, place = self._job, self._place
+        return {
+            "accelerator": job.accelerator or self._session.device,
+            "precision": job.precision,
+            "batch_size": job.batch_size,
+            "backend": dist.get_backend(),
+            "ranks": place.ranks,
+            "nodes": place.nodes,
+            "gbit_per_second": job.gbit_per_second,
+            "interface": place.interface,
+            "interface_gbit_per_second": place.interface_gbit_per_second,
+            "topology": place.topology,
+            "gradient_bytes": size,
+            "one_step_seconds": list(alone),
+            "step_seconds": list(together),
+            "all_reduce_seconds": list(reduced),
+            "efficiency": mean_step_seconds(alone) / mean_step_seconds(together),
+        }
+
+    def _engine(self, *, parallel: bool) -> tuple[Engine, Any]:
+        job = self._job
+        if job.emulated_step_seconds is not None:
+            parameters = sum(p.numel() for p in self._network.build().parameters())
+            emulated = EmulatedRank(parameters, job.emulated_step_seconds, parallel=parallel)
+            return emulated, repeat((None, None))
+        torch.manual_seed(0)
+        engine = TorchEngine(
+            self._network, device=self._device, task=Task.TRAINING,
+            precision=Precision(job.precision), parallel=parallel,
+        )  # fmt: skip
+        return engine, repeat(engine.batch(job.batch_size))
+
+    def _runner(self, engine: Engine) -> StepRunner:
+        return StepRunner(engine, depth=QUEUE_DEPTH if self._place.on_gpu else 0)
+
+    @staticmethod
+    def _box(steps: int) -> TimeBox:
+        return TimeBox(seconds=0.0, min_steps=steps, max_seconds=0.0, iterations=steps)
+
+    def _of_first(self, values: list[float]) -> list[float]:
+        found = [values]
+        dist.broadcast_object_list(found, group=self._waiting)
+        return found[0]
+
+    def _of_all(self, values: list[float]) -> list[float]:
+        """The mean of each rank."""
+        found: list[Any] = [None] * self._place.ranks
+        dist.all_gather_object(found, sum(values) / len(values), group=self._waiting)
+        return found
+
+    def _slowest(self, values: list[float]) -> list[float]:
+        """Those of the rank that took longest."""
+        means = self._of_all(values)
+        found = [values]
+        dist.broadcast_object_list(found, src=means.index(max(means)), group=self._waiting)
+        return found[0]
+
+
+def _gradient_bytes(engine: Engine) -> int:
+    """What is exchanged in a step: gradients as the parameters are kept."""
+    if not isinstance(engine, (TorchEngine, EmulatedRank)):
+        raise MeasuringError("this engine has no gradients")
+    return engine.gradient_bytes
