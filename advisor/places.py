@@ -11,15 +11,31 @@ APPLICATION = "instance-sizing-advisor"
 
 def user_folder() -> Path:
     """The user's data directory; it need not exist yet."""
-    if sys.platform == "linux":
-        # What platformdirs says there, too; but importing it takes 4 ms of every answer.
-        told, home = os.environ.get("XDG_DATA_HOME", ""), os.environ.get("HOME", "")
-        base = Path(told if told.startswith("/") else f"{home}/.local/share")
-        if base.is_absolute():
-            return base / APPLICATION
+    base = _linux_base("XDG_DATA_HOME", ".local/share")
+    if base:
+        return base / APPLICATION
     from platformdirs import user_data_path
 
     return user_data_path(APPLICATION)
+
+
+def _cache_folder() -> Path:
+    """The user's folder for what can be made again; a worker has no platformdirs."""
+    base = _linux_base("XDG_CACHE_HOME", ".cache")
+    if base:
+        return base / APPLICATION
+    from platformdirs import user_cache_path
+
+    return user_cache_path(APPLICATION)
+
+
+def _linux_base(variable: str, usual: str) -> Path | None:
+    """What platformdirs says on Linux, too; but importing it takes 4 ms of every answer."""
+    if sys.platform != "linux":
+        return None
+    named, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
+    base = Path(named if named.startswith("/") else f"{home}/{usual}")
+    return base if base.is_absolute() else None
 
 
 def state_folder() -> Path:
@@ -31,9 +47,18 @@ def state_folder() -> Path:
 
 def datasets_folder() -> Path:
     """Where made data sets live: the user's cache folder."""
-    from platformdirs import user_cache_path
+    return _cache_folder() / "datasets"
 
-    return user_cache_path(APPLICATION) / "datasets"
+
+def manifests_folder() -> Path:
+    """Where it is kept which files data sets have."""
+    return _cache_folder() / "manifests"
+
+
+def data_cache_folder() -> Path:
+    """Where data sets of other places are kept on this machine; `ADVISOR_DATA_CACHE` names it."""
+    named = os.environ.get("ADVISOR_DATA_CACHE", "")
+    return Path(named) if named else _cache_folder() / "fetched"
 
 
 def sweep_log_path() -> Path:

@@ -20,7 +20,7 @@ from sweeps.datasets.opening import open_dataset, profile_folder, write_profile
 from sweeps.datasets.places import check_free, made_whole
 from sweeps.datasets.recordio import write_records
 from sweeps.datasets.side_processes import in_order
-from sweeps.datasets.source import Sample, SampleKind, SampleSource
+from sweeps.datasets.source import Sample, SampleKind, SampleSource, stored_bytes
 from sweeps.datasets.tar_shards import write_shards
 from sweeps.datasets.transforming import Change, changed, picture
 
@@ -121,7 +121,7 @@ def _check_room(source: SampleSource, folder: Path, target: str) -> None:
     elif source.storage_format == "lmdb":
         return  # decoded images become smaller, by how much is not known
     else:
-        needed = sum(file.stat().st_size for file in source.files)
+        needed = stored_bytes(source)
     place = next(parent for parent in folder.absolute().parents if parent.exists())
     free = shutil.disk_usage(place).free
     if needed > free:

@@ -6,15 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advisor.errors import DataError, UsageError
+from sweeps.datasets.manifest import manifest_of
 from sweeps.datasets.source import Sample, SampleKind
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg"})
 JPEG_FILES = "jpeg-files"
-
-
-def image_files(folder: Path) -> list[Path]:
-    """All JPEG files beneath the folder, in a fixed order."""
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
 
 
 class JpegFiles:
@@ -23,13 +19,12 @@ class JpegFiles:
     storage_format = JPEG_FILES
 
     def __init__(self, folder: Path) -> None:
-        self.files: Sequence[Path] = image_files(folder)
+        self._manifest = manifest_of(folder, IMAGE_SUFFIXES)
+        self.files: Sequence[Path] = self._manifest
         if not self.files:
             raise UsageError(
                 "no JPEG files beneath '{folder}'", hint="name a folder of them", folder=folder
             )
-        classes = sorted({path.parent for path in self.files})
-        self._labels = {parent: number for number, parent in enumerate(classes)}
 
     def __len__(self) -> int:
         return len(self.files)
@@ -38,7 +33,7 @@ class JpegFiles:
         """See `SampleSource`."""
         path = self.files[index]
         try:
-            return Sample(SampleKind.JPEG, path.read_bytes(), self._labels[path.parent])
+            return Sample(SampleKind.JPEG, path.read_bytes(), self._manifest.label(index))
         except OSError as error:
             raise DataError(
                 "cannot read '{path}': {strerror}", path=path, strerror=error.strerror

@@ -11,7 +11,6 @@ The text means nothing: it is for speed, never for perplexity.
 from __future__ import annotations
 
 import multiprocessing
-import statistics
 from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import product
@@ -21,11 +20,12 @@ import numpy as np
 
 from advisor.domain import DatasetProfile
 from advisor.places import datasets_folder
-from sweeps.datasets.jpeg_files import image_files
+from sweeps.datasets.jpeg_files import JpegFiles
 from sweeps.datasets.opening import read_profile, write_profile
 from sweeps.datasets.photographs import write_samples
 from sweeps.datasets.places import made_whole
 from sweeps.datasets.side_processes import be_a_side_process
+from sweeps.datasets.source import stored_bytes
 from sweeps.datasets.text import VOCABULARY, profile_text
 from sweeps.trial.orphans.removing import deferred_signals
 
@@ -82,11 +82,11 @@ def _write_chunk(chunk: tuple[Path, range, int]) -> int:
 
 
 def _profile(folder: Path) -> DatasetProfile:
-    files = image_files(folder)
+    images = JpegFiles(folder)
     return DatasetProfile(
         name="photographs",
-        samples=len(files),
-        bytes_per_sample=statistics.fmean(path.stat().st_size for path in files),
+        samples=len(images),
+        bytes_per_sample=stored_bytes(images) / len(images),
         storage_format="jpeg-files",
         width=500,
         height=375,

@@ -13,8 +13,9 @@ from advisor.errors import DataError, UsageError
 from advisor.messages import Message
 from sweeps.datasets.jpeg_files import IMAGE_SUFFIXES, JPEG_FILES, JpegFiles
 from sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
+from sweeps.datasets.manifest import is_kept, keep_profile, kept_profile
 from sweeps.datasets.recordio import RECORDIO, RecordIoImages
-from sweeps.datasets.source import SampleKind, SampleSource
+from sweeps.datasets.source import SampleKind, SampleSource, stored_bytes
 from sweeps.datasets.tar_shards import TAR, TarShards
 from sweeps.datasets.text import TEXT, profile_text
 from sweeps.datasets.transforming import picture
@@ -74,7 +75,7 @@ def open_dataset(path: Path) -> SampleSource:
 
 
 def _recognise_folder(folder: Path) -> str:
-    if any(path.suffix.lower() in IMAGE_SUFFIXES for path in folder.rglob("*")):
+    if is_kept(folder) or any(path.suffix.lower() in IMAGE_SUFFIXES for path in folder.rglob("*")):
         return JPEG_FILES
     if (folder / DATA_FILE).exists():
         return LMDB
@@ -103,7 +104,8 @@ def profile_folder(path: Path) -> DatasetProfile:
 
     Stored bytes are those of the files that hold the samples, over the samples. A
     `profile.json` beside them is believed when it counts as many samples in the same format; else
-    up to 200 samples, chosen evenly by a fixed seed, are decoded. Raises `UsageError` for a place
+    up to 200 samples, chosen evenly by a fixed seed, are decoded, once for a folder that stays as
+    it is. Raises `UsageError` for a place
     without images or text, or a looked-at sample that is no image.
     """
     if recognise(path) == TEXT:
@@ -112,7 +114,9 @@ def profile_folder(path: Path) -> DatasetProfile:
     existing = read_profile(path, len(source)) if path.is_dir() else None
     if existing and existing.storage_format == source.storage_format:
         return existing
-    return _measured_profile(path, source)
+    profile = kept_profile(path) or _measured_profile(path, source)
+    keep_profile(path, profile)
+    return profile
 
 
 def count_samples(path: Path) -> int:
@@ -143,7 +147,7 @@ def _measured_profile(path: Path, source: SampleSource) -> DatasetProfile:
     return DatasetProfile(
         name=path.name if path.is_dir() else path.stem,
         samples=len(source),
-        bytes_per_sample=sum(file.stat().st_size for file in source.files) / len(source),
+        bytes_per_sample=stored_bytes(source) / len(source),
         storage_format=source.storage_format,
         width=round(statistics.fmean(width for width, _ in sizes)),
         height=round(statistics.fmean(height for _, height in sizes)),

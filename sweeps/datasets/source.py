@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from sweeps.datasets.manifest import Manifest
+
 Handle = TypeVar("Handle")
 
 
@@ -51,6 +53,13 @@ class SampleSource(Protocol):
 
     def name(self, index: int) -> str:
         """What a message calls the sample: its file, and the place inside it."""
+
+
+def stored_bytes(source: SampleSource) -> int:
+    """Of all files that hold samples; a manifest has them."""
+    if isinstance(source.files, Manifest):
+        return source.files.total_bytes
+    return sum(file.stat().st_size for file in source.files)
 
 
 class PerProcess(Generic[Handle]):

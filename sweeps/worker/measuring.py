@@ -6,8 +6,10 @@ measure end to end, then each stage by itself.
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,9 +17,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import torch
 
 from advisor.domain import (
+    MIB,
     AcceleratorKind,
     CacheState,
     LimitedBy,
@@ -42,7 +46,8 @@ from sweeps.trial.limits.usage import MemoryPeak
 from sweeps.worker.engines import runner_of
 from sweeps.worker.inputs import DeviceBatch, open_batches
 from sweeps.worker.page_cache import cached_share, evict, fill
-from sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads, is_synthetic
+from sweeps.worker.pipeline.loading import sample_order
+from sweeps.worker.pipeline.policy import CPU_CLOCK, SHUFFLED, compute_threads, is_synthetic
 from sweeps.worker.stages import stage_results
 from sweeps.worker.step_runner import StepRunner
 from sweeps.worker.timed_run import TimedRun, timed_run
@@ -50,6 +55,9 @@ from sweeps.worker.torch_engine import TorchEngine
 from sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
 
 _LOOKED_AT_FILES = 500
+# Far more than a trial reads in its minutes.
+_MOST_READ_FILES = 2**18
+_MORE_THAN_FITS = 1.5  # sizes of files differ
 
 
 def measure(
@@ -67,12 +75,14 @@ def measure(
     opened = _opened(trial)
     runner = runner_of(trial, opened)
     source = None if opened.makes_batches or is_synthetic(trial.plan) else _source(trial)
-    files = list(source.files) if source else []
+    files: Sequence[Path] = source.files if source else ()
     emit("loaded", trial_id=trial.trial_id, files=len(files))
     if get_set:
         get_set(LOADED)
     peak = MemoryPeak(job["usage_source"])
-    shares = {"cached_share_before": _prepare_cache(trial, files, bool(job.get("shares_disk")))}
+    read = _read_files(trial, files)
+    _prepare_cache(trial, files, read, bool(job.get("shares_disk")))
+    shares = {"cached_share_before": _cached_share(read)}
     emit("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
         get_set(READY)
@@ -83,7 +93,7 @@ def measure(
     )
     batches.close()
     _emit_timed_run(trial, window)
-    shares["cached_share_after"] = _cached_share_after(files)
+    shares["cached_share_after"] = _cached_share_after(read)
     measured = replace(
         _measurement(trial, job, window, runner, shares),
         peak_memory_mib=peak.read(),
@@ -201,23 +211,39 @@ def _source(trial: Trial) -> SampleSource:
     return LatencyInjected(source, latency)
 
 
-def _prepare_cache(trial: Trial, files: list[Path], shared: bool) -> float | None:
-    """Empty the cache, so that no page is charged to somebody else (unless somebody else reads
-    these files now); then, for a warm trial, read the data set once in random order, as an epoch
-    before this one would have."""
+def _read_files(trial: Trial, files: Sequence[Path]) -> Sequence[Path]:
+    """Those that the trial may read: all, or of more than it can read the first ones in the order
+    of its loader."""
+    if len(files) <= _MOST_READ_FILES:
+        return files
+    order = sample_order(len(files), trial.plan.get("order", SHUFFLED))
+    return [files[index] for index in itertools.islice(order, _MOST_READ_FILES)]
+
+
+def _prepare_cache(trial: Trial, files: Sequence[Path], read: Sequence[Path], shared: bool) -> None:
+    """Empty the cache of what is read, so that no page is charged to somebody else (unless somebody
+    else reads these files now); then, for a warm trial, read the data set once in random order, as
+    an epoch before this one would have."""
     if not shared:
-        evict(files)
-    if trial.cache is CacheState.WARM:
-        order = random.Random(0).sample(files, len(files))
-        fill(order, limit_bytes=trial.resources.memory_mib * 2**20)
-    return _cached_share(files)
+        evict(read)
+    if trial.cache is CacheState.COLD:
+        return
+    limit_bytes, dataset = trial.resources.memory_mib * MIB, trial.workload.dataset
+    order = np.random.default_rng(0).permutation(len(files))
+    if len(read) < len(files):
+        fitting = limit_bytes / dataset.bytes_per_sample
+        order = order[: math.ceil(_MORE_THAN_FITS * fitting)]
+        if not shared:
+            evict(files[index] for index in order.tolist())
+    fill((files[index] for index in order.tolist()), limit_bytes=limit_bytes)
 
 
-def _cached_share(files: list[Path]) -> float | None:
-    return cached_share(random.Random(1).sample(files, min(_LOOKED_AT_FILES, len(files))))
+def _cached_share(files: Sequence[Path]) -> float | None:
+    looked_at = random.Random(1).sample(range(len(files)), min(_LOOKED_AT_FILES, len(files)))
+    return cached_share([files[index] for index in looked_at])
 
 
-def _cached_share_after(files: list[Path]) -> float | None:
+def _cached_share_after(files: Sequence[Path]) -> float | None:
     """None where the files have gone meanwhile: what was measured stays."""
     with suppress(DataError):
         return _cached_share(files)

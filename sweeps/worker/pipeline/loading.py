@@ -83,6 +83,11 @@ class EndlessShuffle(Sampler[int]):
             yield from torch.randperm(self._samples, generator=self._generator).tolist()
 
 
+def sample_order(samples: int, order: str) -> Iterator[int]:
+    """The numbers of samples as a loader reads them."""
+    return iter(EndlessShuffle(samples) if order == SHUFFLED else EndlessInOrder(samples))
+
+
 class EndlessInOrder(Sampler[int]):
     """All samples in the order they are stored in, again and again, as Caffe reads an LMDB."""
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.jpeg_files import image_files
+from sweeps.datasets.jpeg_files import JpegFiles
 from sweeps.datasets.making import ensure_dataset
 from sweeps.datasets.opening import profile_folder
 from sweeps.datasets.photographs import make_sample, write_samples
@@ -32,7 +32,7 @@ def test_samples_depend_on_seed_and_index_alone(tmp_path):
 def test_a_data_set_is_made_once_and_profiled(tmp_path):
     told = []
     folder, profile = ensure_dataset(70, tmp_path / "set", lambda *count: told.append(count))
-    files = image_files(folder)
+    files = JpegFiles(folder).files
     assert len(files) == profile.samples == 70
     mean = statistics.fmean(path.stat().st_size for path in files)
     assert profile.bytes_per_sample == pytest.approx(mean)

@@ -1,0 +1,126 @@
+"""A folder's images are found once, and again only when the folder has changed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import DataError
+from advisor.places import manifests_folder
+from sweeps.datasets.manifest import kept_manifest, manifest_of
+from sweeps.datasets.opening import open_dataset, profile_folder
+from tests.sweeps.datasets.test_datasets import picture
+
+JPEG = frozenset({".jpg", ".jpeg"})
+# Of files; "a.jpg" beneath "a" sorts otherwise than as one text.
+NAMES = st.text(
+    st.characters(blacklist_characters="/\0\n", blacklist_categories=("Cs",)), min_size=1,
+    max_size=20,
+).filter(lambda name: name not in (".", ".."))  # fmt: skip
+
+
+def settle(folder: Path) -> None:
+    """As if nothing had changed in the folder for a minute."""
+    for place in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
+        when = place.stat().st_mtime_ns - 60 * 10**9
+        os.utime(place, ns=(when, when))
+
+
+@pytest.fixture
+def images(tmp_path):
+    for kind, name in (("cats", "b.jpg"), ("cats", "a.JPEG"), ("ants", "c.jpg")):
+        (tmp_path / "images" / kind).mkdir(parents=True, exist_ok=True)
+        picture(tmp_path / "images" / kind / name)
+    (tmp_path / "images" / "notes.txt").write_text("no image")
+    settle(tmp_path / "images")
+    return tmp_path / "images"
+
+
+def test_it_lists_images_with_their_classes_in_a_fixed_order(images):
+    manifest = manifest_of(images, JPEG)
+    assert [str(path.relative_to(images)) for path in manifest] == [
+        "ants/c.jpg", "cats/a.JPEG", "cats/b.jpg",
+    ]  # fmt: skip
+    assert [manifest.label(index) for index in range(3)] == [0, 1, 1]
+    assert manifest.total_bytes == sum(path.stat().st_size for path in manifest)
+    assert manifest[-1] == manifest[2]
+    assert manifest[1:] == [manifest[1], manifest[2]]
+
+
+def test_a_kept_manifest_answers_without_a_look_at_the_files(images, monkeypatch):
+    listed = list(manifest_of(images, JPEG))
+    monkeypatch.setattr(os, "walk", None)
+    assert list(manifest_of(images, JPEG)) == listed
+
+
+@pytest.mark.parametrize("change", ["added", "removed", "renamed", "folder"])
+def test_a_folder_that_changed_is_searched_again(images, change):
+    manifest_of(images, JPEG)
+    first = images / "cats" / "a.JPEG"
+    if change == "added":
+        picture(images / "ants" / "new.jpg")
+    elif change == "removed":
+        first.unlink()
+    elif change == "renamed":
+        first.rename(images / "cats" / "z.jpg")
+    else:
+        (images / "cats").rename(images / "dogs")
+    assert kept_manifest(images) is None
+    assert set(manifest_of(images, JPEG)) == {
+        p for p in images.rglob("*") if p.suffix != ".txt" and p.is_file()
+    }
+
+
+def test_a_folder_that_changed_a_moment_ago_is_not_kept(tmp_path):
+    """Within one tick of the file system's clock another change would go unseen."""
+    picture(tmp_path / "one.jpg")
+    manifest_of(tmp_path, JPEG)
+    assert kept_manifest(tmp_path) is None
+
+
+def test_the_profile_is_kept_with_it(images, monkeypatch):
+    profile = profile_folder(images)
+    monkeypatch.setattr("sweeps.datasets.opening.picture", None)
+    assert profile_folder(images) == profile
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "nonsense", "not writable"])
+def test_a_damaged_cache_costs_a_search_and_nothing_else(images, damage):
+    listed = list(manifest_of(images, JPEG))
+    (kept,) = manifests_folder().iterdir()
+    if damage == "cut":
+        (kept / "files.txt").write_bytes(b"12")
+    elif damage == "gone":
+        (kept / "files.txt").unlink()
+    elif damage == "nonsense":
+        (kept / "about.json").write_text("[]")
+    else:
+        for file in kept.iterdir():
+            file.unlink()
+        kept.rmdir()
+        kept.write_text("in the way")
+    assert list(manifest_of(images, JPEG)) == listed
+
+
+@given(names=st.sets(NAMES, min_size=1, max_size=8))
+def test_any_file_name_comes_back_as_it_is(tmp_path_factory, names):
+    folder = tmp_path_factory.mktemp("named")
+    for name in names:
+        (folder / f"{name}.jpg").write_bytes(name.encode())
+    assert {path.name for path in manifest_of(folder, JPEG)} == {f"{name}.jpg" for name in names}
+
+
+def test_a_line_break_in_a_name_is_refused_with_the_name(tmp_path):
+    (tmp_path / "two\nlines.jpg").write_bytes(b"")
+    with pytest.raises(DataError, match=r"two\\nlines\.jpg.*rename it"):
+        manifest_of(tmp_path, JPEG)
+
+
+def test_a_source_travels_to_another_process(images):
+    source = pickle.loads(pickle.dumps(open_dataset(images)))
+    assert source.read(2).label == 1
