@@ -84,7 +84,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], t: Texts) -> list[Column]:
         columns += columns_of(
             t,
             ("per_hour", "total_usd_per_hour", Look.USD),
-            ("per_million", "usd_per_million_samples", Look.USD),
+            ("per_million_samples", "usd_per_million_samples", Look.USD),
             ("bound", bound),
         )
     columns.append(Column(t("table.stands"), provenance))
