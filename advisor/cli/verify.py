@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -15,21 +16,27 @@ from advisor.cli.questions import SectionedCommand, output_option, question_opti
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
-from advisor.questions.models import (
-    Verify,
-)
-from advisor.questions.requests import (
-    today,
-)
+from advisor.questions.models import Verify
+from advisor.questions.requests import today
 from advisor.render.verification import verification_document, verification_text
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.questions import AWS, VerificationRun, dollars
 from models.zoo.networks import NETWORKS, can_be_run
 
-# Boot, torch with CUDA, a data set, some minutes of measuring.
+if TYPE_CHECKING:
+    from advisor.answers.language import LanguageContext
+    from advisor.domain.serving_verification import ServingVerification
+    from advisor.runs.cloud.plan import CloudOptions, CloudPlan
+    from advisor.runs.cloud.sweep import CloudRun
+    from advisor.runs.endpoint.verifying import ServingTrial
+    from infra.aws.asking import Aws
+
+D = TypeVar("D", Verification, "ServingVerification")
+
+# Boot, torch with CUDA or an engine, data or weights, some minutes of measuring.
 _HOURS = 1.0
 _TELL_EVERY_SECONDS = 10.0
 
@@ -63,6 +70,8 @@ def verify(
                    --instance g4dn.xlarge --disk gp3:158GiB --batch-size 16
     advisor verify --task generation --model meta-llama/Llama-3.1-8B --users 16 \\
                    --max-tpot-ms 40 --instance g6.xlarge --endpoint http://localhost:8000
+    advisor verify --task generation --model meta-llama/Llama-3.1-8B --users 16 \\
+                   --on aws --budget 3USD --bucket my-results
 
     Exit codes: 0 pass, 3 missed, 1 undecided, 2 wrong usage.
     """
@@ -100,15 +109,18 @@ def _generation(
         serving_verification_document,
         serving_verification_text,
     )
-    from advisor.runs.endpoint.verifying import verify_serving
+    from advisor.runs.endpoint.verifying import serving_trial, verify_serving
 
-    _refuse_of_networks(how)
+    _refuse_unservable(question, how)
+    context = load_language_context(sources)
     if out is not None:
         require_writable(out)
-    done = verify_serving(
-        load_language_context(sources), question, instance=how.instance, minutes=how.minutes,
-        today=today(), on_progress=lambda line: click.echo(line, err=True),
-    )  # fmt: skip
+    trial = serving_trial(context, question, how.instance, today())
+    if how.on == AWS:
+        out = out or Path(f"anchor-{Path(trial.candidate.model).name}.json")
+        done = _served_on_aws(trial, how, context, output)
+    else:
+        done = verify_serving(context, trial, how.minutes, tell)
     if out is not None:
         write_whole(out, json.dumps(done.anchor, indent=1) + "\n")
         click.echo(f"written to {out}", err=True)
@@ -120,13 +132,18 @@ def _generation(
         raise MeasuringError("undecided", hint="give it more --minutes")
 
 
-def _refuse_of_networks(how: VerificationRun) -> None:
-    """What belongs to trials of networks; a rented instance starts no engine by itself."""
-    if how.on == AWS:
-        raise UsageError(
-            "an endpoint is verified, and none is started on AWS", field="on",
-            hint="rent the instance with what `advisor recommend --export skypilot` writes, and "
-            "name its --endpoint",
+def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None:
+    """What belongs to trials of networks; and neither an endpoint nor an instance for one."""
+    if how.on == AWS and question.endpoint:
+        raise wrong(
+            "endpoint", "{field} is a server of your own, and {on} aws starts one",
+            on=FieldName("on"), hint="leave one of them out",
+        )  # fmt: skip
+    if how.on != AWS and question.endpoint is None:
+        raise wrong(
+            "endpoint", "a language model is verified at the {field} that serves it",
+            hint=Message("start the engine on the instance, as `advisor recommend --export` writes "
+                         "it, or rent one with {on} aws", on=FieldName("on")),
         )  # fmt: skip
     for name in ("accelerator", "data", "samples"):
         if getattr(how, name) is not None:
@@ -156,12 +173,7 @@ def _refuse_unmeasurable(request: Request) -> None:
 def _verified_on_aws(
     request: Request, how: VerificationRun, context: Context, output: str
 ) -> Verification:
-    """Plan, launch, measure, end, judge; a dry run is the end of the command."""
-    from advisor.runs.cloud.launches import launch_values
-    from advisor.runs.cloud.plan import CloudOptions, plan_cloud
-    from advisor.runs.cloud.status import run_document
     from advisor.runs.verification.cloud import launch_options, plan_elsewhere, verify_elsewhere
-    from infra.aws.asking import Aws
 
     if request.dataset.name != "imagenet":
         raise UsageError(
@@ -169,25 +181,53 @@ def _verified_on_aws(
         )
     catalog, model, day = context.catalog, context.model, today()
     planned = plan_elsewhere(request, how.instance, catalog, model, day)
-    # Whose and how; what is launched comes with the question.
-    launch = CloudOptions(
-        instance=planned.named.instance.name,
-        budget_usd=dollars(how.budget),
-        arguments=(),
-        disks=(),
-        needs_vcpus=0.0,
-        needs_mib=0.0,
-        region=planned.request.region or "us-east-1",
-        **launch_values(how, _HOURS),
-    )
-    options = launch_options(planned, launch, how.minutes, how.samples, day)
+    launch = _launch(how, planned.named.instance.name, planned.request.region or "us-east-1")
+    return _rented(
+        how, launch_options(planned, launch, how.minutes, how.samples, day), output,
+        lambda plan, aws: verify_elsewhere(planned, plan, aws, tell, catalog, model, day),
+    )  # fmt: skip
+
+
+def _served_on_aws(
+    trial: ServingTrial, how: VerificationRun, context: LanguageContext, output: str
+) -> ServingVerification:
+    from advisor.runs.endpoint.elsewhere import serving_launch, verify_serving_elsewhere
+
+    offer = trial.candidate.spec.offer
+    launch = _launch(how, offer.instance.name, offer.region)
+    return _rented(
+        how, serving_launch(trial, launch, how.minutes), output,
+        lambda plan, aws: verify_serving_elsewhere(context, trial, plan, aws, tell),
+    )  # fmt: skip
+
+
+def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
+    """Whose and how; what is launched comes with the question."""
+    from advisor.runs.cloud.launches import launch_values
+    from advisor.runs.cloud.plan import CloudOptions
+
+    return CloudOptions(
+        instance=instance, region=region, budget_usd=dollars(how.budget), arguments=(), disks=(),
+        needs_vcpus=0.0, needs_mib=0.0, **launch_values(how, _HOURS),
+    )  # fmt: skip
+
+
+def _rented(
+    how: VerificationRun, options: CloudOptions, output: str,
+    verified: Callable[[CloudPlan, Aws], tuple[D, CloudRun]],
+) -> D:  # fmt: skip
+    """Plan, launch, measure, end, judge; a dry run is the end of the command."""
+    from advisor.runs.cloud.plan import plan_cloud
+    from advisor.runs.cloud.status import run_document
+    from infra.aws.asking import Aws
+
     aws = Aws()
     plan = plan_cloud(options, aws)
     if how.dry_run:
         click.get_current_context().exit(show_plans([plan], output))
     tell(f"verifying {options.instance}; costs ${plan.most_usd:.2f} at most")
     with ended_on_aws(f"the verification on {options.instance}"):
-        done, run = verify_elsewhere(planned, plan, aws, tell, catalog, model, day)
+        done, run = verified(plan, aws)
     for line in run_lines(run_document(run))[1:]:  # the verdict tells how it went
         tell(line)
     return done

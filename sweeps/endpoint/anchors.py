@@ -25,7 +25,7 @@ WAY_OUT = "--anchor takes what `advisor measure --endpoint` or `advisor measure 
 # the 90th percentile; TTFT 1.6 and 22 %).
 RUN_SIGMA = 0.03
 TTFT_RUN_SIGMA = 0.08
-_USED = ("ok", "few")
+USED = ("ok", "few")
 _LONGEST_SECONDS = 86_400.0
 _MOST = 1_000_000
 _LINKS = ("nvlink", "pcie", "none")
@@ -127,7 +127,7 @@ def _row(
 ) -> ServingObservation | str:  # fmt: skip
     """One load of one replica, or why it says nothing. Of a server that counts no tokens, prompts
     have the `wanted` length."""
-    if load["status"] not in _USED:
+    if load["status"] not in USED:
         return f"{origin}: {load['status']} {load['reason']}".rstrip()
     if load["generator"]["is_capped"]:
         return f"{origin}: the server fell behind"

@@ -23,7 +23,8 @@ def anchor_document(
     deployment: Document, engine: Document, warnings: Sequence[str] = (),
 ) -> Document:  # fmt: skip
     """The document. `deployment` says on which GPUs and in which format the model was served,
-    `engine` which server that was, as far as the user knows; what the server tells fills gaps."""
+    `engine` which server that was, as far as the user knows; what the server tells fills gaps, and
+    its own version counts: the package here may be another one's."""
     opening = session.opening
     assert opening is not None  # a session without one has failed before
     ended = [str(session.ended)] if session.ended else []
@@ -41,7 +42,7 @@ def anchor_document(
         },
         "engine": {
             "name": engine.get("name") or opening.engine,
-            "version": engine.get("version") or opening.engine_version,
+            "version": opening.engine_version or engine.get("version", ""),
             "command": engine.get("command", []),
             "listening_seconds": engine.get("listening_seconds"),
             "ready_seconds": engine.get("ready_seconds"),

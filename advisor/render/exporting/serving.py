@@ -71,8 +71,13 @@ def export_serving(
 
 def serve_words(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
     """The arguments of one replica's `vllm serve`, the model first."""
-    words = [candidate.model, "--tensor-parallel-size", str(candidate.placement.tensor_parallel)]
-    words += _FLAGS.get(candidate.precision, ())
+    parts = str(candidate.placement.tensor_parallel)
+    return [candidate.model, "--tensor-parallel-size", parts, *engine_words(candidate, request)]
+
+
+def engine_words(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
+    """Those that say how it serves, whatever the model and the split."""
+    words = [*_FLAGS.get(candidate.precision, ())]
     if candidate.kv_precision is KvPrecision.FP8:
         words += ["--kv-cache-dtype", "fp8"]
     words += ["--max-model-len", str(request.longest_tokens)]
@@ -109,7 +114,7 @@ def _shell_lines(candidate: GenerationCandidate, request: GenerationRequest) -> 
         f"CUDA_VISIBLE_DEVICES={gpus} vllm serve {words} --port {port} &"
         for port, gpus in enumerate(_gpus_of(candidate), FIRST_PORT)
     ]
-    return [f"pip install {shlex.quote(_requirement(candidate))}", *served, "wait"]
+    return [f"pip install {shlex.quote(vllm_requirement(candidate))}", *served, "wait"]
 
 
 def _docker_lines(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
@@ -128,7 +133,7 @@ def _docker_lines(candidate: GenerationCandidate, request: GenerationRequest) ->
     ]
 
 
-def _requirement(candidate: GenerationCandidate) -> str:
+def vllm_requirement(candidate: GenerationCandidate) -> str:
     """'vllm[runai]==0.18.*': any patch of the version whose rates these are."""
     minor = _minor(candidate.engine_version)
     return f"vllm[runai]=={minor}.*" if minor else "vllm[runai]"

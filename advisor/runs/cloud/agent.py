@@ -1,4 +1,4 @@
-"""The work of a rented instance: disks, the sweep as a process of its own, its measurements.
+"""The work of a rented instance: disks, the command as a process of its own, its measurements.
 
 The shell script that calls this has set the timers already, and ends the instance whatever comes
 of this: nothing here has to.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog.disk_orders import LOCAL
 from advisor.errors import AdvisorError, DataError
-from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog
-from infra.aws.guest.job import SWEEP_RUN, VERIFY
+from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog, send_anchor
+from infra.aws.guest.engine import engine_environment, installed_engine
+from infra.aws.guest.job import MEASURE, SWEEP_RUN, VERIFY
 
 if TYPE_CHECKING:
     from infra.aws.asking import Aws
@@ -32,10 +34,13 @@ if TYPE_CHECKING:
 POLL_SECONDS = 2.0
 _LAST_TRIES = 5
 # Exit codes of a command that has come to its end; a target that is missed (3) is one.
-_ANSWERED = {SWEEP_RUN: (0,), VERIFY: (0, 3)}
+_ANSWERED = {SWEEP_RUN: (0,), VERIFY: (0, 3), MEASURE: (0,)}
+_ANCHOR_FILE = "anchor.json"
 _LOG = logging.getLogger(__name__)
 # From a job to where each disk type is mounted.
 Mount = Callable[["Job"], Mapping[str, Path]]
+# From an engine's package and a folder to the folder of its programs.
+Install = Callable[[str, Path], Path]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,7 @@ class Guest:
     folder: Path
     mount: Mount
     advisor: tuple[str, ...] = (sys.executable, "-m", "advisor")
+    install: Install = installed_engine
     poll_seconds: float = POLL_SECONDS
 
 
@@ -104,10 +110,17 @@ def _swept(
     from infra.aws.guest.supervising import Child, Watch, watching
 
     database, log = _database_url(job, guest), guest.folder / "sweep.log"
-    sender = None if job.database_parameter else Sending(result_bucket, database)
+    sender = _sending(job, guest, result_bucket, database)
     environment = {**os.environ, "ADVISOR_DATABASE_URL": database, **own_data(job, mounts)}
+    command = command_of(guest.advisor, job, mounts)
+    if job.command == MEASURE:
+        programs = guest.install(job.engine, guest.folder)
+        environment |= engine_environment(programs, guest.aws, job.region)
+        # Before the job's own words, the last of which are the engine's.
+        command = (*guest.advisor, MEASURE, f"--out={guest.folder / _ANCHOR_FILE}", *job.arguments)
+        state_log.note(Phase.INSTALLED)
     state_log.note(Phase.SWEEPING)
-    with closing(Child(command_of(guest.advisor, job, mounts), environment, log)) as child:
+    with closing(Child(command, environment, log)) as child:
         watch = Watch(guest.metadata, expires_at, guest.aws.clock, child.leave)
         with watching(watch, guest.poll_seconds):
             code = _followed(child, sender, guest.poll_seconds)
@@ -127,7 +140,7 @@ def command_of(advisor: tuple[str, ...], job: Job, mounts: Mapping[str, Path]) -
 
 def own_data(job: Job, mounts: Mapping[str, Path]) -> dict[str, str]:
     """A verification reads from the one disk that is meant, held to what that one sustains: made
-    data go onto it, as all that can be made again."""
+    data and a model's weights go onto it, as all that can be had again."""
     if job.command == SWEEP_RUN or not mounts:
         return {}
     return {"XDG_CACHE_HOME": str(next(iter(mounts.values())))}
@@ -151,22 +164,16 @@ def _database_url(job: Job, guest: Guest) -> str:
     return str(answer["Parameter"]["Value"])
 
 
-class Sending:
-    """From the sweep's own database here to the bucket; begins with what is there already, so
-    that an instance goes on where the one before it was taken back."""
+class Sending(ABC):
+    """From a file here to the bucket, whenever it has changed."""
 
-    def __init__(self, result_bucket: ResultBucket, database: str) -> None:
-        from sweeps.store import open_store
-
-        self._database = database
-        with closing(open_store(database)) as store:
-            Collector(result_bucket).collect(store)
-        self._sender = Sender(result_bucket)
-        self._seen: object = None
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: object = ()
 
     def send(self) -> bool:
         """Send what is new; False where the bucket does not take it now."""
-        seen = _signature(self._database)
+        seen = _signature(self._path)
         if seen == self._seen:
             return True
         try:
@@ -179,7 +186,7 @@ class Sending:
 
     def send_the_rest(self, sleep: Callable[[float], None]) -> None:
         """Send what is left; `DataError` where the bucket takes it at none of several tries."""
-        self._seen = None
+        self._seen = ()
         for _ in range(_LAST_TRIES):
             if self.send():
                 return
@@ -188,6 +195,23 @@ class Sending:
             "the bucket took not all of what was measured", hint="see the warnings above"
         )
 
+    @abstractmethod
+    def _send_all(self) -> None: ...
+
+
+class RowSending(Sending):
+    """Of the sweep's own database; begins with what the bucket has already, so that an instance
+    goes on where the one before it was taken back."""
+
+    def __init__(self, result_bucket: ResultBucket, database: str) -> None:
+        from sweeps.store import open_store
+
+        super().__init__(Path(database.removeprefix("sqlite:///")))
+        self._database = database
+        with closing(open_store(database)) as store:
+            Collector(result_bucket).collect(store)
+        self._sender = Sender(result_bucket)
+
     def _send_all(self) -> None:
         from sweeps.store import open_store
 
@@ -195,9 +219,29 @@ class Sending:
             self._sender.send(store.read().measurements)
 
 
-def _signature(database: str) -> object:
-    """What changes with every row of a SQLite file (its log grows, or is folded into it)."""
-    main = Path(database.removeprefix("sqlite:///"))
+class AnchorSending(Sending):
+    """Of the one file that the load of a language model ends with."""
+
+    def __init__(self, result_bucket: ResultBucket, path: Path) -> None:
+        super().__init__(path)
+        self._mailbox = result_bucket
+
+    def _send_all(self) -> None:
+        send_anchor(self._mailbox, self._path.read_bytes())
+
+
+def _sending(
+    job: Job, guest: Guest, result_bucket: ResultBucket, database: str
+) -> Sending | None:  # fmt: skip
+    """None where measurements go into a shared database."""
+    if job.command == MEASURE:
+        return AnchorSending(result_bucket, guest.folder / _ANCHOR_FILE)
+    return None if job.database_parameter else RowSending(result_bucket, database)
+
+
+def _signature(main: Path) -> tuple[object, ...]:
+    """What changes with every row of a SQLite file (its log grows, or is folded into it); empty
+    where there is no file."""
     states = []
     for path in (main, main.with_name(f"{main.name}-wal")):
         try:

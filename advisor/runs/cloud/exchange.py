@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError, DataError, one_line
 from infra.aws.tags import time_text
@@ -37,6 +37,7 @@ class Phase(StrEnum):
 
     STARTED = "started"
     MOUNTED = "mounted"
+    INSTALLED = "installed"
     SWEEPING = "sweeping"
     ENDED = "ended"
 
@@ -122,6 +123,7 @@ def _state(content: bytes) -> GuestState | None:
 
 
 MEASUREMENTS_FOLDER = "measurements/"
+ROW, ANCHOR = ".jsonl", ".json"
 
 
 class Sender:
@@ -145,7 +147,9 @@ class Sender:
 def rows_sent(result_bucket: ResultBucket) -> list[Measurement]:
     """Every row that instances have sent; `DataError` for what is none."""
     return [
-        read_line(result_bucket.get(key) or b"") for key in result_bucket.keys(MEASUREMENTS_FOLDER)
+        read_line(result_bucket.get(key) or b"")
+        for key in result_bucket.keys(MEASUREMENTS_FOLDER)
+        if key.endswith(ROW)
     ]
 
 
@@ -164,7 +168,8 @@ class Collector:
 
     def collect(self, store: MeasurementStore) -> int:
         """How many rows the store has got by it now."""
-        fresh = [key for key in self._mailbox.keys(MEASUREMENTS_FOLDER) if key not in self._taken]
+        keys = self._mailbox.keys(MEASUREMENTS_FOLDER)
+        fresh = [key for key in keys if key.endswith(ROW) and key not in self._taken]
         rows = [row for key in fresh if (row := self._row(key)) is not None]
         done = store.append_all(rows, since=self._since)
         self._taken.update(fresh)
@@ -183,4 +188,20 @@ def object_of(row: Measurement) -> tuple[str, bytes]:
     """The name and content of a row's object."""
     content = to_jsonl([row]).encode()
     digest = hashlib.sha256(content).hexdigest()[:16]
-    return f"{MEASUREMENTS_FOLDER}{row.trial.trial_id}/{digest}.jsonl", content
+    return f"{MEASUREMENTS_FOLDER}{row.trial.trial_id}/{digest}{ROW}", content
+
+
+def send_anchor(result_bucket: ResultBucket, content: bytes) -> None:
+    """Write an endpoint's anchor; once, however often it is sent."""
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    result_bucket.put_once(f"{MEASUREMENTS_FOLDER}{digest}{ANCHOR}", content)
+
+
+def anchors_sent(result_bucket: ResultBucket) -> list[dict[str, Any]]:
+    """Every anchor that instances have sent, the latest one last; `DataError` for what is none."""
+    keys = [key for key in result_bucket.keys(MEASUREMENTS_FOLDER) if key.endswith(ANCHOR)]
+    try:
+        anchors = [json.loads(result_bucket.get(key) or b"") for key in keys]
+        return sorted(anchors, key=lambda anchor: str(anchor["measured_at"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError("the bucket holds what is no anchor: {error}", error=error) from error

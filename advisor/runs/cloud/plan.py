@@ -35,7 +35,8 @@ class CloudOptions:
     """What a user asks. `arguments` are those of `command` on the instance; `needs_vcpus` and
     `needs_mib` the largest trial's. `volumes` are wanted as they are, instead of one for each of
     `disks`; `only_this_type` takes no other one that serves as well; what was measured before
-    `since` is measured anew. Empty texts are left to the advisor."""
+    `since` is measured anew; `engine` is the package that serves a language model. Empty texts are
+    left to the advisor."""
 
     instance: str
     budget_usd: float
@@ -60,6 +61,7 @@ class CloudOptions:
     volumes: tuple[Volume, ...] = ()
     local_disk: bool = False
     only_this_type: bool = False
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

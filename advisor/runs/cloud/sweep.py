@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.errors import AdvisorError, CloudError
+from advisor.messages import Message
 from advisor.runs.cloud.exchange import Collector, End, GuestState, Phase, guest_states
 from advisor.runs.cloud.plan import CloudPlan
 from advisor.units import format_counted
@@ -211,6 +212,21 @@ def job_of(plan: CloudPlan) -> Job:
         database_parameter=options.database_parameter,
         command=options.command,
         local_disk=options.local_disk,
+        engine=options.engine,
+    )
+
+
+def nothing_measured(plan: CloudPlan, run: CloudRun) -> CloudError:
+    """Where an instance was had, and brought nothing."""
+    return CloudError(
+        "nothing was measured on {instance} ({why}): {value}",
+        instance=plan.options.instance,
+        why=run.why,
+        value=run.last_line or "it told nothing",
+        hint=Message(
+            "what its instance said is in the bucket, at {prefix}/guests/",
+            prefix=job_of(plan).prefix,
+        ),
     )
 
 
@@ -235,10 +251,10 @@ def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
     """Put job and software into the bucket; returns what makes each instance's start script."""
     from infra.aws.guest.job import job_to_json
     from infra.aws.guest.result_bucket import ResultBucket as Box
-    from infra.aws.guest.software import packed_software
+    from infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software
     from infra.aws.guest.user_data import user_data
 
-    software = packed_software()
+    software = packed_software(extras=SERVING_EXTRAS if job.engine else EXTRAS)
     with _with_hint():
         Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
         result_bucket.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())

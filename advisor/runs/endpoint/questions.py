@@ -10,9 +10,7 @@ from advisor.messages import FieldName, Message
 from advisor.questions.by_task import ByTask
 from advisor.questions.fields import Choice, File, Text, wrong
 from advisor.questions.language import RecommendGeneration
-from advisor.questions.models import (
-    Verify,
-)
+from advisor.questions.models import Verify
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.runs.fields import Amount, Items
@@ -130,16 +128,17 @@ _verified = partial(ask, section="The endpoint that is verified")
 
 class VerifyGeneration(RecommendGeneration):
     """What `advisor verify --task generation` is asked: a recommendation's question, and the
-    server on one instance that has to keep its target and limits."""
+    server on one instance that has to keep its target and limits: at its endpoint, or on a rented
+    instance, where the answer's engine is started."""
 
     endpoint: str | None = _verified(
         "URL of the server on the instance, as http://localhost:8000.",
         Text("URL"),
+        "with --on aws: the answer's engine, started there",
         default=None,
-        required=True,
     )
     served_model: str | None = _verified(
-        "The model's name on the server.",
+        "The model's name on the server; with --on aws what the engine loads.",
         Text("NAME"),
         "--model, or the server's only one",
         default=None,
@@ -153,11 +152,6 @@ class VerifyGeneration(RecommendGeneration):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.endpoint is None:
-            raise wrong(
-                "endpoint", "a language model is verified at the {field} that serves it",
-                hint="start the engine on the instance, as `advisor recommend --export` writes it",
-            )  # fmt: skip
         targets = (self.target_throughput, self.target_requests_per_s, self.users)
         if all(target is None for target in targets):
             raise wrong(

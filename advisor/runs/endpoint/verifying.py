@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.answers.language import LanguageContext, serving_recommended
 from advisor.catalog.gpu_names import sheet_of
@@ -20,9 +20,7 @@ from advisor.engine.language.single import predict_serving
 from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language_requests import generation_request, language_model_of
-from advisor.questions.spec_requests import (
-    instance_named,
-)
+from advisor.questions.spec_requests import instance_named
 from advisor.records import replace
 from advisor.runs.endpoint.questions import VerifyGeneration
 from advisor.runs.endpoint.verdict import criteria_of, load_of
@@ -30,7 +28,7 @@ from advisor.runs.questions import AUTO
 from advisor.units import format_usd
 from sweeps.endpoint.address import Address, address_of, api_key
 from sweeps.endpoint.document import anchor_document, deployment_document
-from sweeps.endpoint.records import Lengths
+from sweeps.endpoint.records import Lengths, Load
 from sweeps.endpoint.session import Session, Wanted, measured
 
 _SEED = 1
@@ -38,38 +36,70 @@ _SEED = 1
 Progress = Callable[[str], None]
 
 
-def verify_serving(
-    context: LanguageContext, question: VerifyGeneration, *, instance: str, minutes: float,
-    today: date, on_progress: Progress,
-) -> ServingVerification:  # fmt: skip
-    """Load the endpoint as the question wants it, and say what follows.
+class ServingTrial(NamedTuple):
+    """A question about serving, ready to be measured: `candidate` is what is verified, `before`
+    the answer without the measurement."""
 
-    `instance` is the type that the endpoint runs on, or `auto` for the recommended one. Raises
-    `NoOfferError` where nothing is recommended, `MeasuringError` where nothing was measured.
-    """
+    question: VerifyGeneration
+    request: GenerationRequest
+    candidate: GenerationCandidate
+    before: GenerationRecommendation
+    today: date
+
+    @property
+    def load(self) -> Load:
+        """Of one of the candidate's instances."""
+        return load_of(self.request, self.candidate)
+
+    @property
+    def lengths(self) -> Lengths:
+        """Of prompts and answers, in whole tokens."""
+        request = self.request
+        return Lengths(max(1, round(request.input_tokens)), max(1, round(request.output_tokens)))
+
+
+def serving_trial(
+    context: LanguageContext, question: VerifyGeneration, instance: str, today: date
+) -> ServingTrial:
+    """The trial of an instance type, or of the recommended spec (`auto`); `NoOfferError` where
+    nothing is recommended."""
     before = serving_recommended(context, question, today=today, relax=False)
     request = generation_request(question, language_model_of(question), context.catalog)
     candidate = _candidate(context, question, request, before, instance, today)
-    address, load = address_of(str(question.endpoint)), load_of(request, candidate)
+    return ServingTrial(question, request, candidate, before, today)
+
+
+def verify_serving(
+    context: LanguageContext, trial: ServingTrial, minutes: float, on_progress: Progress
+) -> ServingVerification:
+    """Load the question's endpoint as the trial wants it, and say what follows; `MeasuringError`
+    where nothing was measured."""
+    question, candidate = trial.question, trial.candidate
+    address = address_of(str(question.endpoint))
     key = api_key(question.api_key_file, os.environ)
     wanted = Wanted(
         model=candidate.model, served_model=question.served_model or "",
-        lengths=_lengths(request), loads=[load], seconds=60 * minutes, seed=_SEED,
+        lengths=trial.lengths, loads=[trial.load], seconds=60 * minutes, seed=_SEED,
     )  # fmt: skip
     session = measured(address, key, wanted, on_progress)
     session.require_measured(candidate.model)
     if session.ended is not None:
         raise session.ended
-    anchor = _anchor(session, address, candidate, request)
-    figures = anchor["loads"][0]
-    settles, caveats = _stands_for(context, candidate, anchor)
+    return judged_serving(context, trial, _anchor(session, address, trial))
+
+
+def judged_serving(
+    context: LanguageContext, trial: ServingTrial, anchor: Mapping[str, Any]
+) -> ServingVerification:
+    """What the anchor's first load says about the trial, and what to take now."""
+    settles, caveats = _stands_for(context, trial.candidate, anchor)
     done = ServingVerification(
-        request=request, predicted=candidate, load=str(load),
-        criteria=criteria_of(request, candidate, figures), anchor=anchor, settles=settles,
-        caveats=(*caveats, *anchor["warnings"]), answer_now="",
+        request=trial.request, predicted=trial.candidate, load=str(trial.load),
+        criteria=criteria_of(trial.request, trial.candidate, anchor["loads"][0]), anchor=anchor,
+        settles=settles, caveats=(*caveats, *anchor["warnings"]), answer_now="",
     )  # fmt: skip
-    after = _informed(context, question, anchor, today)
-    return replace(done, answer_now=_answer_now(done, before, after))
+    after = _informed(context, trial, anchor)
+    return replace(done, answer_now=_answer_now(done, trial.before, after))
 
 
 def _candidate(
@@ -91,15 +121,10 @@ def _candidate(
     return before.chosen
 
 
-def _lengths(request: GenerationRequest) -> Lengths:
-    return Lengths(max(1, round(request.input_tokens)), max(1, round(request.output_tokens)))
-
-
-def _anchor(
-    session: Session, address: Address, candidate: GenerationCandidate, request: GenerationRequest
-) -> dict[str, Any]:
+def _anchor(session: Session, address: Address, trial: ServingTrial) -> dict[str, Any]:
     """The endpoint is taken for one instance of the spec; its GPU is the spec's, unless this
     machine's driver knows better."""
+    candidate, lengths = trial.candidate, trial.lengths
     placement = candidate.placement
     deployment = deployment_document(
         gpu=None, count=placement.gpus_used, tensor_parallel=placement.tensor_parallel,
@@ -108,7 +133,6 @@ def _anchor(
         is_here=address.is_loopback,
     )  # fmt: skip
     deployment["gpu"] = deployment["gpu"] or candidate.spec.offer.instance.gpu_name
-    lengths = _lengths(request)
     return anchor_document(
         session=session, address=address, model=candidate.model, seed=_SEED,
         lengths=(lengths.input_tokens, lengths.output_tokens), deployment=deployment,
@@ -143,15 +167,15 @@ def _stands_for(
 
 
 def _informed(
-    context: LanguageContext, question: VerifyGeneration, anchor: Mapping[str, Any], today: date
+    context: LanguageContext, trial: ServingTrial, anchor: Mapping[str, Any]
 ) -> GenerationRecommendation | None:
     """What is recommended once the trial is known; None where it says nothing to the predictor."""
     with TemporaryDirectory(prefix="advisor-verify-") as folder:
         path = Path(folder) / "anchor.json"
         path.write_text(json.dumps(anchor))
-        informed = question.replace(anchor=(*question.anchor, path))
+        informed = trial.question.replace(anchor=(*trial.question.anchor, path))
         try:
-            return serving_recommended(context, informed, today=today, relax=False)
+            return serving_recommended(context, informed, today=trial.today, relax=False)
         except AdvisorError:
             return None
 

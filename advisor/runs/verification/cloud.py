@@ -20,11 +20,10 @@ from advisor.domain import (
 )
 from advisor.engine import Preparations, no_offer, recommend
 from advisor.engine.single import predict_instance
-from advisor.errors import CloudError, NoOfferError, UsageError
-from advisor.messages import Message
+from advisor.errors import NoOfferError, UsageError
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
-from advisor.runs.cloud.sweep import CloudRun, Say, job_of, run_cloud
+from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
 from advisor.runs.verification.machine import AUTO, VerifiedMachine, refuse_several_gpus
 from advisor.runs.verification.verdict import judged
 from advisor.runs.verification.verify import answers_around
@@ -86,7 +85,7 @@ def launch_options(
         instance=named.instance.name,
         arguments=_arguments(request, named, minutes, samples),
         disks=(),
-        volumes=() if local else (_volume(named.disk),),
+        volumes=() if local else (volume_of(named.disk),),
         local_disk=local,
         command=VERIFY,
         only_this_type=True,
@@ -149,7 +148,7 @@ def _arguments(
     return tuple(str(word) for pair in given.items() if pair[1] is not None for word in pair)
 
 
-def _volume(disk: Disk) -> Volume:
+def volume_of(disk: Disk) -> Volume:
     """The disk as it is bought."""
     choice = disk.choice
     iops = choice.iops or (disk.rate.read_iops if choice.type in _WITH_IOPS else None)
@@ -169,15 +168,7 @@ def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
     job = job_of(plan)
     rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     if not rows:
-        raise CloudError(
-            "nothing was measured on {instance} ({why}): {value}",
-            instance=plan.options.instance,
-            why=run.why,
-            value=run.last_line or "it told nothing",
-            hint=Message(
-                "what its instance said is in the bucket, at {prefix}/guests/", prefix=job.prefix
-            ),
-        )
+        raise nothing_measured(plan, run)
     return max(rows, key=_goodness)
 
 

@@ -11,23 +11,26 @@ from typing import Any
 from advisor.errors import DataError
 
 SCHEMA = "advisor.guest-job/1"
-COMMANDS = SWEEP_RUN, VERIFY = "sweep run", "verify"
+COMMANDS = SWEEP_RUN, VERIFY, MEASURE = "sweep run", "verify", "measure"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _DEVICE = re.compile(r"/dev/(sd|xvd)[a-z]{1,2}")
 _DISK_TYPE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+# As pip takes it: a name, extras, a version; nothing that could be an option or an address.
+_REQUIREMENT = re.compile(r"([a-z][a-z0-9-]*(\[[a-z,]+\])?(==[0-9]+(\.[0-9]+)*(\.\*)?)?)?")
 _PREFIX = re.compile(r"[A-Za-z0-9._/-]+[A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A sweep, or a verification, on one instance.
+    """A sweep, a verification, or the load of a language model, on one instance.
 
     `arguments` are those of `advisor` and the words of `command`, but for where disks are mounted;
     `local_disk` has the instance's own disk mounted, too. `disks` has
     the disk type by the device's name in the launch (`/dev/sdf`: `gp3`). All that the instance
     writes goes beneath `prefix` of `bucket` (in `region`), which all instances of one slot share.
     `database_parameter` names the SSM parameter (SecureString) that holds the URL of a shared
-    database; empty: measurements go to the bucket.
+    database; empty: measurements go to the bucket. `engine` is the package that serves a language
+    model, as pip takes it; empty: none is installed.
     """
 
     sweep_id: str
@@ -39,6 +42,7 @@ class Job:
     database_parameter: str = ""
     command: str = SWEEP_RUN
     local_disk: bool = False
+    engine: str = ""
 
     def __post_init__(self) -> None:
         if self.command not in COMMANDS:
@@ -52,6 +56,8 @@ class Job:
             )
         if not _PREFIX.fullmatch(self.prefix) or ".." in self.prefix:
             raise DataError("'{prefix}' is no prefix of a bucket", prefix=self.prefix[:80])
+        if not _REQUIREMENT.fullmatch(self.engine):
+            raise DataError("'{engine}' is no package of an engine", engine=self.engine[:80])
         for device, disk_type in self.disks.items():
             if not (_DEVICE.fullmatch(device) and _DISK_TYPE.fullmatch(disk_type)):
                 raise DataError(
@@ -84,6 +90,7 @@ def job_to_json(job: Job) -> str:
         "database_parameter": job.database_parameter,
         "command": job.command,
         "local_disk": job.local_disk,
+        "engine": job.engine,
     }
     return json.dumps(document, indent=1, sort_keys=True)
 
@@ -119,4 +126,5 @@ def _job(document: Mapping[str, Any]) -> Job:
         database_parameter=str(document["database_parameter"]),
         command=str(document["command"]),
         local_disk=bool(document["local_disk"]),
+        engine=str(document["engine"]),
     )

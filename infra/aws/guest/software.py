@@ -18,6 +18,8 @@ from advisor.errors import DataError
 PACKAGES = ("advisor", "infra", "models", "sweeps")
 DISTRIBUTION = "instance-sizing-advisor"
 EXTRAS = ("sweep", "zoo", "formats", "postgres")
+# Of an instance that loads an engine, which comes with a torch of its own.
+SERVING_EXTRAS = ("endpoint",)
 _EXTRA = re.compile(r"extra\s*==\s*[\"']([\w-]+)[\"']")
 _NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?")
 # `torch==2.13.0+cpu`: a build for this machine, which no index of an instance has.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,7 @@ from tests.advisor.cli.test_sweep_cloud import account, schema
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.wire import Request
+from tests.sweeps.endpoint.tiny_model import program, save_tiny_llama
 
 __all__ = ["account"]
 # A machine as small as this one, without a GPU: preprocessing needs none.
@@ -32,7 +34,7 @@ ON_AWS = (*QUESTION, "--on", "aws", "--budget", "1USD", "--owner", "ada",
 SMALL = ("--instance", "c5.large", "--disk", "gp3:200GiB")
 
 
-def guest_that_works(bed: Bed, folder: Path) -> list[tuple[str, ...]]:
+def guest_that_works(bed: Bed, folder: Path, **changes: Any) -> list[tuple[str, ...]]:
     """The instance does its job, a minute after its launch, and powers off. Returns the commands
     that it will have run."""
     seen: set[str] = set()
@@ -47,7 +49,7 @@ def guest_that_works(bed: Bed, folder: Path) -> list[tuple[str, ...]]:
             guest = Guest(
                 aws=aws, metadata=Metadata(service.address), folder=folder,
                 mount=lambda job: jobs.append(job.arguments) or {"gp3": folder / "disk"},
-                advisor=(sys.executable, "-m", "advisor"), poll_seconds=0.2,
+                advisor=(sys.executable, "-m", "advisor"), poll_seconds=0.2, **changes,
             )  # fmt: skip
             later = datetime.now(UTC) + timedelta(hours=1)
             run_job(f"s3://results/{job}", "us-east-1", later, guest)
@@ -131,3 +133,73 @@ def test_photographs_of_this_machine_are_no_data_there(account, capsys, tmp_path
 def test_what_is_meant_for_aws_is_not_done_here(account, capsys) -> None:
     assert run([*QUESTION, "--budget", "1USD", "--bucket", "b"]) == 2
     assert "--bucket, --budget: only with --on aws" in capsys.readouterr().err
+
+
+SERVED = ("verify", "--task", "generation", "--model", "meta-llama/Llama-3.1-8B", "--users", "2",
+          "--input-tokens", "60", "--output-tokens", "10", "--max-tpot-ms", "2000", "--minutes",
+          "0.4", "--instance", "g6.xlarge", "--allow-extrapolation", "--on", "aws", "--budget",
+          "3USD", "--owner", "ada", "--instance-profile", "none")  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
+    account, capsys, tmp_path, monkeypatch
+) -> None:
+    """By the engine's words that the answer's exports have; what computes here is `transformers
+    serve` behind vLLM's name, or vLLM itself where it is installed."""
+    pytest.importorskip("transformers")
+    asked_for: list[str] = []
+
+    def install(package: str, folder: Path) -> Path:
+        asked_for.append(package)
+        found = shutil.which("vllm")
+        return Path(found).parent if found else program(folder, "vllm").parent
+
+    jobs = guest_that_works(account, tmp_path / "guest", install=install)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
+    monkeypatch.chdir(tmp_path)
+    model = str(save_tiny_llama(tmp_path / "tiny"))
+    assert run([*SERVED, "--served-model", model, "-o", "json"]) == 0
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    jsonschema.validate(document, schema("serving-verification"))
+    assert (document["verdict"], document["instance_type"]) == ("pass", "g6.xlarge")
+    assert not document["settles"]  # no driver names an L4 here
+    assert "all of it is ended" in shown.err
+    assert account.left() == []
+    assert asked_for[0].startswith("vllm[runai]==")
+    own = jobs[0][jobs[0].index("--") :]
+    assert {"--max-model-len", "--gpu-memory-utilization", "--load-format"} <= set(own)
+    # What came back is an anchor that answers, as one that was measured by hand.
+    asked = ("recommend", *SERVED[1:11], "--cloud", "aws", "-o", "json")
+    assert run([*asked, "--anchor", "anchor-Meta-Llama-3.1-8B.json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["recommendation"]["predicted"]["provenance"] == "anchored"
+
+
+def test_an_engine_is_planned_with_the_disk_and_the_words_of_the_answer(account, capsys) -> None:
+    run([*SERVED, "--dry-run", "-o", "json"])
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, schema("cloud-plan"))
+    command = document["command"]
+    assert command[:4] == ["advisor", "measure", "--engine", "vllm"]
+    assert command[command.index("--concurrency") + 1] == "2"
+    assert [one["type"] for one in document["volumes"]] == ["gp3"]
+    assert account.instances() == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (("--engine", "sglang"), "starts vLLM, not sglang"),
+        (("--endpoint", "http://localhost:1"), "leave one of them out"),
+        (("--cloud", "gcp", "--region", "us-central1", "--instance", "g2-standard-4"),
+         "launches on AWS"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_served_there_is_told(account, capsys, changed, told) -> None:
+    assert run([*SERVED, *changed]) == 2
+    assert told in capsys.readouterr().err
+    assert account.instances() == []

@@ -72,7 +72,7 @@ def test_a_server_that_fails_is_an_error_and_no_verdict(ask):
     ("more", "said"),
     [
         ((), "there is no target to verify"),
-        (("--users", "2", "--on", "aws", "--budget", "1USD"), "none is started on AWS"),
+        (("--users", "2", "--on", "aws", "--budget", "1USD"), "--on aws starts one"),
         (("--users", "2", "--data", "/tmp"), "is for trials of networks"),
         (("--users", "2", "--instance", "m7i.large"), "cannot serve"),
     ],

@@ -28,6 +28,7 @@ jobs = st.builds(
         st.sampled_from(["/dev/sdf", "/dev/sdg", "/dev/xvdh"]), st.sampled_from(["gp3", "st1"])
     ),
     database_parameter=st.sampled_from(["", "/advisor/database"]),
+    engine=st.sampled_from(["", "vllm", "vllm[runai]==0.18.*"]),
 )
 
 
@@ -52,6 +53,7 @@ def test_what_is_no_job_is_told(text):
     [
         {"sweep_id": "s 1"}, {"sweep_id": "../s1"}, {"prefix": "sweeps/../../etc"},
         {"prefix": "/"}, {"disks": {"/etc/passwd": "gp3"}}, {"disks": {"/dev/sdf": "../gp3"}},
+        {"engine": "--index-url=http://x"}, {"engine": "vllm @ http://x/vllm.whl"},
     ],
 )  # fmt: skip
 def test_names_that_reach_elsewhere_are_refused(changes):

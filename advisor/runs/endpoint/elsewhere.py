@@ -1,0 +1,108 @@
+"""A question about serving, verified on the very instance: launched, its engine started and loaded
+there, ended; then judged here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from advisor.answers.language import LanguageContext
+from advisor.catalog.disk_orders import LOCAL
+from advisor.domain.generation import LlmEngine
+from advisor.domain.serving_verification import ServingVerification
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
+from advisor.render.exporting.serving import engine_words, vllm_requirement
+from advisor.runs.cloud.exchange import anchors_sent
+from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id
+from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
+from advisor.runs.endpoint.verifying import ServingTrial, judged_serving
+from advisor.runs.verification.cloud import volume_of
+from infra.aws.guest.job import MEASURE
+from infra.aws.launch_options import sweep_id_of
+from sweeps.endpoint.anchors import USED
+
+if TYPE_CHECKING:
+    from infra.aws.asking import Aws
+
+
+def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> CloudOptions:
+    """The launch of the trial's instance type with its disk and the answer's engine. Its id has
+    the day: what was verified today is not paid for twice.
+
+    `UsageError` for an offer of another cloud, and an engine that is not started there.
+    """
+    candidate = trial.candidate
+    offer, disk = candidate.spec.offer, candidate.spec.disk
+    if offer.instance.cloud != "aws":
+        raise UsageError(
+            "--on aws launches on AWS, not on {cloud}", cloud=offer.instance.cloud, field="on",
+            hint=Message("leave {cloud} out, or name an {instance} of AWS",
+                         cloud=FieldName("cloud"), instance=FieldName("instance")),
+        )  # fmt: skip
+    if candidate.engine is not LlmEngine.VLLM:
+        raise UsageError(
+            "--on aws starts vLLM, not {engine}", engine=candidate.engine, field="engine",
+            hint=Message("start it on the instance, and name its {endpoint}",
+                         endpoint=FieldName("endpoint")),
+        )  # fmt: skip
+    is_local = disk.choice.type == LOCAL
+    wanted = replace(
+        cloud,
+        instance=offer.instance.name,
+        region=offer.region,
+        arguments=_arguments(trial, minutes),
+        volumes=() if is_local else (volume_of(disk),),
+        local_disk=is_local,
+        command=MEASURE,
+        only_this_type=True,
+        engine=vllm_requirement(candidate),
+    )
+    day = str(trial.today)
+    return replace(wanted, sweep_id=cloud.sweep_id or sweep_id_of(sweep_id(wanted), day))
+
+
+def verify_serving_elsewhere(
+    context: LanguageContext, trial: ServingTrial, plan: CloudPlan, aws: Aws, say: Say
+) -> tuple[ServingVerification, CloudRun]:
+    """Launch, measure, end everything, and hold target and limits to what was measured;
+    `CloudError` where nothing was."""
+    run = run_cloud(plan, aws, say)
+    return judged_serving(context, trial, _anchor(plan, aws, run)), run
+
+
+def _arguments(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
+    """Of `advisor measure` there; the words after `--` are those that the answer's exports start
+    the engine with."""
+    candidate, load, lengths = trial.candidate, trial.load, trial.lengths
+    placement = candidate.placement
+    given: dict[str, object] = {
+        "--engine": candidate.engine,
+        "--model": candidate.model,
+        "--served-model": trial.question.served_model,
+        "--precision": candidate.precision,
+        "--kv-precision": candidate.kv_precision,
+        "--input-tokens": lengths.input_tokens,
+        "--output-tokens": lengths.output_tokens,
+        "--concurrency": load.concurrency,
+        "--rate": load.requests_per_second,
+        "--gpu": candidate.spec.offer.instance.gpu_name,
+        "--gpus": placement.gpus_used,
+        "--tensor-parallel": placement.tensor_parallel,
+        "--link": placement.link if placement.tensor_parallel > 1 else None,
+        "--minutes": f"{minutes:g}",
+    }
+    options = (str(word) for pair in given.items() if pair[1] is not None for word in pair)
+    return (*options, "--", *engine_words(candidate, trial.request))
+
+
+def _anchor(plan: CloudPlan, aws: Aws, run: CloudRun) -> dict[str, Any]:
+    """The latest one that says something about the load."""
+    from infra.aws.guest.result_bucket import ResultBucket
+
+    job = job_of(plan)
+    anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
+    told = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]
+    if not told:
+        raise nothing_measured(plan, run)
+    return told[-1]

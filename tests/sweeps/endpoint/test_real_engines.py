@@ -1,0 +1,63 @@
+"""Real engines on the loopback, each with a small model of random weights: `transformers serve`,
+and vLLM where it is installed (a CPU will do)."""
+
+import json
+import os
+import shutil
+
+import jsonschema
+import pytest
+
+from advisor.cli.main import run
+from advisor.domain.language import ServingPlacement
+from advisor.render.exporting.serving import serve_words
+from sweeps.endpoint.engines.commands import StartedEngine
+from tests.advisor.render.language_answers import generation_candidate, generation_recommendation
+from tests.sweeps.endpoint.anchor_schema import SCHEMA
+from tests.sweeps.endpoint.tiny_model import program, save_tiny_llama
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def words_of_vllm():
+    """Those that an export starts it with on one GPU; compiling would take a minute."""
+    alone = generation_candidate(placement=ServingPlacement(tensor_parallel=1, replicas=1))
+    _, *words = serve_words(alone, generation_recommendation().request)
+    return [*words, "--enforce-eager"]
+
+
+@pytest.mark.parametrize("engine", [StartedEngine.TRANSFORMERS, StartedEngine.VLLM])
+def test_a_real_engine_is_started_measured_and_ended(engine, tmp_path, monkeypatch, capfd):
+    """By the command that users type: both kinds of load, the lengths asked for, and its version.
+    transformers refuses fields of vLLM's; vLLM takes the words of our exports."""
+    is_vllm = engine is StartedEngine.VLLM
+    if is_vllm and shutil.which("vllm") is None:
+        pytest.skip("no vllm on the path: pip install 'vllm[runai]' in an environment of its own")
+    for package in ("transformers", "openai"):
+        pytest.importorskip(package)
+    model = save_tiny_llama(tmp_path / "tiny")
+    program(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; left out, half of the memory
+    code = run([
+        "measure", "--engine", engine, "--model", str(model), "--precision", "bf16",
+        "--input-tokens", "64", "--output-tokens", "16", "--concurrency", "1,4", "--rate", "2",
+        "--minutes", "0.6", "--out", str(tmp_path / "anchor.json"), "--",
+        *(words_of_vllm() if is_vllm else ()),
+    ])  # fmt: skip
+    told = capfd.readouterr().err
+    assert code == 0, told
+    document = json.loads((tmp_path / "anchor.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    assert document["engine"]["name"] == engine
+    assert document["engine"]["version"]
+    assert document["engine"]["ready_seconds"] > 0
+    assert document["endpoint"]["forces_length"] == is_vllm
+    assert document["endpoint"]["counts_tokens"]
+    for load in document["loads"]:
+        assert load["requests"]["failed"] == 0
+        assert load["input_tokens"]["mean"] == pytest.approx(64, rel=0.15)
+        assert load["output_tokens"]["mean"] == load["asked_tokens"]["mean"]
+        assert load["ttft_seconds"]["mean"] > 0
+        assert load["tpot_seconds"]["mean"] > 0
