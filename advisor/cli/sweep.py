@@ -31,7 +31,12 @@ from advisor.runs.fields import Moment
 from advisor.runs.questions import PlannedSweep, SweepGrid, SweepRun, Watching
 from advisor.runs.sweeps.data import planned_data, prepared_data
 from advisor.runs.sweeps.status import shown_rows, trial_document
-from advisor.runs.sweeps.sweeping import execute_sweep, host_usd_per_hour, plan_sweep
+from advisor.runs.sweeps.sweeping import (
+    execute_sweep,
+    executor_name,
+    host_usd_per_hour,
+    plan_sweep,
+)
 from advisor.units import format_counted, format_usd
 from sweeps.planning.plan import usual_seconds
 from sweeps.planning.repeating import wanted_runs
@@ -39,6 +44,12 @@ from sweeps.planning.repeating import wanted_runs
 if TYPE_CHECKING:
     from advisor.cli.sweep_view import Kept
     from sweeps.driver.runner import Progress
+
+# Said where nobody has named one.
+_EXECUTORS = {
+    "process": "one trial at a time, each in a process: with one GPU or none, Ray brings nothing",
+    "ray": "trials run side by side, placed by Ray",
+}
 
 
 @click.group()
@@ -167,7 +178,10 @@ def _followed(
         with dataset_progress() as making:
             data = prepared_data(question, making)
         trials = plan_sweep(question, data)
-        watch.planned(trials, executor=question.executor, database=database)
+        executor = executor_name(question.executor, question.ray_address, trials)
+        if not question.executor:
+            click.echo(_EXECUTORS[executor], err=True)
+        watch.planned(trials, executor=executor, database=database)
         with trial_progress(watch.tally) as show:
             yield trials, watch.following(kept.noting(show))
 

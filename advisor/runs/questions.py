@@ -267,10 +267,11 @@ class PlannedSweep(SweepGrid):
 class SweepRun(PlannedSweep):
     """A sweep that is measured, on this machine or on AWS."""
 
-    executor: str = ask(
-        "How trials run; inline is for debugging (no limits, never fitted).",
+    executor: str | None = ask(
+        "How trials run: by default ray on a cluster and on several GPUs, else process; inline is "
+        "for debugging (no limits, never fitted).",
         ClientChoice("executor", EXECUTORS, "inline"),
-        default="ray",
+        default=None,
     )
     retry_failed: bool = ask("Repeat failed and contaminated trials.", Flag(), default=False)
     on: str = _On

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from advisor.domain import Measurement, Status, Trial
 from sweeps.formats.serialization import run_facts
@@ -52,6 +54,15 @@ def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
         repeats=(*row.repeats, run_facts(fresh)),
         attempts=(*row.attempts, *fresh.attempts),
     )
+
+
+def by_turns(trials: Sequence[Trial]) -> list[Trial]:
+    """One trial of each accelerator after the other, so that nodes of every kind are asked for, and
+    have work, from the beginning."""
+    queues = defaultdict(list)
+    for trial in trials:
+        queues[trial.accelerator].append(trial)
+    return [trial for turn in zip_longest(*queues.values()) for trial in turn if trial]
 
 
 def in_order(all_rounds: Sequence[Sequence[Trial]]) -> Iterator[Trial]:

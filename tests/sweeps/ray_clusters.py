@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from advisor.domain import Measurement, Trial
 from tests.sweeps.builders import measurement, resources, trial
@@ -34,14 +40,80 @@ def cluster_of(*nodes: Mapping[str, float]) -> Iterator[Any]:
         cluster.shutdown()
 
 
-def add_node(cluster: Any, *, cpus: float = 2, gpu: str = "", disk: str = "") -> Any:
-    """One more node that takes one trial at a time."""
-    own = {"advisor_trial": 1}
+def add_node(
+    cluster: Any, *, cpus: float = 2, gpu: str = "", disk: str = "", trials: int = 1,
+    memory_gib: float = 16,
+) -> Any:  # fmt: skip
+    """One more node that takes so many trials at a time, each on a GPU where it has any."""
+    own = {"advisor_trial": trials}
     own |= {f"accelerator_type:{gpu}": 1} if gpu else {}
     own |= {f"advisor_disk:{disk}": 1} if disk else {}
     return cluster.add_node(
-        num_cpus=cpus, num_gpus=int(bool(gpu)), resources=own, object_store_memory=_STORE_BYTES
-    )
+        num_cpus=cpus, num_gpus=trials if gpu else 0, resources=own,
+        memory=int(memory_gib * 2**30), object_store_memory=_STORE_BYTES,
+    )  # fmt: skip
+
+
+_NO_COMMANDS = (
+    "initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands",
+    "head_start_ray_commands", "worker_start_ray_commands", "cluster_synced_files",
+    "rsync_exclude", "rsync_filter",
+)  # fmt: skip
+_HEAD_ID = "f" * 51 + "00000"  # of Ray's provider for several nodes on one machine
+
+
+@contextmanager
+def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]:
+    """The address of a cluster of a head that takes no trial; its autoscaler starts and ends nodes
+    of these types. (`ray.cluster_utils.AutoscalingCluster` lacks a file of Ray's wheel, and ends
+    every Ray of the machine.)"""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    from ray._private.services import get_node_ip_address
+
+    address = f"{get_node_ip_address()}:{port}"
+    module = "tests.sweeps.ray_provider.EmulatedNodes"
+    head = {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0}
+    file = folder / "cluster.json"
+    config = {
+        "cluster_name": "emulated", "max_workers": 20, "idle_timeout_minutes": 10,
+        "provider": {"type": "external", "module": module, "launch_multiple": True,
+                     "head_node_id": _HEAD_ID, "gcs_address": address},
+        "auth": {}, "file_mounts": {}, "head_node": {}, "worker_nodes": {},
+        **{key: [] for key in _NO_COMMANDS}, "file_mounts_sync_continuously": False,
+        "head_node_type": "ray.head.default",
+        "available_node_types": {"ray.head.default": head, **{
+            name: {"node_config": {}, "min_workers": 0, **kind} for name, kind in kinds.items()}},
+    }  # fmt: skip
+    file.write_text(json.dumps(config))
+    command = [
+        Path(sys.executable).parent / "ray", "start", "--head", "--block", f"--port={port}",
+        f"--autoscaling-config={file}", "--num-cpus=0", "--num-gpus=0", f"--temp-dir={folder}",
+        f"--object-store-memory={_STORE_BYTES}", "--include-dashboard=false",
+        "--dashboard-agent-listen-port=0",
+    ]  # fmt: skip
+    settings = {
+        "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1", "PYTHONPATH": str(ROOT),
+        "RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_autoscaler_v2": "1",
+        "RAY_CLOUD_INSTANCE_ID": _HEAD_ID, "RAY_OVERRIDE_NODE_ID_FOR_TESTING": _HEAD_ID,
+        "RAY_NODE_TYPE_NAME": "ray.head.default",
+    }  # fmt: skip
+    with (folder / "out").open("w") as out:
+        running = subprocess.Popen(
+            command, env={**os.environ, **settings}, stdout=out, stderr=subprocess.STDOUT
+        )
+    try:
+        while "Ray runtime started" not in (folder / "out").read_text():
+            assert running.poll() is None, (folder / "out").read_text()
+            time.sleep(0.2)
+        yield address
+    finally:
+        running.terminate()
+        running.wait()
+        for one in psutil.process_iter(["cmdline"]):  # nodes outlive a head by a minute
+            if any(str(folder) in word for word in one.info["cmdline"] or ()):
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
 
 
 def numbered(count: int, *accelerators: str, first: int = 0) -> list[Trial]:

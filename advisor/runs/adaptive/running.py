@@ -22,7 +22,7 @@ def run_adaptive(
     sweep: AdaptiveSweep,
     store: MeasurementStore,
     *,
-    executor: str,
+    executor: str | None,
     ray_address: str | None,
     on_progress: Callable[[Progress], None],
     on_batch: Callable[[SweepStatus], None],

@@ -85,7 +85,7 @@ def execute_sweep(
     trials: Sequence[Trial],
     store: MeasurementStore,
     *,
-    executor: str | Callable[[], Executor],
+    executor: str | Callable[[], Executor] | None,
     ray_address: str | None,
     retry_failed: bool,
     on_progress: Callable[[Progress], None],
@@ -96,8 +96,10 @@ def execute_sweep(
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
     from sweeps.driver.runner import RETRIED, Outcome, run_sweep, stored_runs
-    from sweeps.planning.repeating import rounds
+    from sweeps.planning.repeating import by_turns, rounds
 
+    if ray_address:
+        trials = by_turns(trials)
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
     if not rounds(trials, stored_runs(trials, store, again, since=since).done):
         return Outcome()
@@ -240,10 +242,10 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
 @contextmanager
 def measuring_here(
     trials: Sequence[Trial],
-    executor: str | Callable[[], Executor],
+    executor: str | Callable[[], Executor] | None,
     ray_address: str | None,
 ) -> Iterator[Executor]:
-    """The executor of that name, while no other sweep runs on this machine.
+    """The executor of that name (`executor_name`), while no other sweep runs on this machine.
 
     `MeasuringError`, before anything is measured, when it can never take some of the trials."""
     with only_sweep_here(bool(ray_address)), _executor(executor, ray_address, trials) as chosen:
@@ -251,19 +253,26 @@ def measuring_here(
         yield chosen
 
 
+def executor_name(name: str | None, ray_address: str | None, trials: Sequence[Trial]) -> str:
+    """Where none is named: Ray for a cluster, and where several GPUs measure side by side; else
+    processes, since Ray on one machine would only take CPU time."""
+    from sweeps.executors.ray.placing import trials_at_a_time
+
+    return name or ("ray" if ray_address or trials_at_a_time(trials) > 1 else "process")
+
+
 @contextmanager
 def _executor(
-    name: str | Callable[[], Executor], ray_address: str | None, trials: Sequence[Trial]
+    given: str | Callable[[], Executor] | None, ray_address: str | None, trials: Sequence[Trial]
 ) -> Iterator[Executor]:
     chosen: Executor
-    if not isinstance(name, str):
-        chosen = name()
-    elif name == "ray":
+    if callable(given):
+        chosen = given()
+    elif (name := executor_name(given, ray_address, trials)) == "ray":
         from sweeps.executors.ray.executor import RayExecutor
-        from sweeps.executors.ray.placing import slots_of_own_machine
+        from sweeps.executors.ray.placing import trials_at_a_time
 
-        slots = 1 if ray_address else slots_of_own_machine(trials)
-        chosen = RayExecutor(ray_address, slots=slots)
+        chosen = RayExecutor(ray_address, slots=1 if ray_address else trials_at_a_time(trials))
     elif name == "process":
         from sweeps.executors.process import ProcessExecutor
 

@@ -6,42 +6,41 @@ import logging
 import os
 import secrets
 import socket
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from sweeps.executors.ray.placing import TRIAL_RESOURCE
+from sweeps.executors.ray.placing import task_options
 from sweeps.trial.orphans.removing import deferred_signals
 from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+from sweeps.trial.placement.node import VISIBLE_GPUS
 
 _CONNECT_SECONDS = 5.0
 _START_ATTEMPTS = 3
 _OBJECT_STORE_BYTES = 80 * 2**20  # measurements are small; Ray's default is 30 % of memory
-_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Unlimited by default; and a trial beyond its memory is a result, not a reason to repeat.
     "RAY_task_oom_retries": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
+_SETTINGS_OF_OUR_OWN = {
+    # Nobody else's, so on loopback: Ray asks this on Linux too, once, when it is imported.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_prestart_worker_first_driver": "0",  # else a process for each CPU
+}
 
 
-def connected(address: str | None, resources: Mapping[str, float] | None = None) -> Any:
-    """Ray, connected to the cluster, or to a new one on this machine that ends with us and
-    declares these resources."""
+def connected(
+    address: str | None, has: Mapping[str, float] | None = None, gpus: Sequence[str] = ()
+) -> Any:
+    """Ray, connected to the cluster, or to a new one on this machine that ends with us, declares
+    what the machine has for trials and hands out these GPUs (by UUID)."""
     os.environ.update(_SETTINGS)
     if not address:
-        # Else Ray leaves one in the home, and clusters started there later ask for it.
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
-    with nullcontext() if address else _on_loopback():
-        return _started(address, resources or {})
-
-
-def _started(address: str | None, resources: Mapping[str, float]) -> Any:
+        _set_up_our_own(gpus)
     try:
         import ray
     except ImportError as error:
@@ -50,7 +49,7 @@ def _started(address: str | None, resources: Mapping[str, float]) -> Any:
         ) from error
     if address:
         _refuse_unreachable(address)
-    options = {"address": address} if address else _own_ray(resources)
+    options = {"address": address} if address else _own_ray(has or {})
     for remaining in reversed(range(_START_ATTEMPTS)):
         try:
             # Above errors: the loss of a node is reported by us, and not with Ray's state dump.
@@ -69,39 +68,23 @@ def _started(address: str | None, resources: Mapping[str, float]) -> Any:
     raise AssertionError("unreachable")
 
 
-@contextmanager
-def _on_loopback() -> Iterator[None]:
-    """What starts here is nobody else's: on Linux a Ray would listen on every address of the
-    machine, as a node of a cluster must. Ray asks this setting of macOS and Windows on Linux too,
-    once, when it is imported; clusters that this process starts later are to listen as ever."""
-    before = os.environ.get(_CLUSTERS)
-    os.environ[_CLUSTERS] = "0"
-    _let_ray_know(cluster=False)
-    try:
-        yield
-    finally:
-        os.environ.pop(_CLUSTERS)
-        if before is not None:
-            os.environ[_CLUSTERS] = before
-        _let_ray_know(cluster=before != "0")
+def _set_up_our_own(gpus: Sequence[str]) -> None:
+    os.environ.update(_SETTINGS_OF_OUR_OWN)
+    # Else Ray leaves one in the home, and clusters started there later ask for it.
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
+    if gpus:
+        os.environ[VISIBLE_GPUS] = ",".join(gpus)
 
 
-def _let_ray_know(*, cluster: bool) -> None:
-    """Tell a Ray that is imported already."""
-    constants = sys.modules.get("ray._private.ray_constants")
-    if constants is not None:
-        constants.ENABLE_RAY_CLUSTER = cluster  # type: ignore[attr-defined]
-
-
-def _own_ray(resources: Mapping[str, float]) -> dict[str, Any]:
+def _own_ray(has: Mapping[str, float]) -> dict[str, Any]:
+    options = task_options(tuple(has.items()))
     root = str(Path(__file__).resolve().parents[3])
     return {
         "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
         "include_dashboard": False,
         "dashboard_host": "127.0.0.1",  # were it ever switched on
-        "num_cpus": int(resources.get(TRIAL_RESOURCE, 1)),  # Ray starts a process for each
-        "num_gpus": 0,  # `sweeps.trial.placement` gives each trial its GPU
-        "resources": dict(resources),
+        "_memory": options.pop("memory"),
+        **options,
         "object_store_memory": _OBJECT_STORE_BYTES,
         "runtime_env": {"env_vars": {"PYTHONPATH": root, OWNER_VARIABLE: str(own_tag())}},
     }

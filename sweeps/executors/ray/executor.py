@@ -1,15 +1,15 @@
 """Trials as Ray tasks, on a Ray of its own or on a given cluster.
 
-Ray places trials: one on each `advisor_trial` and each GPU (`placing`). It limits nothing: each
-task starts a worker process on CPUs of its own (`sweeps.trial.placement`), under limits. What a
-node takes down with it is measured again on another one, and the measurement says how often, and
-why.
+Each is submitted with what it needs (`placing`), more of them than there is room for: Ray places
+them, and its autoscaler sees what waits. Ray limits nothing: each task starts a worker process on
+CPUs of its own (`sweeps.trial.placement`), under limits. What a node takes down with it is
+measured again on another one, and the measurement says how often, and why.
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,18 +19,18 @@ from typing import Any
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from sweeps.events import WARNING, emit, forward_all
 from sweeps.executors.process import Measure
+from sweeps.executors.ray.autoscaling import has_autoscaler, never_started
 from sweeps.executors.ray.connection import connected
 from sweeps.executors.ray.placing import (
     TRIAL_RESOURCE,
-    FreeCapacity,
     Needs,
     Node,
     all_slots,
     describe_needs,
     needs_of,
-    needs_of_own_machine,
-    refuse_impossible,
-    resources_of_own_machine,
+    refuse,
+    refuse_ambiguous,
+    resources_of,
     slots,
     task_options,
 )
@@ -41,10 +41,14 @@ from sweeps.trial.placement.node import read_node
 from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, timeout_of
 
 LOST_RUNS = 2  # how often what a node took down is measured again
-NODE_PATIENCE_SECONDS = 600.0  # a spot node that was evicted is replaced in minutes
+# A spot node that was evicted is replaced in minutes; a new one installs the advisor first.
+NODE_PATIENCE_SECONDS = 1800.0
 _NODES_CACHED_SECONDS = 5.0
 _WAIT_SECONDS = 1.0
-# Trials that were taken, and wait since nodes of their kind are busy while others are free.
+# Submitted of a kind beyond what the nodes take: a node is never without work, and the autoscaler
+# sees how much waits.
+_AHEAD = 32
+# Taken and not submitted, since there is enough of their kind while other nodes have too little.
 _MOST_WAITING = 1000
 
 
@@ -65,7 +69,7 @@ class RayExecutor:
     """As many trials at a time as the nodes take, each on a node that has what it needs.
 
     Without an address that is this machine, with `slots` trials at a time, as far as its cores,
-    GPUs, memory and disk suffice (`placing.slots_of_own_machine`).
+    GPUs, memory and disk suffice (`placing.trials_at_a_time`).
     """
 
     def __init__(
@@ -77,41 +81,49 @@ class RayExecutor:
         node_patience_seconds: float = NODE_PATIENCE_SECONDS,
         timeout_of: Callable[[Trial], float] = timeout_of,
     ) -> None:
-        self._own, machine = not address, read_node(with_gpus=not address and slots > 1)
-        self._ray = connected(address, resources_of_own_machine(machine, slots))
-        self._needs = partial(needs_of_own_machine, machine=machine) if self._own else needs_of
+        if address:
+            self._machine, self._ray = None, connected(address)
+        else:
+            self._machine = machine = read_node(with_gpus=slots > 1)
+            gpus = [gpu.uuid for gpu in machine.gpus]
+            self._ray = connected(None, resources_of(machine, slots), gpus)
         # Locally it is done here; on a cluster each task cleans its node.
         clean_up()
         # A streaming task reports that it has begun, and then the result. Ray repeats nothing: what
         # is lost is recorded here. And a worker is not ended after each use of a GPU (0.5 s):
         # the GPU is used by the process that it starts.
-        task = measuring_task(measure, on_cluster=not self._own)
+        task = measuring_task(measure, on_cluster=self._machine is None)
         self._task = self._ray.remote(num_returns="streaming", max_retries=0, max_calls=0)(task)
+        self._needs = partial(needs_of, machine=self._machine)
         self._timeout_of = timeout_of
         self._patience = node_patience_seconds
         self._running: dict[Any, _Flight] = {}
-        self._waiting: dict[Needs, deque[_Flight]] = defaultdict(deque)
-        self._unschedulable: dict[Needs, float] = {}
+        self._waiting: deque[_Flight] = deque()
+        self._without_node: dict[Needs, float] = {}
         self._cached_nodes: tuple[float, list[Node]] = (0.0, [])
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
-        """`MeasuringError` that names the way out when no node takes some of the trials."""
-        if not self._own:
-            refuse_impossible(trials, self._nodes())
+        """`MeasuringError` that names the way out when no node takes some of the trials, and the
+        autoscaler has no type of node that would."""
+        if self._machine:
+            return
+        nodes, kinds = self._nodes(), Counter(map(self._needs, trials))
+        lacking = [needs for needs in kinds if not slots(needs, nodes)]
+        scales = bool(lacking) and has_autoscaler(self._ray)
+        never = never_started(self._ray, lacking) if scales else lacking
+        refuse(never, kinds, nodes, scales=scales)
+        refuse_ambiguous(trials, nodes)
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
         """See `sweeps.executors.process.Executor`."""
         coming = iter(trials)
         while True:
-            self._recall()
             self._fill(coming)
+            if not self._running:
+                return
             yield from self._unplaceable()
             if self._running:
                 yield from self._ended()
-            elif any(self._waiting.values()):
-                time.sleep(_WAIT_SECONDS)
-            else:
-                return
 
     def close(self) -> None:
         """Cancel what runs and leave Ray; an own Ray ends with this."""
@@ -131,25 +143,37 @@ class RayExecutor:
         return nodes
 
     def _fill(self, coming: Iterator[Trial]) -> None:
-        """Submit what has a node that is free, as far as trials have to be taken for that."""
+        """Submit as many of each kind as have a place, and some more; take trials until all nodes
+        have work by that, and some more."""
         nodes = self._nodes()
-        if len(self._running) >= all_slots(nodes):
-            return
-        room = FreeCapacity(nodes, (flight.needs for flight in self._running.values()))
-        for needs, queue in self._waiting.items():
-            while queue and room.take(needs):
-                self._submit(queue.popleft())
-        waiting = sum(map(len, self._waiting.values()))
-        while len(self._running) < all_slots(nodes) and waiting < _MOST_WAITING:
+        there = all_slots(nodes)
+        submitted = Counter(flight.needs for flight in self._running.values())
+        places = {needs: slots(needs, nodes) for needs in submitted}
+        at_work = sum(min(count, places[needs]) for needs, count in submitted.items())
+
+        def offer(flight: _Flight) -> bool:
+            """Whether it was submitted: there is not yet enough of its kind."""
+            nonlocal at_work
+            needs = flight.needs
+            if needs not in places:
+                places[needs] = slots(needs, nodes)
+            if submitted[needs] >= places[needs] + _AHEAD:
+                return False
+            at_work += submitted[needs] < places[needs]
+            submitted[needs] += 1
+            self._submit(flight)
+            return True
+
+        self._waiting = deque(flight for flight in self._waiting if not offer(flight))
+        while len(self._waiting) < _MOST_WAITING and (
+            at_work < there or len(self._running) - at_work < _AHEAD
+        ):
             trial = next(coming, None)
             if trial is None:
                 return
             flight = _Flight(trial, self._needs(trial))
-            if room.take(flight.needs):
-                self._submit(flight)
-            else:
-                self._waiting[flight.needs].append(flight)
-                waiting += 1
+            if not offer(flight):
+                self._waiting.append(flight)
 
     def _submit(self, flight: _Flight) -> None:
         flight.submitted_at = datetime.now(UTC).isoformat()
@@ -157,25 +181,23 @@ class RayExecutor:
         side_by_side = any(node.get(TRIAL_RESOURCE, 0) > 1 for node in self._nodes())
         self._running[task.remote(trial_to_dict(flight.trial), side_by_side)] = flight
 
-    def _recall(self) -> None:
-        """Take back what Ray has not begun and has no node for any more: it would wait for ever."""
-        nodes = self._nodes()
-        for reference, flight in list(self._running.items()):
-            if flight.deadline is None and not slots(flight.needs, nodes):
-                self._ray.cancel(reference, force=True)
-                del self._running[reference]
-                self._waiting[flight.needs].appendleft(flight)
-
     def _unplaceable(self) -> Iterator[Measurement]:
-        """The trials whose nodes all went, and were not replaced in time."""
+        """The trials whose nodes all went, or never came, for too long."""
         now, nodes = time.monotonic(), self._nodes()
-        for needs, queue in list(self._waiting.items()):
-            if not queue or slots(needs, nodes):
-                self._unschedulable.pop(needs, None)
-            elif now - self._unschedulable.setdefault(needs, now) > self._patience:
-                reason = f"waited {self._patience:g} s for a node: {describe_needs(needs, nodes)}"
-                while queue:
-                    yield _failure(queue.popleft(), Status.FAILED, reason)
+        pending = {ref: one for ref, one in self._running.items() if one.deadline is None}
+        lacking = {one.needs for one in pending.values() if not slots(one.needs, nodes)}
+        since = self._without_node
+        self._without_node = {needs: since.get(needs, now) for needs in lacking}
+        for needs in lacking:
+            if now - self._without_node[needs] <= self._patience:
+                continue
+            reason = f"waited {self._patience:g} s for a node: {describe_needs(needs, nodes)}"
+            for reference in [ref for ref, one in pending.items() if one.needs == needs]:
+                self._ray.cancel(reference, force=True)
+                yield _failure(self._running.pop(reference), Status.FAILED, reason)
+            hopeless = [one for one in self._waiting if one.needs == needs]
+            self._waiting = deque(one for one in self._waiting if one.needs != needs)
+            yield from (_failure(one, Status.FAILED, reason) for one in hopeless)
 
     def _ended(self) -> Iterator[Measurement]:
         """What has ended within a moment; trials that take far too long are cancelled."""
@@ -223,7 +245,7 @@ class RayExecutor:
         self._cached_nodes = (0.0, [])
         flight.lost.append({**run_facts(failure), "reason": failure.reason})
         flight.node, flight.deadline = "", None
-        self._waiting[flight.needs].appendleft(flight)
+        self._waiting.appendleft(flight)
         return None
 
 

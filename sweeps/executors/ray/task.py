@@ -17,7 +17,8 @@ from sweeps.executors.process import Measure
 from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
 from sweeps.machine.size import machine_size
 from sweeps.trial.orphans.removing import clean_up
-from sweeps.trial.trial_process import measure_trial, run_attempt
+from sweeps.trial.placement.taking import placed
+from sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
 
 Document = dict[str, Any]
 NODE, EVENTS = "node", "events"  # what comes beside a measurement
@@ -41,16 +42,20 @@ def measuring_task(
         yield {NODE: this_node(), EVENTS: events}
         with collected() as events:
             refused = _prepared(trial) if on_cluster else ""
-            one_run = measure or _measured_on_node(side_by_side)
+            one_run = measure or partial(_measured_on_node, side_by_side=side_by_side)
             measured = _failure(trial, refused) if refused else one_run(trial)
         yield {**measurement_to_dict(measured), EVENTS: events}
 
     return run
 
 
-def _measured_on_node(side_by_side: bool) -> Measure:
-    attempt = partial(run_attempt, side_by_side=side_by_side)
-    return partial(measure_trial, attempt=attempt)
+def _measured_on_node(trial: Trial, side_by_side: bool) -> Measurement:
+    """Cores are taken whole, which Ray does not know: a trial that it began too early waits as long
+    as one beside it may take."""
+    place = partial(placed, patience_seconds=timeout_of(trial))
+    return measure_trial(
+        trial, attempt=partial(run_attempt, side_by_side=side_by_side, place=place)
+    )
 
 
 def _prepared(trial: Trial) -> str:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from moto import mock_aws
 
-from sweeps.executors.ray.placing import refuse_impossible
+from sweeps.executors.ray.placing import needs_of, slots
 from tests.sweeps.executors.test_placing import on
 
 FILE = Path(__file__).resolve().parents[3] / "infra" / "ray" / "aws.yaml"
@@ -79,6 +79,11 @@ def test_each_kind_of_node_is_created_with_its_disk_and_as_spot(config):
 
 def test_its_nodes_take_the_trials_that_the_file_promises(config):
     """By the resources that Ray finds for the instance types, and those in the file."""
-    nodes = [kind["resources"] for kind in config["available_node_types"].values()]
-    gpus = ("T4", "L4", "A10G", "L40S")
-    refuse_impossible([on(f"cuda:{gpu}", mounted="gp3") for gpu in gpus], nodes)
+    kinds = config["available_node_types"].items()
+    workers = {name: kind["resources"] for name, kind in kinds if name != "head"}
+    for gpu in ("T4", "L4", "A10G", "L40S"):
+        for memory_gib, vcpus in ((8, 2.0), (15, 4.0)):
+            needs = needs_of(on(f"cuda:{gpu}", vcpus, mounted="gp3", memory_gib=memory_gib))
+            (name,) = [name for name, node in workers.items() if slots(needs, [node])]
+            assert name == gpu.lower()
+        assert not slots(needs_of(on(f"cuda:{gpu}", memory_gib=32)), workers.values())

@@ -1,5 +1,6 @@
 """Which node of a cluster takes which trial, and what is said when none does."""
 
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,17 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import DiskRate
+from advisor.domain import CacheState, DiskRate
 from advisor.errors import MeasuringError
+from advisor.runs.sweeps.sweeping import executor_name
 from sweeps.executors.ray.placing import (
-    FreeCapacity,
+    OWN_DISK,
     needs_of,
-    needs_of_own_machine,
-    refuse_impossible,
-    resources_of_own_machine,
+    refuse,
+    refuse_ambiguous,
+    resources_of,
     slots,
-    slots_of_own_machine,
     task_options,
+    trials_at_a_time,
 )
 from sweeps.trial.placement.node import Core, GpuDevice
 from sweeps.trial.placement.node import Node as Machine
@@ -27,9 +29,11 @@ from sweeps.trial.trial_process import stays_in_memory
 from tests.sweeps.builders import TIME_BOX, resources, trial
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
+GIB = 2.0**30
 
-def node(gpu=None, disk=None, *, cpus=4.0, trials=1.0, gpus=1.0):
-    own = {"CPU": cpus, "advisor_trial": trials}
+
+def node(gpu=None, disk=None, *, cpus=4.0, trials=1.0, gpus=1.0, memory_gib=16):
+    own = {"CPU": cpus, "memory": memory_gib * GIB, "advisor_trial": trials}
     if gpu:
         own |= {"GPU": gpus, f"accelerator_type:{gpu}": 1.0}
     return own | ({f"advisor_disk:{disk}": 1.0} if disk else {})
@@ -40,12 +44,13 @@ T4, L4, PLAIN = node("T4", "gp3"), node("L4"), node()
 CLUSTER = [HEAD, T4, L4, PLAIN]
 
 
-def on(accelerator, vcpus=1.0, mounted=None):
+def on(accelerator, vcpus=1.0, mounted=None, memory_gib=1, **more):
     disk = DiskRate(type=mounted or "unlimited")
     return trial(
         accelerator=accelerator,
-        resources=resources(vcpus=vcpus, disk=disk),
+        resources=resources(vcpus=vcpus, memory_mib=1024.0 * memory_gib, disk=disk),
         plan={**TIME_BOX, "disk_source": "mounted"} if mounted else TIME_BOX,
+        **more,
     )
 
 
@@ -54,7 +59,7 @@ def on(accelerator, vcpus=1.0, mounted=None):
     [
         (on("cuda:T4"), 1), (on("cuda:L4"), 1), (on("cpu"), 3), (on("cuda"), 2),
         (on("cpu", mounted="gp3"), 1), (on("cuda:L4", mounted="gp3"), 0), (on("cuda:H100"), 0),
-        (on("cpu", vcpus=5.0), 0),
+        (on("cpu", vcpus=5.0), 0), (on("cpu", memory_gib=16), 3), (on("cpu", memory_gib=32), 0),
     ],
 )  # fmt: skip
 def test_a_trial_goes_to_nodes_with_its_gpu_disk_and_cpus(asked, taken_at_once):
@@ -67,26 +72,25 @@ def test_a_node_takes_a_trial_a_gpu_at_a_time():
     assert slots(needs_of(on("cuda:T4", vcpus=48.0)), [eight]) == 2
 
 
-def test_trials_of_one_gpu_that_differ_in_cpus_leave_the_other_gpu_to_others():
-    room = FreeCapacity([T4, L4], [needs_of(on("cuda:T4", vcpus=1.0))])
-    assert not room.take(needs_of(on("cuda:T4", vcpus=2.0)))
-    assert room.take(needs_of(on("cuda:L4")))
-    assert not room.take(needs_of(on("cpu")))
+def test_eight_trials_share_a_node_only_as_far_as_its_cpus_and_memory_reach():
+    eight = node(cpus=8.0, trials=8.0, memory_gib=32)
+    assert slots(needs_of(on("cpu", vcpus=0.5)), [eight]) == 8  # a CPU each, also for half of one
+    assert slots(needs_of(on("cpu", vcpus=2.0)), [eight]) == 4
+    assert slots(needs_of(on("cpu", memory_gib=12)), [eight]) == 2
 
 
-def test_what_runs_on_any_node_is_thought_of_where_no_gpu_is():
-    running = [needs_of(on("cpu")), needs_of(on("cuda:L4")), needs_of(on("cpu", mounted="gp3"))]
-    assert FreeCapacity([T4, L4, PLAIN, node()], running).take(needs_of(on("cpu")))
-    assert not FreeCapacity([T4, L4, PLAIN], running).take(needs_of(on("cpu")))
-
-
-def test_what_runs_where_no_node_is_any_more_takes_no_room():
-    assert FreeCapacity([L4], [needs_of(on("cuda:T4"))]).take(needs_of(on("cuda:L4")))
+def test_who_reads_from_a_disk_has_that_disk_alone():
+    eight = node(disk="gp3", cpus=8.0, trials=8.0)
+    cold = {"cache": CacheState.COLD, "dataset_path": "/data"}
+    for mounted in (None, "gp3"):
+        assert slots(needs_of(on("cpu", mounted=mounted, **cold)), [eight]) == 1
+        assert slots(needs_of(on("cpu", mounted=mounted, dataset_path="/data")), [eight]) == 8
 
 
 def test_the_needs_are_options_of_a_task_that_leave_ray_nothing_to_guess():
-    options = task_options(needs_of(on("cuda:T4", vcpus=0.5, mounted="gp3")))
-    assert options["num_cpus"] == 0.5
+    options = task_options(needs_of(on("cuda:T4", vcpus=0.5, mounted="gp3", memory_gib=2)))
+    assert options["num_cpus"] == 1
+    assert options["memory"] == 2 * GIB
     assert options["num_gpus"] == 1
     assert set(options["resources"]) == {
         "advisor_trial", "accelerator_type:T4", "advisor_disk:gp3",
@@ -120,12 +124,14 @@ def machines_with_trials(draw):
 @given(machines_with_trials())
 def test_what_our_own_ray_starts_together_is_placed_together_without_waiting(drawn):
     machine, trials = drawn
-    room = FreeCapacity([resources_of_own_machine(machine, slots=8)], ())
+    left = {OWN_DISK: 1.0, **resources_of(machine, trials=8)}
     with ExitStack() as held:
         folder = Path(held.enter_context(TemporaryDirectory()))
         for one in trials:
-            if not room.take(needs_of_own_machine(one, machine)):
+            needs = needs_of(one, machine)
+            if not slots(needs, [left]):
                 continue
+            left |= {name: left[name] - amount for name, amount in needs}
             place = placed(
                 one.resources.vcpus, memory_mib=one.resources.memory_mib,
                 on_gpu=one.accelerator.is_gpu, disk="8:0" if one.dataset_path else "",
@@ -137,37 +143,54 @@ def test_what_our_own_ray_starts_together_is_placed_together_without_waiting(dra
 @given(machines_with_trials())
 def test_our_own_ray_can_start_every_trial_that_fits_on_the_machine(drawn):
     machine, trials = drawn
-    has = resources_of_own_machine(machine, slots=1)
+    has = resources_of(machine, trials=1)
     for one in trials:
-        needs = needs_of_own_machine(one, machine)
+        needs = needs_of(one, machine)
         assert slots(needs, [has]) == 1
         assert all(amount < 1 or amount == int(amount) for _, amount in needs)  # Ray's rule
-        assert task_options(needs)["num_gpus"] == 0
 
 
 def test_trials_that_use_no_gpu_come_one_at_a_time_on_a_machine_with_gpus(monkeypatch):
     nvml_with(monkeypatch, GpuStandIn(uuid="GPU-a1"), GpuStandIn(uuid="GPU-b2"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert slots_of_own_machine([on("cpu"), on("cpu", vcpus=2.0)]) == 1
-    assert slots_of_own_machine([on("cpu"), on("cuda")]) == 2
+    assert trials_at_a_time([on("cpu"), on("cpu", vcpus=2.0)]) == 1
+    assert trials_at_a_time([on("cpu"), on("cuda")]) == 2
+
+
+def test_ray_is_the_executor_of_a_cluster_and_of_several_gpus_and_of_nothing_else(monkeypatch):
+    nvml_with(monkeypatch, GpuStandIn(uuid="GPU-a1"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert executor_name(None, None, [on("cuda")]) == "process"
+    assert executor_name(None, "10.0.0.1:6379", [on("cuda")]) == "ray"
+    nvml_with(monkeypatch, GpuStandIn(uuid="GPU-a1"), GpuStandIn(uuid="GPU-b2"))
+    assert executor_name(None, None, [on("cuda")]) == "ray"
+    assert executor_name("process", None, [on("cuda")]) == "process"
+    assert executor_name(None, None, [on("cpu")]) == "process"
+
+
+def refused(trials, nodes):
+    kinds = Counter(map(needs_of, trials))
+    refuse([needs for needs in kinds if not slots(needs, nodes)], kinds, nodes, scales=False)
+    refuse_ambiguous(trials, nodes)
 
 
 @pytest.mark.parametrize(
-    ("asked", "nodes", "said"),
+    ("wanted", "nodes", "message"),
     [
         (on("cuda:H100"), CLUSTER, r"no node has the GPU H100 \(there: L4, T4\).*--accelerator"),
         (on("cpu", mounted="io2"), CLUSTER, r"no node has the disk io2 \(there: gp3\)"),
         (on("cuda:L4", mounted="gp3"), CLUSTER, "no one node has all of"),
         (on("cuda"), [PLAIN], "no node has a GPU"),
-        (on("cpu", vcpus=8.0), CLUSTER, "need 8 vCPUs, and the largest node has 4"),
+        (on("cpu", vcpus=8.0), CLUSTER, "need 8 CPUs, and the largest node has 4"),
+        (on("cpu", memory_gib=32), CLUSTER, "need 32 GiB of memory, and the largest node has 16"),
         (on("cpu"), [HEAD], "ray start --resources"),
         (on("cuda"), CLUSTER, "several kinds of GPUs.*cuda:L4,cuda:T4"),
     ],
 )
-def test_what_no_node_takes_is_refused_with_the_way_out(asked, nodes, said):
-    with pytest.raises(MeasuringError, match=said):
-        refuse_impossible([asked], nodes)
+def test_what_no_node_takes_is_refused_with_the_way_out(wanted, nodes, message):
+    with pytest.raises(MeasuringError, match=message):
+        refused([wanted], nodes)
 
 
 def test_what_some_node_takes_is_not_refused():
-    refuse_impossible([on("cuda:T4"), on("cuda:L4"), on("cpu")], CLUSTER)
+    refused([on("cuda:T4"), on("cuda:L4"), on("cpu")], CLUSTER)
