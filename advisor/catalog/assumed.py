@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from advisor.catalog.files import Files
 from advisor.domain import AssumedFact
+from advisor.records import replace
 
 FILE = "catalog/assumed_facts.csv"
 COLUMNS = ("cloud", "fact", "value", "low", "high", "why")
@@ -22,8 +23,12 @@ _COLUMNS = {
     "local_disk_read_iops": "instance_store_read_iops",
 }
 LOCAL_READ_IOPS = "local_disk_read_iops"
+# The same of types that differ in the size of their disks alone: read as `LOCAL_READ_IOPS`.
+LOCAL_READ_IOPS_PER_GB = "local_disk_read_iops_per_gb"
 # What an instance passes on to network disks, where no size of its series tells it.
 NETWORK_LIMIT = "network_disk_mb_s_per_vcpu"
+# No figures: RAM, cores and local disks, or cores alone, follow the name of a type's series.
+SERIES, SERIES_CORES = "series", "series_cores"
 OF_TYPES = (THREADS_PER_CORE, *_COLUMNS)
 # Facts of disks, behind the name of their type and a point.
 READ_MIB_S, READ_IOPS, USD_PER_GIB_MONTH = "read_mib_s", "read_iops", "usd_per_gib_month"
@@ -52,23 +57,30 @@ def read_facts(bundles: Iterable[Files]) -> dict[str, dict[str, AssumedFact]]:
     return dict(found)
 
 
-def facts_of_type(facts: Facts, names: str) -> tuple[AssumedFact, ...]:
+def facts_of_type(facts: Facts, row: Mapping[str, str]) -> tuple[AssumedFact, ...]:
     """The facts that a type's row names, and those that the user told of all types."""
-    named = names.split(" ")
-    return tuple(
-        fact for name, fact in facts.items() if name in named or (fact.told and name in OF_TYPES)
-    )
+    named, found = (row.get("assumed") or "").split(" "), dict[str, AssumedFact]()
+    for name, fact in facts.items():
+        if name == LOCAL_READ_IOPS_PER_GB and name in named:
+            found.setdefault(LOCAL_READ_IOPS, _of_disk_size(fact, float(row["instance_store_gb"])))
+        elif name in named or (fact.told and name in OF_TYPES):
+            found[name] = fact
+    return tuple(found.values())
+
+
+def _of_disk_size(fact: AssumedFact, gb: float) -> AssumedFact:
+    low, value, high = (gb * each for each in (fact.low, fact.value, fact.high))
+    return replace(fact, name=LOCAL_READ_IOPS, value=value, low=low, high=high)
 
 
 def with_facts_of_type(row: Mapping[str, str], facts: Iterable[AssumedFact]) -> dict[str, str]:
     """A row of the types table with what is assumed of it."""
     found = dict(row)
     for fact in facts:
-        kind = fact.name.partition("@")[0]
-        if kind == THREADS_PER_CORE:
+        if fact.name == THREADS_PER_CORE:
             found["physical_cores"] = str(max(1, int(float(row["vcpus"]) / fact.value)))
-        elif kind in _COLUMNS:
-            found[_COLUMNS[kind]] = repr(fact.value)
+        elif fact.name in _COLUMNS:
+            found[_COLUMNS[fact.name]] = repr(fact.value)
     return found
 
 

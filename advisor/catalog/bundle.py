@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.files import DATA_FOLDER, REFRESHED_SUFFIX, BundleFiles, Files
-from advisor.catalog.prices import Currency
+from advisor.catalog.prices import RATE_VARIABLE, Currency
 from advisor.errors import DataError
 from advisor.places import user_folder
 from advisor.quantities import parse_positive
 
 if TYPE_CHECKING:
     from advisor.catalog.refreshed import Refreshed
-
-CNY_VARIABLE = "ADVISOR_CNY_PER_USD"
 
 
 def load_catalog(
@@ -34,8 +32,9 @@ def load_catalog(
     With the one that ships come the user's imports and what was refreshed (those in `imports`,
     where it is given); `live` was told just now, by cloud, and counts before all of it. A
     dollar is worth `cny_per_usd` yuan: as given, as ADVISOR_CNY_PER_USD says, else as in the
-    snapshot. Each file is checked against the manifest's SHA-256 when it is read. Raises
-    `DataError` that names the file and the way out.
+    snapshot; euros, which have no rate there, as ADVISOR_EUR_PER_USD says. Each file is checked
+    against the manifest's SHA-256 when it is read. Raises `DataError` that names the file and the
+    way out.
     """
     bundle = BundleFiles(folder or DATA_FOLDER)
     extra = imports or (own_imports() if folder is None else None)
@@ -94,13 +93,12 @@ def _warn(line: str) -> None:
 
 def _currencies(bundle: Files, cny_per_usd: float | None) -> dict[str, Currency]:
     rows = bundle.table("catalog/currencies.csv").records()
-    known = {
-        row["currency"]: Currency(float(row["per_usd"]), date.fromisoformat(row["as_of"]))
-        for row in rows
-    }
-    told = os.environ.get(CNY_VARIABLE)
-    if cny_per_usd is None and told:
-        cny_per_usd = parse_positive(told, CNY_VARIABLE)
-    if cny_per_usd is not None:
-        known["CNY"] = known["CNY"]._replace(per_usd=cny_per_usd, own=True)
+    known = {}
+    for row in rows:
+        name, variable = row["currency"], RATE_VARIABLE.format(row["currency"])
+        rate = Currency(float(row["per_usd"] or "nan"), date.fromisoformat(row["as_of"]))
+        own = cny_per_usd if name == "CNY" else None
+        if own is None and name != "USD" and os.environ.get(variable):
+            own = parse_positive(os.environ[variable], variable)
+        known[name] = rate if own is None else rate._replace(per_usd=own, own=True)
     return known

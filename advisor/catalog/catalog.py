@@ -14,7 +14,7 @@ from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import BuiltLate, GpuSheet, PartialType, read_origins, read_sheets
 from advisor.catalog.matching import OfferQuery, is_gpu
-from advisor.catalog.prices import Currency, read_bases
+from advisor.catalog.prices import RATE_VARIABLE, Currency, read_bases
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message
@@ -161,6 +161,10 @@ class Catalog:
             _require_instance(text, clouds)
         return names[text.casefold()]
 
+    def is_in_dollars(self, cloud: str) -> bool:
+        """Whether prices of a cloud are known in dollars: a list in euros needs the user's rate."""
+        return self._cloud(cloud).has_rate
+
     def require_cloud(self, cloud: str) -> None:
         """`UsageError` for a cloud that the catalogue does not have; "any" is every one it has."""
         if cloud != "any":
@@ -302,9 +306,7 @@ class Catalog:
     def places(self, query: OfferQuery) -> Iterator[Place]:
         """Every price in the region, on the market and of the types that are asked for, whatever is
         known of those."""
-        everywhere = query.cloud in (None, "any")
-        asked = self._clouds.values() if everywhere else [self._cloud(str(query.cloud))]
-        return (place for cloud in asked for place in cloud.places(query))
+        return (place for cloud in self._of_query(query) for place in cloud.places(query))
 
     def _places(self, query: OfferQuery) -> Iterator[Place]:
         return (place for cloud in self._asked(query) for place in cloud.matching(query))
@@ -332,8 +334,7 @@ class Catalog:
 
     def _asked(self, query: OfferQuery) -> list[Cloud]:
         """The clouds a query is about, once its names are known to be right."""
-        everywhere = query.cloud in (None, "any")
-        asked = list(self._clouds.values()) if everywhere else [self._cloud(str(query.cloud))]
+        asked = self._of_query(query)
         for name in query.instances:
             _require_instance(name, asked)
         for name in query.gpus:
@@ -342,6 +343,20 @@ class Catalog:
             _require_region(query.region, asked)
             asked = [cloud for cloud in asked if query.region in cloud.priced_regions]
         return asked
+
+    def _of_query(self, query: OfferQuery) -> list[Cloud]:
+        """The named cloud, or all whose prices are known in dollars."""
+        if query.cloud in (None, "any"):
+            return [cloud for cloud in self._clouds.values() if cloud.has_rate]
+        cloud = self._cloud(str(query.cloud))
+        if not cloud.has_rate:
+            raise UsageError(
+                "prices of {cloud} are in {currency}, and what a US dollar is worth is not known",
+                cloud=cloud.name, currency=cloud.currency, field="cloud",
+                hint=Message("say it: {variable}=0.9 advisor ..",
+                             variable=RATE_VARIABLE.format(cloud.currency)),
+            )  # fmt: skip
+        return [cloud]
 
     def _require_gpu(self, name: str, asked: Sequence[Cloud]) -> None:
         if any(is_gpu(sheet, name) for sheet in self.gpus):

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from advisor.catalog.assumed import Facts
+from advisor.catalog.disk_rules import rules_path
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import InstanceTable, Origin, PartialType
@@ -95,6 +96,16 @@ class Cloud:
         return date.fromisoformat(self._facts["as_of"])
 
     @property
+    def currency(self) -> str:
+        """What all its prices are in; "USD" where they differ, too."""
+        return str(self._facts.get("currency", "USD"))
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether its prices are known in dollars."""
+        return not math.isnan(self._currencies[self.currency].per_usd)
+
+    @property
     def priced_regions(self) -> tuple[str, ...]:
         """Regions with any price, in order; told by the manifest, so that no table is read."""
         listed: Mapping[str, list[str]] = self._facts["prices"]
@@ -118,7 +129,7 @@ class Cloud:
     @property
     def has_disks(self) -> bool:
         """Whether anything is known of its disks."""
-        return self._files.has(f"catalog/{self.name}_disk_types.csv")
+        return rules_path(self._files, self.name) is not None
 
     @cached_property
     def disks(self) -> DiskCatalog:

@@ -11,12 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from advisor.catalog.files import Files
 from advisor.domain import DiskRate
 from advisor.errors import UsageError
 from advisor.records import dataclass
 
 # Provisioned-IOPS types (io1, io2) have no rate of their own; unasked, they get gp3's.
 DEFAULT_PROVISIONED_IOPS = 3000.0
+
+
+def rules_path(files: Files, cloud: str) -> str | None:
+    """The table of a cloud's volume types, apart where it is under CC BY-SA 4.0; None: none."""
+    paths = (f"{folder}/{cloud}_disk_types.csv" for folder in ("catalog", "sparecores"))
+    return next((path for path in paths if files.has(path)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

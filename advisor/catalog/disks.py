@@ -31,7 +31,7 @@ from advisor.catalog.disk_orders import (
     without_slow_steps,
 )
 from advisor.catalog.disk_regions import RegionsByPrice
-from advisor.catalog.disk_rules import DiskRule, rule_from
+from advisor.catalog.disk_rules import DiskRule, rule_from, rules_path
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
 from advisor.catalog.prices import (
@@ -79,7 +79,7 @@ class DiskCatalog:
         self._facts = facts or {}
         self._origins = {**told.origins, **origins}
         self._told = told.rows
-        self._rule_table = files.table(f"catalog/{cloud}_disk_types.csv")
+        self._rule_table = files.table(rules_path(files, cloud) or f"the disks of {cloud}")
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
         limits = f"catalog/{cloud}_disk_limits.csv"
         self._limit_table = files.table(limits) if files.has(limits) else None

@@ -13,7 +13,6 @@ from datetime import date
 from typing import Any, Protocol
 
 from advisor.catalog.import_rows import (
-    CURRENCIES,
     bad,
     csv_lines,
     day,
@@ -29,6 +28,8 @@ from advisor.errors import UsageError
 NEEDED = ("cloud", "region", "disk_type", "price_per_gib_month", "currency", "as_of")
 OPTIONAL = ("kind", "source", "price_per_iops_month", "price_per_mib_s_month")
 KINDS = (LIST, OBSERVED, ESTIMATED)
+# Those with a rate in the snapshot.
+CURRENCIES = ("USD", "CNY")
 COLUMNS = (*LISTED_COLUMNS, "currency", "kind")
 
 

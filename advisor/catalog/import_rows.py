@@ -31,7 +31,7 @@ FACTS = (
     "local_disk_read_iops",
 )
 OPTIONAL = ("cloud", "source", "terms", *FACTS)
-CURRENCIES = ("USD", "CNY")
+CURRENCIES = ("USD", "CNY", "EUR")
 ARCHITECTURES = ("x86_64", "arm64")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
 _NUMBERS = {

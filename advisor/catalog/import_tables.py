@@ -35,7 +35,9 @@ def build_tables(rows: Sequence[ImportRow], sheets: Sheets) -> tuple[dict[str, A
         tables |= _type_tables(cloud, own, sheets, ids)
         path = f"catalog/{cloud}_prices.csv"
         tables[path], regions = _prices(own, ids, bases)
+        currencies = {row.currency for row in own}
         clouds[cloud] = {
+            "currency": currencies.pop() if len(currencies) == 1 else "USD",
             "as_of": min(row.as_of for row in own).isoformat(),
             "prices": {path: regions},
             "lacking": sorted({row.instance_type for row in own if _lacks_facts(row)}),

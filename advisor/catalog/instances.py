@@ -53,6 +53,11 @@ TYPE_COLUMNS = (
 )
 
 
+# Read rates of local disks that are under CC BY-SA 4.0.
+LOCAL_READS_FILE = "sparecores/{}_local_disks.csv"
+LOCAL_READ_COLUMNS = ("instance_type", "read_iops")
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a row comes from, and when it was true."""
@@ -209,6 +214,13 @@ class InstanceTable:
         return table, table.lines_by_key() if table else {}
 
     @cached_property
+    def _local_reads(self) -> dict[str, str]:
+        path = LOCAL_READS_FILE.format(self._cloud)
+        if not self._files.has(path):
+            return {}
+        return {cells[0]: cells[1] for cells in self._files.table(path)}
+
+    @cached_property
     def _yields(self) -> dict[str, float]:
         path = "sparecores/cpu_models.csv"
         return _yields(self._files.table(path)) if self._files.has(path) else {}
@@ -224,16 +236,19 @@ class InstanceTable:
         return self._regions_of_set.get(row[self._table.column["region_set"]], frozenset())
 
     def _build(self, row: Mapping[str, str]) -> InstanceType:
-        assumed = facts_of_type(self._facts, row.get("assumed") or "")
+        name = row["instance_type"]
+        if name in self._local_reads:
+            row = {**row, "instance_store_read_iops": self._local_reads[name]}
+        assumed = facts_of_type(self._facts, row)
         row = with_facts_of_type(row, assumed)
         servers, lines = self._measured
-        line = lines.get(row["instance_type"])
+        line = lines.get(name)
         measured = servers.record(line) if servers and line else {}
         origin = self._origins[row["source"]]
         gpu_memory = measured.get("gpu_memory_mib") or row["gpu_memory_mib"]
         return InstanceType(
             cloud=self._cloud,
-            name=row["instance_type"],
+            name=name,
             vcpus=int(row["vcpus"]),
             physical_cores=int(row["physical_cores"]),
             memory_mib=int(row["memory_mib"]),

@@ -19,12 +19,15 @@ from advisor.errors import DataError
 from advisor.records import dataclass
 
 BASES_FILE = "catalog/price_kinds.csv"
+# Says what a US dollar is worth in a currency.
+RATE_VARIABLE = "ADVISOR_{}_PER_USD"
 # Whether a price is one of those that are asked for.
 Counts = Callable[[Price], bool]
 
 
 class Currency(NamedTuple):
-    """What a US dollar was worth, and when; `own` where the user says so."""
+    """What a US dollar was worth, and when; `own` where the user says so. Without a rate (nan) no
+    price in the currency is known."""
 
     per_usd: float
     as_of: date

@@ -11,7 +11,13 @@ import click
 
 from advisor.answers.listing import all_offers, query_of, shown_type
 from advisor.catalog import Catalog, OfferQuery, PartialOffer, load_catalog
-from advisor.catalog.assumed import LOCAL_READ_IOPS, NETWORK_LIMIT, THREADS_PER_CORE
+from advisor.catalog.assumed import (
+    LOCAL_READ_IOPS,
+    NETWORK_LIMIT,
+    SERIES,
+    SERIES_CORES,
+    THREADS_PER_CORE,
+)
 from advisor.cli.catalog_diff import diff
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_sources import sources
@@ -28,12 +34,14 @@ from advisor.units import format_mib, format_usd
 SHOWN_OFFERS = 40
 # Before a fact of a type.
 MARGIN = " " * 42
-# An assumed fact -> the line of a type that rests on it.
+# An assumed fact -> the lines of a type that rest on it.
 RESTS_ON = {
-    THREADS_PER_CORE: "physical_cores",
-    "local_disk_gb": "local_disk size_gib",
-    LOCAL_READ_IOPS: "local_disk read_iops",
-    NETWORK_LIMIT: "network_disks baseline_mib_per_second",
+    THREADS_PER_CORE: ("physical_cores",),
+    "local_disk_gb": ("local_disk size_gib",),
+    LOCAL_READ_IOPS: ("local_disk read_iops",),
+    NETWORK_LIMIT: ("network_disks baseline_mib_per_second", "network_disks baseline_iops"),
+    SERIES: ("memory_mib", "physical_cores", "local_disk size_gib", "local_disk read_iops"),
+    SERIES_CORES: ("physical_cores",),
 }
 
 
@@ -143,7 +151,7 @@ def _type_lines(document: dict[str, Any]) -> list[str]:
     apart = ("market", "prices", "assumed")
     facts = {name: value for name, value in document.items() if name not in apart}
     assumed = document.get("assumed", {})
-    marks = {RESTS_ON.get(name.partition("@")[0]): _mark(of) for name, of in assumed.items()}
+    marks = {line: _mark(of) for name, of in assumed.items() for line in RESTS_ON.get(name, ())}
     rows = [
         *((label, value + marks.get(label, "")) for label, value in _flat(facts)),
         *((f"{_mark(of)[2:-1]} {name}", assumed_text(of)) for name, of in assumed.items()),

@@ -9,6 +9,8 @@ from advisor.catalog.assumed import (
     NETWORK_LIMIT,
     READ_IOPS,
     READ_MIB_S,
+    SERIES,
+    SERIES_CORES,
     THREADS_PER_CORE,
     USD_PER_GIB_MONTH,
 )
@@ -26,6 +28,12 @@ _KINDS = {
 }
 
 
+_BY_SERIES = {
+    SERIES: Message("RAM and cores of {name} follow its series' name, not checked"),
+    SERIES_CORES: Message("cores of {name} follow its series' name, not checked"),
+}
+
+
 def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
     """One short clause for the disk and one for the host, where anything of them is assumed."""
     kind = "local" if disk.rate.type == LOCAL else disk.rate.type
@@ -37,6 +45,8 @@ def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
         yield Message("{cloud}'s {kind} disk has {parts}: not known, assumed",
                       cloud=instance.cloud, kind=kind, parts=parts)  # fmt: skip
     for fact in instance.assumed:
+        if fact.name in _BY_SERIES:
+            yield Message(_BY_SERIES[fact.name].text, name=instance.name)
         if fact.name == THREADS_PER_CORE and not fact.told:
             yield Message("{cloud} sells {threads:g} vCPUs per core: not known, assumed",
                           cloud=instance.cloud, threads=fact.value)  # fmt: skip
@@ -50,5 +60,5 @@ def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
 
 def _part(fact: AssumedFact) -> Message:
     """'200 MiB/s (120 to 480)'."""
-    text = _KINDS[fact.name.partition("@")[0].rpartition(".")[2]].text
+    text = _KINDS[fact.name.rpartition(".")[2]].text
     return Message(text, value=fact.value, low=fact.low, high=fact.high)

@@ -101,9 +101,10 @@ def assumed_block(fact: AssumedFact) -> dict[str, Any]:
 
 
 def assumed_text(assumed: dict[str, Any]) -> str:
-    """'2 (1 to 2): most clouds sell hardware threads'."""
+    """'2 (1 to 2): most clouds sell hardware threads'; what is no figure has its reason alone."""
     value, low, high = (f"{assumed[end]:,.10g}" for end in ("value", "low", "high"))
-    return f"{value} ({low} to {high}): {assumed['why']}"
+    sure = f"{value}: " if assumed["imported"] else ""
+    return (sure if low == high else f"{value} ({low} to {high}): ") + str(assumed["why"])
 
 
 def _machine(instance: InstanceType) -> dict[str, Any]:

@@ -86,7 +86,9 @@ def _cloud(part: CloudPart, prices: Sequence[PriceFile]) -> dict[str, Any]:
     name = f"/{part.name}_instance_types.csv"
     types = [row for entry in part.tables if entry.path.endswith(name) for row in entry.rows]
     needed = [TYPE_COLUMNS.index(column) for column in NEEDED_FACTS]
-    return {
+    currencies = {basis.currency for basis in part.bases}
+    one = {"currency": currencies.pop()} if len(currencies) == 1 else {}
+    return one | {
         "lacking": [row[0] for row in types if not all(row[at] for at in needed)],
         "as_of": part.as_of,
         "prices": {one.path: list(one.regions) for one in prices},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from advisor.catalog.assumed import LOCAL_READ_IOPS_PER_GB
 from infra.catalog_build import disks
 from infra.catalog_build.hosts import cloud_part, gpu, host, no_gpu
 from infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
@@ -156,17 +157,19 @@ def _type(row: Row) -> Row:
     name = row["machine_type"]
     series = name.partition("-")[0]
     count = float(row["gpu_count"])
+    ssd = {"instance_store_nvme": "1"}
+    if row["bundled_local_ssd"]:
+        gb = _local_gb(row["bundled_local_ssd"])
+        ssd |= {"instance_store_gb": gb, "assumed": LOCAL_READ_IOPS_PER_GB}
     card = gpu("gcp", row["gpu_name"], str(max(1, round(count))), min(1.0, count)) if count else {}
     return (
-        host("gcp", name, (name, series), row["vcpus"], row["memory_gb"])
-        | {"instance_store_gb": _local_gb(row["bundled_local_ssd"]), "instance_store_nvme": "1"}
-        | (card or no_gpu())
+        host("gcp", name, (name, series), row["vcpus"], row["memory_gb"]) | ssd | (card or no_gpu())
     )
 
 
 def _local_gb(gib: str) -> str:
     """Bundled local SSDs are sold as 375 GiB each; the types table has GB of 10**9 bytes."""
-    return number(str(float(gib) * 2**30 / 1e9)) if gib else ""
+    return number(str(float(gib) * 2**30 / 1e9))
 
 
 def _hourly(cells: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.catalog.assumed import (
+    LOCAL_READ_IOPS_PER_GB,
+    NETWORK_LIMIT,
+    SERIES,
+    SERIES_CORES,
+)
 from infra.catalog_build.azure import disks, prices, sizes
 from infra.catalog_build.azure.sources import GPU_LIST, LIST
 from tests.rows import assert_each
@@ -79,10 +85,34 @@ def test_limits_are_those_published_else_assumed_and_marked():
     told = sizes.told_gpu_sizes()
     known = sizes.gpu_size("Standard_ND96isr_H100_v5", told["Standard_ND96isr_H100_v5"])
     assert (known["ebs_baseline_iops"], known["ebs_baseline_mbps"]) == ("40800", "4896")
-    assert sizes.ASSUMED_LIMIT not in known["assumed"]
+    assert NETWORK_LIMIT not in known["assumed"]
     assumed = sizes.cpu_size("Standard_D8s_v5")
-    assert sizes.ASSUMED_LIMIT in assumed["assumed"]
+    assert NETWORK_LIMIT in assumed["assumed"]
     assert float(assumed["ebs_baseline_iops"]) <= 12800  # what its documentation says
+
+
+def test_no_size_passes_on_less_than_a_smaller_one_of_its_series():
+    """NC12s_v3, which no document names, has the 20,000 IOPS that NC6s_v3 is published with."""
+    told = sizes.told_gpu_sizes()
+    found = sizes.gpu_size("Standard_NC12s_v3", told["Standard_NC12s_v3"])
+    assert (found["ebs_baseline_iops"], found["ebs_baseline_mbps"]) == ("20000", "1600")
+    limits = {}
+    for name, row in told.items():
+        facts = sizes.gpu_size(name, row)
+        pair = int(facts["vcpus"]), float(facts["ebs_baseline_iops"]), row["uncached_iops"]
+        limits.setdefault(sizes.parsed(name).series, []).append(pair)
+    for series in limits.values():
+        for vcpus, iops, published in series:
+            smaller = [one for one in series if one[2] and one[0] <= vcpus]
+            assert published or all(iops >= least for _, least, _ in smaller)
+
+
+def test_what_follows_the_name_of_a_series_says_so():
+    """RAM, cores and local disks of CPU sizes; of GPU sizes, whose RAM two sources tell, cores."""
+    told = sizes.told_gpu_sizes()
+    assert SERIES in sizes.cpu_size("Standard_L8s_v3")["assumed"].split()
+    gpu = sizes.gpu_size("Standard_NC40ads_H100_v5", told["Standard_NC40ads_H100_v5"])
+    assert gpu["assumed"].split() == [SERIES_CORES, LOCAL_READ_IOPS_PER_GB]
 
 
 def test_no_published_limit_but_of_the_largest_sizes_is_below_the_assumed_one():

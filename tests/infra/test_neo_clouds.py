@@ -6,6 +6,7 @@ import pytest
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market
+from advisor.errors import UsageError
 from infra.catalog_build.neo.clouds import CLOUDS
 from infra.catalog_build.neo.prices import NEBIUS_GIB_USD, NEBIUS_VCPU_USD
 from infra.catalog_build.tables import read_source
@@ -26,14 +27,14 @@ def price(cloud, name, region=None):
 
 
 def test_every_offer_has_a_price_a_kind_a_day_and_ages_within_a_month():
-    """OCI's list, which lasts longer, apart."""
-    for cloud in CLOUDS:
+    """OCI's list, which lasts longer, and Paperspace's, of which nobody told the day, apart."""
+    for cloud in filter(CATALOG.is_in_dollars, CLOUDS):
         query = OfferQuery(cloud=cloud)
         offers = [*CATALOG.offers(query), *CATALOG.partial_offers(query)]
         assert offers
         for one in offers:
             assert 0.01 < one.price.usd_per_hour < 200, one
-            assert one.price.as_of.year == 2026
+            assert one.price.as_of.year == 2026 or cloud == "paperspace"
             assert one.price.max_age_days == (365 if cloud == "oci" else 30)
 
 
@@ -78,10 +79,26 @@ def test_a_list_by_type_that_a_later_list_confirms_has_the_later_day():
     assert (one.usd_per_hour, str(one.as_of)) == (4.29, "2026-05-20")
 
 
-def test_serverless_offers_and_prices_in_euros_are_nowhere():
+def test_prices_in_euros_count_at_the_rate_that_the_user_gives_and_never_without(monkeypatch):
+    """Leafcloud, Infomaniak, and OVH's T2; no source at hand has a dated rate."""
+    everywhere = OfferQuery(cloud="any", accelerated=True, market=Market.ON_DEMAND)
+    known = {(one.instance.cloud, one.instance.name) for one in CATALOG.offers(everywhere)}
+    assert not {"leafcloud", "infomaniak"} & {cloud for cloud, _ in known}
+    assert ("ovh", "t2-le-45") not in known
+    with pytest.raises(UsageError, match=r"in EUR.*ADVISOR_EUR_PER_USD"):
+        CATALOG.offers(OfferQuery(cloud="leafcloud"))
+    monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.8")
+    told = load_catalog()
+    price = told.price("eg1.a100x4.v50-324", "nl", cloud="leafcloud")
+    assert price.usd_per_hour == pytest.approx(6.42824 / 0.8)
+    assert "EUR at 0.8 a US dollar" in price.source
+    assert told.price("t2-le-45", "global", cloud="ovh").usd_per_hour == pytest.approx(1.0)
+    assert len(told.offers(OfferQuery(cloud="infomaniak"))) == 10
+
+
+def test_serverless_offers_and_types_without_a_named_card_are_nowhere():
     names = {one.name for cloud in CLOUDS for one in CATALOG.instances(cloud)}
     assert "RENDER-S" not in names
-    assert "t2-le-45" not in names
     assert not {row["tier"] for row in read_source("catalog/neo_gpu_hours.csv")} & {"serverless"}
 
 
@@ -96,7 +113,7 @@ def test_cards_have_the_memory_of_their_data_sheet_whoever_sells_them():
 
 def test_every_cloud_has_a_disk_and_says_what_of_it_is_assumed():
     """The rates of OCI's volumes and the price of Nebius' are known, all else has a range."""
-    for cloud in CLOUDS.keys() - {"vast"}:
+    for cloud in filter(CATALOG.is_in_dollars, CLOUDS.keys() - {"vast"}):
         instance = next(one for one in CATALOG.instances(cloud) if one.gpu_count)
         region = CATALOG.regions_of(instance.name, cloud)[0]
         disks = CATALOG.disks_of(cloud).candidate_disks(instance, 100, region)

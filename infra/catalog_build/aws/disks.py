@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from infra.catalog_build.aws import sources
-from infra.catalog_build.disks import disk_tables
+from infra.catalog_build.disks import SHARED_RULES_FILE, disk_tables
 from infra.catalog_build.tables import OutputTable, number, read_source
 
 _MIB_IN_GIB = 1024
@@ -19,11 +19,11 @@ _TIERS = {
 
 def build_disks() -> list[OutputTable]:
     """The rules of EBS's volume types, and what they cost by region."""
-    rules = read_source("catalog/ebs_volume_rules.csv")
+    rules = read_source("sparecores/ebs_volume_rules.csv")
     types = frozenset(rule["type"] for rule in rules)
     rows = read_source("catalog/aws_ebs_prices.csv")
     prices = [_price_row(row) for row in rows if row["volume_type"] in types]
-    return disk_tables("aws", rules, prices)
+    return disk_tables("aws", rules, prices, SHARED_RULES_FILE)
 
 
 def _price_row(row: Mapping[str, str]) -> tuple[str, ...]:

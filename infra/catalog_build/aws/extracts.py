@@ -32,9 +32,9 @@ def aws_extracts(read: Callable[[str], Rows]) -> list[OutputTable]:
     """All extracts; `read` gives the rows of a snapshot by its file name."""
     return [
         *(_wide(path, read(f"{snapshot}.csv")) for path, snapshot in WIDE.items()),
-        _columns("aws_ebs_prices.csv", read("aws_ebs_prices_2024-07-18.csv"), _EBS),
+        _columns("catalog/aws_ebs_prices.csv", read("aws_ebs_prices_2024-07-18.csv"), _EBS),
         _columns(
-            "aws_instance_store_iops.csv",
+            "sparecores/aws_instance_store_iops.csv",
             read("aws_instance_store_iops.csv"),
             ("instance_type", "random_read_iops_4k"),
         ),
@@ -54,4 +54,4 @@ def _wide(path: str, rows: Rows) -> OutputTable:
 
 def _columns(path: str, rows: Rows, columns: tuple[str, ...]) -> OutputTable:
     lines = sorted(tuple(row[column] for column in columns) for row in rows)
-    return OutputTable(f"catalog/{path}", columns, tuple(lines))
+    return OutputTable(path, columns, tuple(lines))

@@ -101,12 +101,12 @@ DISK_PRICES = Source(
     AWS_LIST_DAYS,
 )
 DISK_RULES = Source(
-    "ebs-rules", "2025-09-01", "plain facts", f"{_AWS_DOCS}; gp3 limits 2025-09", "AWS disk types"
+    "ebs-rules", "2025-09-01", "CC BY-SA 4.0", f"{_AWS_DOCS}; gp3 limits 2025-09", "AWS disk types"
 )
 STORE_IOPS = Source(
     "awsdocs-d2899614",
     "2023-05-11",
-    "plain facts",
+    "CC BY-SA 4.0",
     f"{_AWS_DOCS}; accelerated types: AWS's page of 2026",
     "AWS read rates of local disks",
 )

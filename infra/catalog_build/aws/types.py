@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from advisor.catalog.instances import TYPE_COLUMNS
+from advisor.catalog.instances import LOCAL_READ_COLUMNS, LOCAL_READS_FILE, TYPE_COLUMNS
 from infra.catalog_build.aws.families import family
 from infra.catalog_build.aws.lists import Cells
 from infra.catalog_build.aws.sources import moto
@@ -27,30 +27,35 @@ def build_types(offered: Mapping[str, Sequence[str]]) -> tuple[list[OutputTable]
     with their regions, none for a retired one."""
     current = {name: regions for name, regions in offered.items() if regions}
     sets, set_of = region_sets(REGION_SETS_FILE, current)
-    store_iops = {
-        row["instance_type"]: row["random_read_iops_4k"]
-        for row in read_source("catalog/aws_instance_store_iops.csv")
-    }
     accelerators = {
         row["family"]: row["accelerator"] for row in read_source("catalog/aws_accelerators.csv")
     }
     sheets = sheet_names("aws")
     rows = read_types()
     table_rows = [
-        _type_row(row, sheets, accelerators, store_iops, set_of.get(row["instance_type"], ""))
-        for row in rows
+        _type_row(row, sheets, accelerators, set_of.get(row["instance_type"], "")) for row in rows
     ]
     origins = {
         origin.id: origin for origin in (moto(r["source_commit"], r["source_date"]) for r in rows)
     }
-    return [table(TYPES_FILE, TYPE_COLUMNS, table_rows), sets], list(origins.values())
+    types = table(TYPES_FILE, TYPE_COLUMNS, table_rows)
+    return [types, sets, _local_reads(rows)], list(origins.values())
+
+
+def _local_reads(types: Sequence[Mapping[str, str]]) -> OutputTable:
+    """How fast types read their local disks, from a text under CC BY-SA 4.0."""
+    known = {row["instance_type"] for row in types}
+    told = read_source("sparecores/aws_instance_store_iops.csv")
+    rows = [(row["instance_type"], row["random_read_iops_4k"]) for row in told]
+    return table(
+        LOCAL_READS_FILE.format("aws"), LOCAL_READ_COLUMNS, [r for r in rows if r[0] in known]
+    )
 
 
 def _type_row(
     row: Mapping[str, str],
     sheets: Mapping[tuple[str, str, int], str],
     accelerators: Mapping[str, str],
-    store_iops: Mapping[str, str],
     region_set: str,
 ) -> tuple[str, ...]:
     name = row["instance_type"]
@@ -69,7 +74,6 @@ def _type_row(
         "instance_store_gb": number(row["instance_store_gb"]),
         "instance_store_disks": row["instance_store_disks"],
         "instance_store_nvme": "1" if row["instance_store_nvme"] == "required" else "0",
-        "instance_store_read_iops": store_iops.get(name, ""),
         "burstable": flag(row["burstable"]),
         # Offered somewhere today: AWS's own "current generation" flag only means "recommended".
         "current": "1" if row["in_latest_snapshot"] == "True" and region_set else "0",

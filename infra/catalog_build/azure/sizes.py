@@ -12,6 +12,12 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
+from advisor.catalog.assumed import (
+    LOCAL_READ_IOPS_PER_GB,
+    NETWORK_LIMIT,
+    SERIES,
+    SERIES_CORES,
+)
 from infra.catalog_build.azure import sources
 from infra.catalog_build.hosts import UNNAMED, gpu_families, sheet_gib
 from infra.catalog_build.tables import number, read_source
@@ -32,9 +38,8 @@ _FPGA = "Alveo U250"
 ASSUMED_IOPS_PER_VCPU = 6400 / 6
 ASSUMED_MB_S_PER_VCPU = 100 / 6
 MOST_ASSUMED_IOPS, MOST_ASSUMED_MB_S = 80000.0, 1200.0
-ASSUMED_LIMIT = "network_disk_mb_s_per_vcpu"
-ASSUMED_NVME = "local_disk_read_iops@{:g}"
-_NVME_IOPS_PER_GB = 145
+# IOPS and MB/s.
+Limits = tuple[float, float]
 
 
 class SizeName(NamedTuple):
@@ -73,12 +78,15 @@ def cpu_size(size: str) -> dict[str, str]:
     if known is None:
         numbered = name.series.partition("_")[0] in _NUMBERED
         return row | ({} if numbered else {"vcpus": str(name.vcpus)})
-    facts = row | _cpu(name, known) | _limits(name.whole, "", "")
+    facts = row | _cpu(name, known) | _assumed_limits(name.whole)
     memory = _gib(name, known)
     if known["nvme_gb_per_vcpu"]:
-        gb, iops = known["nvme_gb_per_vcpu"], known["nvme_iops_per_vcpu"]
-        facts |= _nvme(float(gb) * name.whole, float(iops) * name.whole)
-    return facts | {"memory_mib": str(round(memory * 1024)) if memory else ""}
+        facts |= _nvme(float(known["nvme_gb_per_vcpu"]) * name.whole)
+        facts["instance_store_read_iops"] = f"{float(known['nvme_iops_per_vcpu']) * name.whole:.0f}"
+    return facts | {
+        "memory_mib": str(round(memory * 1024)) if memory else "",
+        "assumed": f"{NETWORK_LIMIT} {SERIES}",
+    }
 
 
 def gpu_size(size: str, told: Row | None) -> dict[str, str]:
@@ -95,19 +103,24 @@ def gpu_size(size: str, told: Row | None) -> dict[str, str]:
         "source": sources.GPU_SIZES.id,
     }
     known = _series().get(name.series) if name else None
+    assumed = []
     if name and known:
         row |= _cpu(name, known)
+        assumed.append(SERIES_CORES)
     if told is None:
         return row
-    row |= {"vcpus": told["vcpus"], "memory_mib": str(round(float(told["memory_gib"]) * 1024))}
-    row |= _limits(int(told["vcpus"]), told["uncached_iops"], told["uncached_mb_per_s"])
+    vcpus = int(told["vcpus"])
+    row |= {"vcpus": str(vcpus), "memory_mib": str(round(float(told["memory_gib"]) * 1024))}
+    published = _published(told)
+    if published is None:
+        assumed.append(NETWORK_LIMIT)
+    row |= _limits(*published) if published else _assumed_limits(vcpus, name.series if name else "")
     if told["nvme_gb"]:
-        gb = float(told["nvme_gb"])
-        row |= _nvme(gb, gb * _NVME_IOPS_PER_GB)
-        row["assumed"] = f"{row['assumed']} {ASSUMED_NVME.format(gb)}".strip()
+        row |= _nvme(float(told["nvme_gb"]))
+        assumed.append(LOCAL_READ_IOPS_PER_GB)
     elif told["temp_disk_gb"]:
         row |= {"instance_store_gb": told["temp_disk_gb"], "instance_store_nvme": "0"}
-    return row | _gpus(size, told, sheet)
+    return row | _gpus(size, told, sheet) | {"assumed": " ".join(assumed)}
 
 
 def takes_premium(size: str) -> bool:
@@ -116,6 +129,7 @@ def takes_premium(size: str) -> bool:
     return name is None or name.premium
 
 
+@cache
 def told_gpu_sizes() -> dict[str, dict[str, str]]:
     """GPU sizes by name, as told."""
     return {row["instance_type"]: row for row in read_source("sparecores/azure_gpu_sizes.csv")}
@@ -158,15 +172,25 @@ def _gib(name: SizeName, known: Row) -> float | None:
     return min(float(known["gib_per_vcpu"]) * name.whole, most)
 
 
-def _limits(vcpus: int, iops: str, mb_s: str) -> dict[str, str]:
-    """What a size passes on to network disks without their cache, as told, else assumed."""
-    if iops and mb_s:
-        return {"ebs_baseline_iops": iops, "ebs_baseline_mbps": _mbps(float(mb_s)), "assumed": ""}
-    return {
-        "ebs_baseline_iops": f"{min(ASSUMED_IOPS_PER_VCPU * vcpus, MOST_ASSUMED_IOPS):.0f}",
-        "ebs_baseline_mbps": _mbps(min(ASSUMED_MB_S_PER_VCPU * vcpus, MOST_ASSUMED_MB_S)),
-        "assumed": ASSUMED_LIMIT,
-    }
+def _published(told: Row) -> Limits | None:
+    """What a size passes on to network disks without their cache, where that is told."""
+    iops, mb_s = told["uncached_iops"], told["uncached_mb_per_s"]
+    return (float(iops), float(mb_s)) if iops and mb_s else None
+
+
+def _assumed_limits(vcpus: int, series: str = "") -> dict[str, str]:
+    """So much a vCPU, and no less than a smaller size of the series is told to have."""
+    iops = min(ASSUMED_IOPS_PER_VCPU * vcpus, MOST_ASSUMED_IOPS)
+    mb_s = min(ASSUMED_MB_S_PER_VCPU * vcpus, MOST_ASSUMED_MB_S)
+    for told in told_gpu_sizes().values():
+        name, limits = parsed(told["instance_type"]), _published(told)
+        if limits and name and name.series == series and int(told["vcpus"]) <= vcpus:
+            iops, mb_s = max(iops, limits[0]), max(mb_s, limits[1])
+    return _limits(iops, mb_s)
+
+
+def _limits(iops: float, mb_s: float) -> dict[str, str]:
+    return {"ebs_baseline_iops": f"{iops:.0f}", "ebs_baseline_mbps": _mbps(mb_s)}
 
 
 def _mbps(mb_s: float) -> str:
@@ -174,12 +198,8 @@ def _mbps(mb_s: float) -> str:
     return f"{8 * mb_s:.6g}"
 
 
-def _nvme(gb: float, iops: float) -> dict[str, str]:
-    return {
-        "instance_store_gb": f"{gb:g}",
-        "instance_store_nvme": "1",
-        "instance_store_read_iops": f"{iops:.0f}",
-    }
+def _nvme(gb: float) -> dict[str, str]:
+    return {"instance_store_gb": f"{gb:g}", "instance_store_nvme": "1"}
 
 
 @cache

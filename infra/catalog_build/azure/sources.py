@@ -35,8 +35,8 @@ SIZES = Source(
     "azure-sizes",
     "2026-05-20",
     "plain facts",
-    "Azure's names of sizes and documentation of series",
-    "Azure sizes",
+    "names of sizes in Azure's price list; what a series has as recalled and not checked",
+    "Azure sizes by series (not checked)",
 )
 GPU_SIZES = Source(
     "azure-gpu-sizes",

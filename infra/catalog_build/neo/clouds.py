@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -29,13 +29,16 @@ CLOUDS = {
     "ovh": sources.OVH,
     "scaleway": sources.SHAPES,
     "civo": sources.CIVO,
+    "paperspace": sources.PAPERSPACE,
+    "leafcloud": sources.EUROS,
+    "infomaniak": sources.EUROS,
     "vast": sources.VAST,
 }
 _PRICE_SOURCES = {
     one.id: one
     for one in (
-        *(sources.LAMBDA, sources.HOURS, sources.OFFERINGS, sources.OCI),
-        *(sources.CIVO, sources.VAST),
+        *(sources.LAMBDA, sources.HOURS, sources.OFFERINGS, sources.OCI, sources.CIVO),
+        *(sources.PAPERSPACE, sources.EUROS, sources.OVH_EUROS, sources.VAST),
     )
 }
 _DISK_SOURCES = {"oci": (sources.OCI_DISKS,), "nebius": (sources.NEBIUS_DISKS,)}
@@ -62,7 +65,7 @@ def _cloud(cloud: str, source: Source) -> CloudPart:
             left_out.append(row["instance_type"])
             continue
         types[row["instance_type"]] = _type(row, card.get("sheet", ""))
-        prices += _price_rows(row, told.usd, told.basis)
+        prices += _price_rows(row, told.price, told.basis)
         bases[told.basis.id] = told.basis
     regions = sorted({region for row in prices for region in row.cells})
     lists = {basis.source: _PRICE_SOURCES[basis.source] for basis in bases.values()}
@@ -71,7 +74,7 @@ def _cloud(cloud: str, source: Source) -> CloudPart:
         disks=build_disks(cloud, regions),
         sources=(*lists.values(), *_DISK_SOURCES.get(cloud, ()), sources.ASSUMED),
     )
-    note = f"{cloud}: left out, no price newer than 2025: {', '.join(left_out) or 'none'}"
+    note = f"{cloud}: left out, no dated price or no data sheet: {', '.join(left_out) or 'none'}"
     if source is sources.OVH:
         part = _with_types_apart(part)
     return replace(part, as_of=max(one.as_of for one in lists.values()), notes=(note,))
@@ -86,7 +89,8 @@ def _with_types_apart(part: CloudPart) -> CloudPart:
 
 def _rows(cloud: str) -> Iterator[dict[str, str]]:
     """Types of a cloud as `neo_types.csv` has them, named, one for each tier."""
-    for row in _ovh() if cloud == "ovh" else read_source("catalog/neo_types.csv"):
+    listed = read_source("catalog/neo_types.csv")
+    for row in _ovh(listed) if cloud == "ovh" else listed:
         if row["cloud"] == cloud and cloud in _TIERS:
             for tier in _TIERS[cloud]:
                 yield row | {"instance_type": f"{_name(row)}.{tier}", "tier": tier}
@@ -100,12 +104,17 @@ def _name(row: Row) -> str:
     return card.get("type_name") or f"1x-{card.get('priced_as', row['card'])}".replace(" ", "-")
 
 
-def _ovh() -> Iterator[dict[str, str]]:
+def _ovh(listed: Iterable[Row]) -> Iterator[dict[str, str]]:
+    """Types as SpareCores has them, and the prices of those that are listed by type, in euros."""
+    own = {row["instance_type"]: row for row in listed if row["cloud"] == "ovh"}
     for row in read_source("sparecores/ovh_gpu_types.csv"):
+        price = own.get(row["instance_type"], {})
         yield {
             "cloud": "ovh", "instance_type": row["instance_type"], "card": row["gpu_model"],
             "gpu_count": row["gpu_count"], "vcpus": row["vcpus"], "memory_gib": row["memory_gib"],
             "local_disk_gb": row["local_storage_gb"], "regions": "global",
+            "price_per_hour": price.get("price_per_hour", ""),
+            "currency": price.get("currency", ""),
         }  # fmt: skip
 
 
@@ -140,11 +149,11 @@ def _type(row: Row, sheet: str) -> Row:
     }
 
 
-def _price_rows(row: Row, usd: str, basis: Basis) -> Iterator[PriceRow]:
+def _price_rows(row: Row, price: str, basis: Basis) -> Iterator[PriceRow]:
     regions = row["regions"].split()
-    yield price_row(row["instance_type"], "on-demand", dict.fromkeys(regions, usd), basis.id)
-    if row["cloud"] == "oci" and row["spot_usd_per_hour"]:  # half the price, as Oracle lists it
-        spot = dict.fromkeys(regions, number(row["spot_usd_per_hour"]))
+    yield price_row(row["instance_type"], "on-demand", dict.fromkeys(regions, price), basis.id)
+    if row["cloud"] == "oci" and row["spot_price_per_hour"]:  # half the price, as Oracle lists it
+        spot = dict.fromkeys(regions, number(row["spot_price_per_hour"]))
         yield price_row(row["instance_type"], "spot", spot, basis.id)
 
 

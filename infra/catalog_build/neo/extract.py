@@ -20,7 +20,7 @@ Row = dict[str, str]
 Read = Callable[[str], list[Row]]
 TYPE_HEADER = (
     "cloud", "instance_type", "card", "gpu_count", "vcpus", "memory_gib", "local_disk_gb",
-    "regions", "usd_per_hour", "spot_usd_per_hour", "as_of", "source",
+    "regions", "price_per_hour", "spot_price_per_hour", "currency", "as_of", "source",
 )  # fmt: skip
 HOUR_HEADER = ("cloud", "card", "tier", "usd_per_gpu_hour", "as_of", "source")
 # Names of the price trackers -> the cloud's own.
@@ -29,7 +29,12 @@ _CLOUDS = {"datacrunch": "verda", "jarvis-labs": "jarvislabs"}
 _WHOLE = {
     "lambda": ("2026-05-20", "anycloud-62ff0a98"),
     "oci": ("2026-01-01", "skypilot-catalog"),
+    # Nothing tells the day, which is of 2024 or 2025.
+    "paperspace": ("2024-01-01", "skypilot-paperspace"),
 }
+# Names of regions that are more than a word.
+_REGIONS = {"all": "global", "East Coast (NY2)": "ny2"}
+_EUROPEAN = ("civo", "leafcloud", "infomaniak", "ovh")
 # Clouds of which a shape is known; their prices are GPU hours of another list.
 _SHAPES = ("nebius", "verda", "hyperstack", "jarvislabs", "scaleway")
 # Sold by the GPU: the shape of one, from the offerings of 2026-05-24.
@@ -51,7 +56,7 @@ def main(folder: Path) -> None:
 
 def extracts(read: Read) -> list[OutputTable]:
     """All extracts; `read` gives the rows of a list by its file name."""
-    types = [*_listed(read), *_sold_by_gpu(read), *_civo(read), *_vast(read)]
+    types = [*_listed(read), *_sold_by_gpu(read), *_european(read), *_vast(read)]
     cells = [tuple(row.get(column, "") for column in TYPE_HEADER) for row in types]
     clouds = {row["cloud"] for row in types} | {"ovh"}
     hours = [*_tracked(read), *_offered(read)]
@@ -76,9 +81,9 @@ def _listed(read: Read) -> Iterator[Row]:
         if cloud in _WHOLE:
             day, source = _WHOLE[cloud]
             price = {
-                "usd_per_hour": number(row["usd_per_hour_at_source"]), "as_of": day,
-                "spot_usd_per_hour": number(row["spot_usd_per_hour_at_source"]),
-                "source": source,
+                "price_per_hour": number(row["usd_per_hour_at_source"]), "as_of": day,
+                "spot_price_per_hour": number(row["spot_usd_per_hour_at_source"]),
+                "currency": "USD", "source": source,
             }  # fmt: skip
         elif cloud in _SHAPES or row["instance_type"].startswith("gpu-h100x"):
             price = {"source": "skypilot-catalog"}
@@ -88,7 +93,7 @@ def _listed(read: Read) -> Iterator[Row]:
             "cloud": cloud, "instance_type": row["instance_type"], "card": _card(row),
             "gpu_count": row["gpu_count"], "vcpus": row["vcpus"],
             "memory_gib": number(row["memory_gib"]),
-            "regions": {"all": "global"}.get(row["regions"], row["regions"]),
+            "regions": _REGIONS.get(row["regions"], row["regions"]),
         } | price  # fmt: skip
 
 
@@ -115,18 +120,25 @@ def _sold_by_gpu(read: Read) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def _civo(read: Read) -> Iterator[Row]:
+def _european(read: Read) -> Iterator[Row]:
+    """Whole types, in dollars (Civo) or euros. A disk that nobody calls local is none: Infomaniak's
+    are sold by their rate, which no file tells."""
     for row in read("eu_clouds_gpu_2026.csv"):
-        if row["provider"] == "civo" and row["currency"] == "USD":
-            plain = re.sub(r"[^a-z0-9]+", "-", row["instance_type"].lower()).strip("-")
-            yield {
-                "cloud": "civo", "instance_type": plain,
-                "card": " ".join(row["instance_type"].split(" ")[1:-2]),
-                "gpu_count": row["gpu_count"], "vcpus": row["vcpus"],
-                "memory_gib": row["ram_gb"], "local_disk_gb": row["disk_gb"],
-                "regions": row["location"], "usd_per_hour": number(row["price_per_hour"]),
-                "as_of": row["as_of"], "source": "eu-cloud-prices-ec4a406a",
-            }  # fmt: skip
+        cloud = row["provider"]
+        if cloud not in _EUROPEAN:
+            continue
+        name, card = row["instance_type"].lower(), row["gpu"]
+        if cloud == "civo":  # 'GPU A100 40GB Small (1x)'
+            name = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
+            card = " ".join(row["instance_type"].split(" ")[1:-2])
+        yield {
+            "cloud": cloud, "instance_type": name, "card": card,
+            "gpu_count": row["gpu_count"], "vcpus": row["vcpus"], "memory_gib": row["ram_gb"],
+            "local_disk_gb": row["disk_gb"] if cloud in ("civo", "ovh") else "",
+            "regions": row["location"], "price_per_hour": number(row["price_per_hour"]),
+            "currency": row["currency"], "as_of": row["as_of"],
+            "source": "eu-cloud-prices-ec4a406a",
+        }  # fmt: skip
 
 
 def _vast(read: Read) -> Iterator[Row]:
@@ -142,8 +154,8 @@ def _vast(read: Read) -> Iterator[Row]:
         yield {
             "cloud": "vast", "instance_type": name, "card": name.split("-")[1],
             "gpu_count": row["gpu_count"], "regions": where,
-            "usd_per_hour": number(row["usd_per_hour"]), "as_of": "2026-05-07",
-            "source": "anycloud-vast",
+            "price_per_hour": number(row["usd_per_hour"]), "currency": "USD",
+            "as_of": "2026-05-07", "source": "anycloud-vast",
         }  # fmt: skip
 
 

@@ -18,13 +18,15 @@ NEBIUS_VCPU_USD, NEBIUS_GIB_USD = 0.016, 0.0022
 SAME_PRICE = 0.005
 _OWN_LISTS = {
     "oci": sources.OCI_LIST, "civo": sources.CIVO_LIST, "vast": sources.VAST_SEEN,
+    "paperspace": sources.PAPERSPACE_LIST, "leafcloud": sources.EURO_LIST,
+    "infomaniak": sources.EURO_LIST,
 }  # fmt: skip
 
 
 class Told(NamedTuple):
-    """A price in USD by the hour as it is written, and how it is known."""
+    """A price by the hour as it is written, in the currency of the basis: how it is known."""
 
-    usd: str
+    price: str
     basis: Basis
 
 
@@ -35,16 +37,25 @@ def on_demand(row: Row, priced_as: str, tier: str = "on-demand") -> Told | None:
     if row["cloud"] == "lambda":
         return _by_type(row, hour)
     if row["cloud"] in _OWN_LISTS:
-        return Told(price_cell(row["usd_per_hour"], row["instance_type"]), _OWN_LISTS[row["cloud"]])
+        return _as_listed(row, _OWN_LISTS[row["cloud"]])
+    if row.get("price_per_hour"):
+        return _as_listed(row, sources.OVH_EURO_LIST)
     return _by_hour(row, *hour, tier) if hour else None
 
 
 def _by_type(row: Row, hour: tuple[float, Basis] | None) -> Told:
     """Lambda lists whole types; the later list by the GPU hour confirms the price of many."""
-    usd = float(row["usd_per_hour"])
+    usd = float(row["price_per_hour"])
     if hour and abs(hour[0] * int(row["gpu_count"]) / usd - 1) <= SAME_PRICE:
-        return Told(price_cell(row["usd_per_hour"], row["instance_type"]), sources.BY_HOUR)
-    return Told(price_cell(row["usd_per_hour"], row["instance_type"]), sources.BY_TYPE)
+        return _as_listed(row, sources.BY_HOUR)
+    return _as_listed(row, sources.BY_TYPE)
+
+
+def _as_listed(row: Row, basis: Basis) -> Told:
+    """`ValueError` for a price in another currency than the list's."""
+    if row["currency"] != basis.currency:
+        raise ValueError(f"{row['instance_type']}: {row['currency']}, not {basis.currency}")
+    return Told(price_cell(row["price_per_hour"], row["instance_type"]), basis)
 
 
 def _by_hour(row: Row, usd: float, basis: Basis, tier: str) -> Told:

@@ -80,6 +80,34 @@ CIVO = Source(
     MAX_AGE_DAYS,
     NOTE,
 )
+PAPERSPACE = Source(
+    "skypilot-paperspace",
+    "2024-01-01",
+    "Apache-2.0",
+    f"{_SKYPILOT}@9ac57f4d v5/paperspace (of 2024 or 2025; day not known)",
+    "Paperspace types and prices",
+    MAX_AGE_DAYS,
+    NOTE,
+)
+# Lists in euros: no source at hand says what a dollar is worth.
+EUROS = Source(
+    "eu-cloud-prices-eur",
+    "2026-05-20",
+    CIVO.licence,
+    f"{CIVO.origin} (EUR)",
+    "types and prices in euros",
+    MAX_AGE_DAYS,
+    NOTE,
+)
+OVH_EUROS = Source(
+    "eu-cloud-prices-ovh",
+    "2026-08-14",
+    CIVO.licence,
+    f"{CIVO.origin} (EUR)",
+    "OVH prices in euros",
+    MAX_AGE_DAYS,
+    NOTE,
+)
 VAST = Source(
     "anycloud-vast",
     "2026-05-07",
@@ -118,5 +146,8 @@ IN_PARTS = Basis("neo-parts", "estimated", "USD", HOURS.id, 0.98, 1.23)
 TIMES_COUNT = Basis("neo-count", "estimated", "USD", HOURS.id, 0.99, 1.01)
 OCI_LIST = Basis("oci", "list", "USD", OCI.id)
 CIVO_LIST = Basis("civo", "list", "USD", CIVO.id)
+PAPERSPACE_LIST = Basis("paperspace", "list", "USD", PAPERSPACE.id)
+EURO_LIST = Basis("euro", "list", "EUR", EUROS.id)
+OVH_EURO_LIST = Basis("ovh-euro", "list", "EUR", OVH_EUROS.id)
 # One moment of a marketplace; the interval is a judgement.
 VAST_SEEN = Basis("vast", "observed", "USD", VAST.id, 0.8, 1.5, "other people's hosts")

@@ -81,7 +81,7 @@ def test_a_good_file_becomes_offers_of_its_own_cloud(tmp_path):
         ({"price_per_hour": "1", "kind": "free"}, "is free and costs"),
         ({"price_per_hour": "", "kind": "free"}, "write 0"),
         ({"currency": ""}, "nothing as currency"),
-        ({"currency": "EUR"}, "known: USD, CNY"),
+        ({"currency": "GBP"}, "known: USD, CNY, EUR"),
         ({"kind": "guess"}, "as kind"),
         ({"market": "sometimes"}, "as market"),
         ({"as_of": "20/7/2026"}, "write a date"),

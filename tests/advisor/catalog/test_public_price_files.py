@@ -62,7 +62,6 @@ def test_what_is_no_instance_not_in_dollars_or_not_to_be_believed_is_left_out(tm
     """Serverless, euros, and 100 dollars for an L40."""
     result, catalog = take(tmp_path, FILES / "latest.json")
     assert result.left_out == 3
-    assert "leafcloud" not in catalog.clouds
     assert catalog.price("n3-L40x1", "CANADA-1") == BUNDLED.price("n3-L40x1", "CANADA-1")
 
 

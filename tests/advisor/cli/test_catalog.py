@@ -180,14 +180,15 @@ def test_the_table_of_a_type_has_its_prices_side_by_side(ask):
 
 
 def test_a_type_marks_what_is_assumed_of_it_and_says_why(ask):
-    """Only what it rests on: Azure's assumption for disks of 960 GB, not those for other sizes."""
+    """Only what it rests on, of a disk of its size; cores by the name of its series."""
     name = "Standard_NC24ads_A100_v4"
     facts = json.loads(ask("show", name, "-o", "json")[1])["assumed"]
-    (fact,) = facts.values()
-    assert set(facts) == {"local_disk_read_iops@960"}
+    assert set(facts) == {"local_disk_read_iops", "series_cores"}
+    fact = facts["local_disk_read_iops"]
     assert fact["low"] < fact["value"] < fact["high"]
     lines = ask("show", name)[1].splitlines()
     assert any(line.split() == ["local_disk", "read_iops", "139200", "(assumed)"] for line in lines)
+    assert any(line.split()[::2] == ["physical_cores", "(assumed)"] for line in lines)
     assert any("139,200 (66,240 to 266,880): 145 IOPS a GB" in line for line in lines)
 
 

@@ -184,6 +184,6 @@ def real_world():
     whole = object.__new__(World)
     whole.seed, whole.catalog, whole.disks = "shipped", load_catalog(), {}
     whole.phase = 0.5
-    whole.clouds = whole.catalog.clouds
+    whole.clouds = tuple(filter(whole.catalog.is_in_dollars, whole.catalog.clouds))
     whole.regions = {name: whole.catalog.regions(name) for name in whole.clouds}
     return whole
