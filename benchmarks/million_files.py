@@ -44,7 +44,7 @@ from advisor.runs.sweeps.sweeping import plan_sweep
 """,
         """
 grid = SweepGrid(
-    networks=("resnet50",), tasks=(Task.PREPROCESSING,), data=folder,
+    networks=("resnet50",), tasks=(Task.PREPROCESSING,), data=str(folder),
     vcpus=tuple(0.2 + 0.05 * n for n in range(25)), memory=(1024.0, 2048.0),
     disks=("gp3", "slow=20MiB/s"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from advisor.cli.questions import Name, output_option
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
 from advisor.units import format_mib, format_rate
+
+if TYPE_CHECKING:
+    from sweeps.datasets.node_cache import CachedData
 
 _TARGETS = ("tar", "lmdb", "recordio", "files")
 _out_option = click.option(
@@ -95,19 +98,27 @@ def convert(
 
 
 @dataset.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path")
 @output_option
-def show(path: Path, output: str) -> None:
-    """Show format, samples, sizes and decoding cost of PATH."""
+def show(path: str, output: str) -> None:
+    """Show format, samples, sizes and decoding cost of PATH, or of what lies at an address.
+
+    s3://BUCKET/PREFIX, or any address of fsspec, is brought into this machine's cache first.
+    """
+    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import show_dataset
 
-    shown = show_dataset(path)
+    with dataset_progress("fetching") as progress:
+        shown = show_dataset(path, progress)
     facts = {
         "decode_seconds_per_sample": shown.decode_seconds,
         "different_words": shown.vocabulary,
+        **({"cache": shown.cached.facts} if shown.cached else {}),
     }
-    _answer(output, "advisor.dataset/1", path, shown.profile, **facts)
+    _answer(output, "advisor.dataset/1", shown.path, shown.profile, **facts)
     if output == "table":
+        if shown.cached:
+            click.echo(_fetched(shown.cached))
         for decoder, seconds in shown.decode_seconds.items():
             rate = format_rate(1 / seconds)
             click.echo(f"decoding ({decoder}): {seconds * 1e3:.3g} ms, {rate} samples/s a thread")
@@ -138,6 +149,14 @@ def check(path: Path, output: str) -> None:
             count=count,
             path=path,
         )
+
+
+def _fetched(cached: CachedData) -> str:
+    size = format_mib(cached.fetched_bytes / 2**20)
+    if not cached.fetched_bytes:
+        return f"fetched {cached.filled_at}, in {cached.fill_seconds:.1f} s"
+    rate = cached.fetched_bytes / 2**20 / cached.fill_seconds
+    return f"fetched {size} in {cached.fill_seconds:.1f} s: {rate:,.0f} MiB/s"
 
 
 def _answer(output: str, schema: str, path: Path, profile: DatasetProfile, **facts: Any) -> None:

@@ -38,6 +38,7 @@ from advisor.runs.sweeps.sweeping import (
     plan_sweep,
 )
 from advisor.units import format_counted, format_usd
+from sweeps.datasets.remote import is_address
 from sweeps.planning.plan import usual_seconds
 from sweeps.planning.repeating import wanted_runs
 
@@ -175,7 +176,8 @@ def _followed(
     with watched(watching, usd_per_hour=host_usd_per_hour(question), where=where) as watch:
         if watch.address:
             click.echo(f"metrics at {watch.address}", err=True)
-        with dataset_progress() as making:
+        doing = "fetching" if is_address(question.data or "") else "making"
+        with dataset_progress(doing) as making:
             data = prepared_data(question, making)
         trials = plan_sweep(question, data)
         executor = executor_name(question.executor, question.ray_address, trials)

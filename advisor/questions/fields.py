@@ -243,6 +243,16 @@ class File(Kind):
         return Path(some_text(text, field))
 
 
+class Place(Kind):
+    """A file or folder of this machine, or an address (s3://bucket/prefix); no client has one."""
+
+    metavar = "PATH"
+
+    def from_text(self, text: str, field: str) -> str:
+        """As it was written."""
+        return some_text(text, field)
+
+
 def some_text(value: Any, field: str) -> str:
     """The text without blanks around it; nothing at all is a mistake of a script."""
     text = str(value).strip()

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import UsageError
+from advisor.runs.sweeps.data import data_here
 from sweeps.datasets import making
 from sweeps.datasets.converting import Conversion, broken_samples, convert
 from sweeps.datasets.decoding import decode_costs
+from sweeps.datasets.node_cache import CachedData
 from sweeps.datasets.opening import open_dataset, profile_folder, read_profile, recognise
 from sweeps.datasets.places import check_free
 from sweeps.datasets.text import TEXT, read_corpus
@@ -26,13 +28,15 @@ class ShownDataset:
     """A data set as the input pipeline will see it.
 
     `decode_seconds` is one thread's time for one sample, by decoder; empty for text.
-    `vocabulary` counts the different words of a text (None for images).
+    `vocabulary` counts the different words of a text (None for images), `cached` says what came
+    here from an address (None for data of this machine).
     """
 
     path: Path
     profile: DatasetProfile
     decode_seconds: dict[str, float]
     vocabulary: int | None
+    cached: CachedData | None = None
 
 
 def make_photographs(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
@@ -76,11 +80,17 @@ def convert_dataset(
     return convert(path, target, folder, change=change, processes=count, progress=progress)
 
 
-def show_dataset(path: Path) -> ShownDataset:
-    """Its profile, and what decoding a sample costs by each decoder at hand (a second or two)."""
-    profile = profile_folder(path)
-    if recognise(path) == TEXT:
-        words = len(read_corpus(path, vocabulary=profile.samples).words)
-        return ShownDataset(path=path, profile=profile, decode_seconds={}, vocabulary=words)
-    costs = decode_costs(open_dataset(path))
-    return ShownDataset(path=path, profile=profile, decode_seconds=costs, vocabulary=None)
+def show_dataset(place: str, progress: Progress) -> ShownDataset:
+    """Its profile, and what decoding a sample costs by each decoder at hand (a second or two); of
+    an address, what is brought here first."""
+    with data_here(place, progress) as (path, cached):
+        profile = profile_folder(path)
+        is_text = recognise(path) == TEXT
+        words = read_corpus(path, vocabulary=profile.samples).words if is_text else None
+        return ShownDataset(
+            path=path,
+            profile=profile,
+            decode_seconds={} if is_text else decode_costs(open_dataset(path)),
+            vocabulary=None if words is None else len(words),
+            cached=cached,
+        )

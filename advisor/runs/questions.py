@@ -28,7 +28,7 @@ from advisor.domain import (
 from advisor.domain.workload import is_own
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message, option_name
-from advisor.questions.fields import Choice, File, Flag, Kind, Text, Texts, wrong
+from advisor.questions.fields import Choice, File, Flag, Kind, Place, Text, Texts, wrong
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.questions.values import parse_gpus
@@ -156,10 +156,10 @@ class SweepGrid(Question):
         Flag(),
         default=False,
     )
-    data: Path | None = _trial(
-        "Your own images (JPEG files, .tar, .rec, LMDB) or text (.txt); of a service, a "
-        "name that it allows.",
-        File(),
+    data: str | None = _trial(
+        "Your own images (JPEG files, .tar, .rec, LMDB) or text (.txt), here or at an address "
+        "(s3://bucket/photos); of a service, a name that it allows.",
+        Place(),
         "generated",
         default=None,
     )
@@ -536,7 +536,7 @@ class Allowed:
                         hint=Message("at most {most:,} are taken", most=MOST_TRIALS))  # fmt: skip
         return sweep.replace(
             networks=tuple(map(self._network, sweep.networks)),
-            data=None if sweep.data is None else self._data(str(sweep.data)),
+            data=None if sweep.data is None else self._data(sweep.data),
         )
 
     def _network(self, name: str) -> str:
@@ -552,9 +552,9 @@ class Allowed:
             )  # fmt: skip
         return name.lower()
 
-    def _data(self, name: str) -> Path:
+    def _data(self, name: str) -> str:
         if name in self.data:
-            return Path(self.data[name])
+            return self.data[name]
         if self.data:
             raise unknown_name("data set", name, self.data, field="data")
         raise wrong(

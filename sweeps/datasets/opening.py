@@ -127,11 +127,18 @@ def count_samples(path: Path) -> int:
 def read_profile(folder: Path, samples: int | None = None) -> DatasetProfile | None:
     """The profile that was written when the data set was made; None without a valid one."""
     try:
-        document = json.loads((folder / PROFILE_FILE).read_text())
-        profile = DatasetProfile(**document["profile"])
-    except (OSError, ValueError, KeyError, TypeError):
+        profile = profile_in((folder / PROFILE_FILE).read_bytes())
+    except OSError:
         return None
-    return profile if samples in (None, profile.samples) else None
+    return profile if profile and samples in (None, profile.samples) else None
+
+
+def profile_in(document: bytes) -> DatasetProfile | None:
+    """The profile of a `profile.json`; None where it has no valid one."""
+    try:
+        return DatasetProfile(**json.loads(document)["profile"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def write_profile(folder: Path, profile: DatasetProfile, **origin: object) -> None:

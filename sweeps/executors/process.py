@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.domain import LimitedBy, Measurement, Trial
+from sweeps.executors.data import with_data
 from sweeps.machine.size import allowed_cpus
 from sweeps.trial.orphans.removing import clean_up
 from sweeps.trial.trial_process import measure_trial
@@ -34,7 +35,7 @@ class ProcessExecutor:
     """One trial after the other, each in a worker process under limits, on this machine."""
 
     def __init__(self, measure: Measure = measure_trial) -> None:
-        self._measure = measure
+        self._measure = with_data(measure)
         clean_up()
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
@@ -60,7 +61,7 @@ class InlineExecutor:
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
         """See `Executor`."""
-        return map(_measure_here, trials)
+        return map(with_data(_measure_here), trials)
 
     def close(self) -> None:
         """Nothing was taken."""

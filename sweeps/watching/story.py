@@ -23,6 +23,7 @@ _PHRASES = {
     "attempt_began": "attempt begun",
     "waits_for_placement": "waits for cores, a GPU or a disk that other trials have",
     "worker_started": "worker process started",
+    "data_fetched": "data set brought to this machine",
     "loaded": "network and data set loaded",
     "cache_prepared": "page cache prepared",
     "limits_on": "limits switched on",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from advisor.domain import DatasetProfile, Trial
@@ -15,8 +16,10 @@ from sweeps.datasets.making import (
     ensure_dataset,
     ensure_text,
 )
+from sweeps.datasets.node_cache import CachedData, cached_data, is_cached, remote_profile
 from sweeps.datasets.opening import profile_folder, read_profile
 from sweeps.datasets.places import copy_to_mount
+from sweeps.datasets.remote import is_address
 from sweeps.datasets.text import TEXT
 from sweeps.planning.networks import StoredData, SweepData, planned_network
 
@@ -31,43 +34,76 @@ def planned_data(grid: SweepGrid) -> SweepData:
 
     Trial ids are final once the data exist.
     """
-    return _data(grid.networks, grid.data, bool(grid.preset), _planned_photographs, _planned_text)
+    own_data = _planned_own(grid.data) if grid.data else None
+    return _data(grid.networks, own_data, bool(grid.preset), _planned_photographs, _planned_text)
 
 
 def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
-    """The data, made if they have to be and copied to the mounted disks; `on_progress` gets
-    (made, all)."""
+    """The data, made or brought here if they have to be and copied to the mounted disks;
+    `on_progress` gets (made, all). A cluster's nodes bring what lies at an address themselves."""
+    if grid.ray_address and not grid.disk_path and is_address(grid.data or ""):
+        return planned_data(grid)
     data = data_of_networks(
         grid.networks, grid.data, on_progress, with_photographs=bool(grid.preset)
     )
     for stored in data.stored:
         for _, mount in grid.disk_path:
-            copy_to_mount(Path(stored.path), mount, stored.profile.samples)
+            with data_here(stored.path, on_progress) as (path, _):
+                copy_to_mount(path, mount, stored.profile.samples)
     return data
 
 
+@contextmanager
+def data_here(
+    place: str, on_progress: Progress = lambda _here, _all: None
+) -> Iterator[tuple[Path, CachedData | None]]:
+    """A data set as a path of this machine, and what its cache says where `place` is an address:
+    then it is brought first, and stays as long as the block."""
+    if not is_address(place):
+        yield Path(place), None
+        return
+    with cached_data(place, on_progress) as cached:
+        yield cached.path, cached
+
+
 def data_of_networks(
-    networks: Sequence[str], own: Path | None, on_progress: Progress, *,
+    networks: Sequence[str], own: str | None, on_progress: Progress, *,
     samples: int = DEFAULT_SAMPLES, with_photographs: bool = False,
 ) -> SweepData:  # fmt: skip
     """What networks read: one's own data, else what is made, `samples` photographs and a text."""
+    own_data = _stored_here(own, on_progress) if own else None
     return _data(
-        networks, own, with_photographs,
+        networks, own_data, with_photographs,
         lambda: ensure_dataset(samples, progress=on_progress), ensure_text,
     )  # fmt: skip
 
 
 def _data(
-    networks: Sequence[str], own: Path | None, with_photographs: bool, photographs: Make, text: Make
-) -> SweepData:
+    networks: Sequence[str], own_data: StoredData | None, with_photographs: bool,
+    photographs: Make, text: Make,
+) -> SweepData:  # fmt: skip
     planned = [planned_network(name) for name in networks]
     reads_images = with_photographs or any(network.photographs for network in planned)
-    own_data = own and _stored(own.resolve(), profile_folder(own))
     if own_data and own_data.profile.storage_format == TEXT:
         return SweepData(text=own_data)
     images = own_data or (_stored(*photographs()) if reads_images else None)
     reads_text = any(network.text for network in planned)
     return SweepData(images=images, text=_stored(*text()) if reads_text else None)
+
+
+def _planned_own(place: str) -> StoredData:
+    """What lies at an address is not brought here to be planned with where it tells its profile."""
+    if is_address(place) and not is_cached(place):
+        profile = remote_profile(place)
+        if profile:
+            return StoredData(profile, place)
+    return _stored_here(place, lambda _here, _all: None)
+
+
+def _stored_here(place: str, on_progress: Progress) -> StoredData:
+    with data_here(place, on_progress) as (path, cached):
+        profile = profile_folder(path)
+        return StoredData(profile, place) if cached else _stored(path.resolve(), profile)
 
 
 def _stored(path: Path, profile: DatasetProfile) -> StoredData:

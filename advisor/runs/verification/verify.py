@@ -232,7 +232,8 @@ def _data(
 ) -> SweepData:
     target = request.target_throughput or 0.0
     samples = options.samples or samples_for(target, batch_size, machine.vcpus)
-    return data_of_networks((request.network,), options.data, making, samples=samples)
+    own = str(options.data) if options.data else None
+    return data_of_networks((request.network,), own, making, samples=samples)
 
 
 def samples_for(target: float, batch_size: int, vcpus: float) -> int:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import LimitedBy, Measurement, Status, Trial
+from advisor.domain import Measurement, Trial
 from advisor.errors import AdvisorError
 from sweeps.datasets.making import default_place, default_text_place, ensure_dataset, ensure_text
+from sweeps.datasets.remote import is_address
 from sweeps.events import collected, emit, this_node
+from sweeps.executors.data import failure, with_data
 from sweeps.executors.process import Measure
 from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
 from sweeps.machine.size import machine_size
@@ -43,7 +44,7 @@ def measuring_task(
         with collected() as events:
             refused = _prepared(trial) if on_cluster else ""
             one_run = measure or partial(_measured_on_node, side_by_side=side_by_side)
-            measured = _failure(trial, refused) if refused else one_run(trial)
+            measured = failure(trial, refused) if refused else with_data(one_run)(trial)
         yield {**measurement_to_dict(measured), EVENTS: events}
 
     return run
@@ -79,7 +80,7 @@ def _clean_node() -> None:
 def _make_data(trial: Trial) -> None:
     """The same at every place: the pictures and the text are drawn from a fixed seed."""
     place, samples = Path(trial.dataset_path), trial.workload.dataset.samples
-    if not trial.dataset_path or place.exists():
+    if not trial.dataset_path or is_address(trial.dataset_path) or place.exists():
         return
     if place.name == default_place(samples).name:
         ensure_dataset(samples, place)
@@ -99,13 +100,3 @@ def _too_large(trial: Trial) -> str:
             f"{size.memory_mib:,.0f} MiB; ask for less, or start a larger node"
         )
     return ""
-
-
-def _failure(trial: Trial, reason: str) -> Measurement:
-    return Measurement(
-        trial=trial,
-        status=Status.FAILED,
-        limited_by=LimitedBy.NONE,
-        reason=reason,
-        started_at=datetime.now(UTC).isoformat(),
-    )

@@ -1,0 +1,247 @@
+"""Data sets at an address: S3 by boto3, any other place by fsspec, where that is installed.
+
+S3 through fsspec needs `s3fs`, which pins another botocore than boto3's; so S3 is read by boto3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Protocol
+
+from advisor.errors import DataError, UsageError
+from advisor.messages import Message
+
+if TYPE_CHECKING:
+    from advisor.errors import AdvisorError
+
+PART_BYTES = 1 << 20
+S3 = "s3"
+_CONNECTIONS = 16
+_TRIES = 5
+_DENIED = frozenset({"403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"})
+_WRONG_KEY = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file: its path beneath the address, what its store calls it, and a tag that changes with
+    the content (mostly its MD5, empty where the store has none)."""
+
+    path: str
+    key: str
+    size: int
+    tag: str = ""
+
+
+class RemoteFolder(Protocol):
+    """What lies at an address. Both raise `AdvisorError` that names the way out."""
+
+    def files(self, only: str = "") -> Iterator[RemoteFile]:
+        """All of them in any order, or those whose paths begin with `only`."""
+
+    def read(self, key: str) -> Iterator[bytes]:
+        """The parts of a file, in order."""
+
+
+def is_address(text: str) -> bool:
+    """Whether that is an address (s3://bucket/prefix), and no path of this machine."""
+    return "://" in text
+
+
+def name_of(address: str) -> str:
+    """The last part of an address: what a folder or file of this machine would be called."""
+    name = PurePosixPath(address.partition("://")[2]).name
+    if not name or name in (".", ".."):
+        raise UsageError(
+            "'{address}' names no data set", hint="write s3://BUCKET/PREFIX", address=address
+        )
+    return name
+
+
+def remote_folder(address: str) -> RemoteFolder:
+    """What lies there; `UsageError` for a kind of address that nothing here can read."""
+    name_of(address)
+    scheme, _, place = address.partition("://")
+    if scheme == S3:
+        bucket, _, prefix = place.strip("/").partition("/")
+        return S3Folder(address, bucket, prefix)
+    return FsspecFolder(address)
+
+
+@dataclass(frozen=True)
+class S3Folder:
+    """The objects whose keys begin with `prefix/`, or the one of that key."""
+
+    address: str
+    bucket: str
+    prefix: str
+
+    def files(self, only: str = "") -> Iterator[RemoteFile]:
+        """See `RemoteFolder`."""
+        prefix = "/".join(filter(None, (self.prefix, only)))
+        with self._faults():
+            pages = self._client.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self.bucket, Prefix=prefix):
+                for entry in page.get("Contents", ()):
+                    path = _beneath(entry["Key"], self.prefix)
+                    if path:
+                        yield RemoteFile(
+                            path, entry["Key"], entry["Size"], entry["ETag"].strip('"')
+                        )
+
+    def read(self, key: str) -> Iterator[bytes]:
+        """See `RemoteFolder`."""
+        with self._faults():
+            body = self._client.get_object(Bucket=self.bucket, Key=key)["Body"]
+            yield from body.iter_chunks(PART_BYTES)
+
+    @cached_property
+    def _client(self) -> Any:
+        import boto3
+        from botocore import UNSIGNED
+        from botocore.config import Config
+
+        session = boto3.Session()
+        config = Config(
+            retries={"mode": "standard", "max_attempts": _TRIES},
+            max_pool_connections=_CONNECTIONS,
+            # Public buckets can be read without an account.
+            **({} if session.get_credentials() else {"signature_version": UNSIGNED}),
+        )
+        return session.client("s3", config=config)
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        from botocore.exceptions import BotoCoreError, ClientError
+        from urllib3.exceptions import HTTPError
+
+        try:
+            yield
+        except ClientError as error:
+            raise self._refused(str(error.response.get("Error", {}).get("Code", ""))) from error
+        except (BotoCoreError, HTTPError, OSError) as error:
+            raise _unreachable(self.address, error) from error
+
+    def _refused(self, code: str) -> AdvisorError:
+        if code in ("NoSuchBucket", "404"):
+            return UsageError(
+                "there is no bucket '{bucket}'", bucket=self.bucket, field="data",
+                hint="compare the name with `aws s3 ls`, and AWS_ENDPOINT_URL where the store is "
+                "not AWS's",
+            )  # fmt: skip
+        if code in _DENIED:
+            return DataError(
+                "{address} may not be read with these credentials", address=self.address,
+                hint="allow s3:ListBucket and s3:GetObject, or name credentials with AWS_PROFILE",
+            )  # fmt: skip
+        if code in _WRONG_KEY:
+            return DataError(
+                "the credentials for {address} are not valid ({reason})", address=self.address,
+                reason=code, hint="sign in again (`aws sso login`, `aws configure`)",
+            )  # fmt: skip
+        return _unreachable(self.address, code)
+
+
+@dataclass(frozen=True)
+class FsspecFolder:
+    """The files beneath an address of any file system that fsspec knows."""
+
+    address: str
+
+    def files(self, only: str = "") -> Iterator[RemoteFile]:
+        """See `RemoteFolder`."""
+        system, root = self._opened
+        with _faults_of(self.address):
+            if system.isfile(root):
+                yield _listed(root.rpartition("/")[2], root, system.info(root))
+                return
+            if only:
+                if system.isfile(f"{root}/{only}"):
+                    yield _listed(only, f"{root}/{only}", system.info(f"{root}/{only}"))
+                return
+            system.info(root)  # walking finds nothing where there is nothing
+            # Folder by folder: a list of all files of a large data set takes gigabytes.
+            for place, _, files in system.walk(root, detail=True):
+                beneath = place.removeprefix(root).strip("/")
+                for name, facts in files.items():
+                    path = "/".join(filter(None, (beneath, name)))
+                    yield _listed(path, f"{place}/{name}", facts)
+
+    def read(self, key: str) -> Iterator[bytes]:
+        """See `RemoteFolder`."""
+        with _faults_of(self.address), self._opened[0].open(key, "rb") as file:
+            while part := file.read(PART_BYTES):
+                yield part
+
+    @cached_property
+    def _opened(self) -> tuple[Any, str]:
+        scheme = self.address.partition("://")[0]
+        try:
+            import fsspec
+        except ImportError as error:
+            raise UsageError(
+                "{scheme}:// needs fsspec", scheme=scheme, field="data",
+                hint="pip install 'instance-sizing-advisor[data]'",
+            ) from error  # fmt: skip
+        try:
+            system, root = fsspec.core.url_to_fs(self.address, use_listings_cache=False)
+        except ImportError as error:
+            raise UsageError(
+                "{scheme}:// cannot be read here ({error})", scheme=scheme, error=error,
+                field="data", hint="pip install the package that it names",
+            ) from error  # fmt: skip
+        except ValueError as error:
+            raise UsageError(
+                "{address} is no address that can be read", address=self.address, field="data",
+                hint=Message("s3://, gs://, file:// and others of fsspec are taken"),
+            ) from error  # fmt: skip
+        except Exception as error:  # each file system has its own for missing credentials
+            raise _unreachable(self.address, error) from error
+        return system, root.rstrip("/")
+
+
+def _listed(path: str, key: str, facts: dict[str, Any]) -> RemoteFile:
+    tags = (facts.get(name) for name in ("ETag", "etag", "md5Hash", "mtime", "LastModified"))
+    return RemoteFile(path, key, int(facts["size"]), str(next(filter(None, tags), "")).strip('"'))
+
+
+def _beneath(key: str, prefix: str) -> str:
+    """The path beneath the prefix; "" for markers of folders and for names that go on after it."""
+    if key.endswith("/"):
+        return ""
+    if key == prefix:
+        return key.rpartition("/")[2]
+    return (
+        key.removeprefix(prefix).lstrip("/") if not prefix or key.startswith(prefix + "/") else ""
+    )
+
+
+@contextmanager
+def _faults_of(address: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UsageError(
+            "there is nothing at {address}", address=address, field="data",
+            hint="compare the address with what your store lists",
+        ) from error  # fmt: skip
+    except PermissionError as error:
+        raise DataError(
+            "{address} may not be read with these credentials", address=address,
+            hint="sign in, or ask for the right to list and read it",
+        ) from error  # fmt: skip
+    except OSError as error:
+        raise _unreachable(address, error) from error
+
+
+def _unreachable(address: str, error: object) -> DataError:
+    return DataError(
+        "{address} cannot be read ({error})", address=address, error=error,
+        hint="check network, credentials and address, and run the command again: it continues",
+    )  # fmt: skip
