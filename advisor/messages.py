@@ -83,6 +83,10 @@ class Message:
         return "".join(written)
 
 
+# Between the items of a list.
+COMMA = Message(", ")
+
+
 def render(said: Message | str, translate: Translate, spell: Spell = option_name) -> str:
     """A message, or a text without parameters, in the language of `translate`."""
     return said.render(translate, spell) if isinstance(said, Message) else translate(said)
@@ -106,6 +110,6 @@ def _written(value: Any, form: str, translate: Translate, spell: Spell) -> str:
     if isinstance(value, FieldName):
         return spell(value)
     if isinstance(value, (list, tuple)):
-        return ", ".join(_written(item, form, translate, spell) for item in value)
+        return translate(COMMA.text).join(_written(item, form, translate, spell) for item in value)
     in_unit = FORMATS.get(form)
     return in_unit(value) if in_unit else format(value, form)

@@ -16,6 +16,7 @@ from advisor.messages import FieldName, Message
 from advisor.questions.named import (
     Compare,
 )
+from advisor.questions.requests import today
 from advisor.questions.spec_requests import (
     instance_named,
 )
@@ -28,6 +29,7 @@ from advisor.render.comparing import (
     gpus_text,
     instance_rows,
     instances_text,
+    notes_lines,
 )
 from advisor.render.document import plain_document
 
@@ -94,7 +96,8 @@ class Compared(NamedTuple):
         if self.gpus:
             return f"{gpus_text(self.gpus, self.first)}\n{self._assumed()}"
         tables = [instances_text(*instance) for instance in self.instances]
-        return "\n\n".join([*tables, self._assumed()])
+        cells = [cell for instance in self.instances for cell in instance.cells]
+        return "\n\n".join([*tables, "\n".join(notes_lines(cells))])
 
     def _assumed(self) -> str:
         said = dict.fromkeys(str(stack_assumption(request)) for request in self._requests())
@@ -129,7 +132,7 @@ def _instances(context: Context, requests: Sequence[Request], question: Compare)
         )  # fmt: skip
     found = []
     for request in requests:
-        cells = compare_instances(request, catalog, model, names)
+        cells = compare_instances(request, catalog, model, names, today=today())
         found.append(OfInstances(request, cells, cells[names.index(first)]))
     return Compared(context, first, found, [])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.answers.cards import cards_meant
 from advisor.answers.language import LanguageContext
+from advisor.answers.left_out import left_out
 from advisor.domain.tuning import (
     FineTuningRecommendation,
     FineTuningRequest,
@@ -54,7 +55,8 @@ def tuning_recommended(
     today = today or requests.today()
     answered = partial(recommend_tuning, preparations=preparations, today=today)
     answer = fresh_answer(request, answered, today) if question.strict else answered(request)
-    answer = replace(answer, warnings=(*context.notes, *answer.warnings))
+    notes = left_out(request, context.catalog, today, strict=question.strict)
+    answer = replace(answer, warnings=(*context.notes, *notes, *answer.warnings))
     if answer.chosen is not None or not relax:
         return answer
     from advisor.engine.language.tuning.relaxing import tuning_relaxations  # most have an answer

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from advisor.answers.cards import cards_meant
+from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpu_names import sheet_of
 from advisor.domain.language import (
@@ -90,7 +91,8 @@ def serving_recommended(
     today = today or requests.today()
     answered = partial(recommend_serving, preparations=preparations, today=today)
     answer = fresh_answer(request, answered, today) if question.strict else answered(request)
-    answer = _with_notes(answer, context)
+    notes = left_out(request, context.catalog, today, strict=question.strict)
+    answer = _with_notes(answer, context._replace(notes=(*context.notes, *notes)))
     if answer.chosen is not None or not relax:
         return answer
     from advisor.engine.language.relaxing import serving_relaxations  # most have an answer

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.answers.context import Context, with_anchors
+from advisor.answers.left_out import left_out
 from advisor.domain import Recommendation
 from advisor.engine import Preparations, no_offer, recommend
 from advisor.engine.freshness import fresh_answer
@@ -118,9 +119,10 @@ def recommended(
         answered = partial(recommend, preparations=preparations, today=today)
         answer = fresh_answer(request, answered, today) if question.strict else answered(request)
     chosen = answer.chosen
+    notes = left_out(request, context.catalog, today, strict=question.strict)
     answer = replace(
         answer,
-        warnings=(*context.notes, *answer.warnings),
+        warnings=(*context.notes, *notes, *answer.warnings),
         other_settings=settings_of_candidate(chosen, context.catalog, context.model)
         if chosen
         else (),

@@ -13,7 +13,7 @@ from advisor.domain.generation import (
     ServingBind,
     StepKind,
 )
-from advisor.domain.machines import require_positive
+from advisor.domain.machines import InstanceType, require_positive
 from advisor.domain.money import Price, Spec
 from advisor.domain.runs import Span
 from advisor.domain.spec_request import SpecRequest
@@ -256,6 +256,16 @@ class ServingPrediction:
     steps: tuple[ServingStep, ...] = ()
     assumptions: tuple[Text, ...] = ()
     warnings: tuple[Text, ...] = ()
+
+    @property
+    def instance(self) -> InstanceType:
+        """The type that serves."""
+        return self.candidate.spec.offer.instance
+
+    @property
+    def region(self) -> str:
+        """Where it is rented."""
+        return self.candidate.spec.offer.region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

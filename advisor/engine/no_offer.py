@@ -8,7 +8,6 @@ from typing import Any
 
 from advisor.domain import Candidate, Recommendation, Relaxation, Request
 from advisor.domain.decision import Judged
-from advisor.domain.reasons import counts_text
 from advisor.domain.spec_request import SpecRequest
 from advisor.engine.limits import (
     count_that_would_do,
@@ -16,6 +15,8 @@ from advisor.engine.limits import (
     stage_name,
 )
 from advisor.messages import Message
+from advisor.naming import spec_name
+from advisor.rejections import counted_reasons
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 # The line that ends a command has room for so many ways out.
@@ -40,10 +41,11 @@ def no_offer(answer: Recommendation) -> Message:
         ways.append(
             Message(
                 "--max-price to {usd:g} ({name})",
-                usd=math.ceil(1000 * spec.total_usd_per_hour) / 1000, name=spec.name,
+                usd=math.ceil(1000 * spec.total_usd_per_hour) / 1000,
+                name=spec_name(spec, request),
             )
         )  # fmt: skip
-    described = _described(nearest)
+    described = _described(nearest, request)
     if not ways:
         return Message(
             "no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described
@@ -72,7 +74,7 @@ def none_of(answer: Judged[Any, Any], where: Message) -> Message:
     return Message(
         "none of the {count} types of {where} does this: {reasons}",
         count=len(answer.rejected), where=where,
-        reasons=counts_text(reasons),
+        reasons=counted_reasons(reasons),
     )  # fmt: skip
 
 
@@ -146,11 +148,12 @@ def _missed(request: Request, nearest: Candidate) -> list[Message]:
     return found
 
 
-def _described(candidate: Candidate) -> Message:
+def _described(candidate: Candidate, request: Request) -> Message:
     prediction, spec = candidate.prediction, candidate.spec
     return Message(
         "{name} with p{p:.3g} {lower:,g}/s (median {median:rate}) at {usd:usd}/h, bound by {stage}",
-        name=spec.name, p=100 * (1 - prediction.confidence), lower=floor_rate(prediction.lower),
+        name=spec_name(spec, request), p=100 * (1 - prediction.confidence),
+        lower=floor_rate(prediction.lower),
         median=prediction.median, usd=spec.total_usd_per_hour,
         stage=stage_name(prediction.bottleneck, spec.offer.instance, candidate.workload),
     )  # fmt: skip

@@ -46,10 +46,15 @@ if TYPE_CHECKING:
 
 
 def compare_instances(
-    request: Request, catalog: Catalog, model: PerformanceModel, names: Sequence[str]
+    request: Request,
+    catalog: Catalog,
+    model: PerformanceModel,
+    names: Sequence[str],
+    *,
+    today: date | None = None,
 ) -> list[InstancePrediction]:
     """One prediction an instance, in the order asked; `UsageError` where it cannot run there."""
-    return [predict_instance(request, catalog, model, name) for name in names]
+    return [predict_instance(request, catalog, model, name, today=today) for name in names]
 
 
 def on_gpu(request: Request, model: GpuModel, gpu: Gpu) -> OnGpu:

@@ -12,6 +12,7 @@ from advisor.domain import (
     geometric_mean,
     relative,
 )
+from advisor.domain.language import ServingPrediction
 from advisor.render.blocks import (
     BOUNDS,
     disk_block,
@@ -21,14 +22,14 @@ from advisor.render.blocks import (
     price_block,
 )
 from advisor.render.document import Sources, request_document
-from advisor.render.text import PROVENANCE, disk_text, rate_cells, rate_columns, table
+from advisor.render.text import PROVENANCE, disk_text, rate_cells, rate_columns, table, wrapped
 from advisor.units import format_usd
 
 SCHEMA = "advisor.comparison/1"
 COLUMNS = (
     "network", "instance_type", "gpu", "batch_size", "throughput_lower", "throughput_median",
     "throughput_upper", "relative", "total_usd_per_hour", "usd_per_million_samples", "bottleneck",
-    "provenance",
+    "provenance", "cloud", "region", "price_kind", "price_as_of",
 )  # fmt: skip
 
 
@@ -70,6 +71,28 @@ def instances_text(
     return "\n".join([title, "", *lines])
 
 
+def notes_lines(answers: Sequence[InstancePrediction | ServingPrediction]) -> list[str]:
+    """Where each instance stands and how its price is known, and what all of them assume and warn
+    of; an instance that several networks are compared on is named once."""
+    prices = dict.fromkeys(text for one in answers if (text := _price_text(one)))
+    assumed = dict.fromkeys(text for one in answers for text in one.assumptions)
+    warned = dict.fromkeys(text for one in answers for text in one.warnings)
+    return [
+        *wrapped("Prices", list(prices), len(prices)),
+        *wrapped("Assumed", list(assumed), 3),
+        *wrapped("Warning", list(warned), 3),
+    ]
+
+
+def _price_text(answer: InstancePrediction | ServingPrediction) -> str | None:
+    """'g5.xlarge of aws in us-east-1, list of 2026-07-20'; None without a price."""
+    price = answer.price
+    if price is None:
+        return None
+    instance, region = answer.instance, answer.region
+    return f"{instance.name} of {instance.cloud} in {region}, {price.kind} of {price.as_of}"
+
+
 def gpus_text(by_network: Sequence[tuple[Request, Sequence[OnGpu], OnGpu]], baseline: str) -> str:
     """GPUs down, networks across: times the baseline's median."""
     first = by_network[0][0]
@@ -92,7 +115,7 @@ _REMARKS = (
 def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """One record without nesting: `COLUMNS`."""
     predicted = row["predicted"] or {}
-    bounds = predicted.get("throughput") or {}
+    bounds, price = predicted.get("throughput") or {}, row.get("price") or {}
     rates = {f"throughput_{name}": bounds.get(name) for name in BOUNDS}
     gpu = row["gpu"]
     return {
@@ -100,12 +123,16 @@ def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
         **rates,
         "gpu": gpu["name"] if gpu else None,
         "provenance": predicted.get("provenance"),
+        "price_kind": price.get("kind"),
+        "price_as_of": price.get("as_of"),
     }
 
 
 def _instance_row(prediction: InstancePrediction, baseline: InstancePrediction) -> dict[str, Any]:
     return {
         "network": prediction.workload.network,
+        "cloud": prediction.instance.cloud,
+        "region": prediction.region,
         **instance_block(prediction.instance),
         "disk": disk_block(prediction.disk),
         "price": price_block(prediction.price) if prediction.price else None,
@@ -113,6 +140,8 @@ def _instance_row(prediction: InstancePrediction, baseline: InstancePrediction) 
         "usd_per_million_samples": prediction.usd_per_million_samples,
         **prediction_block(prediction.workload, prediction.prediction),
         "relative": relative(prediction.prediction, baseline.prediction),
+        "assumptions": list(prediction.assumptions),
+        "warnings": list(prediction.warnings),
     }
 
 

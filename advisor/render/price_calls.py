@@ -21,7 +21,7 @@ from advisor.domain import (
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
-from advisor.render.naming import place_name, spec_name
+from advisor.naming import place_name, spec_name
 from advisor.render.text import INDENT, WIDTH, beside, folded_command
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone or

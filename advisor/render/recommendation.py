@@ -16,10 +16,10 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.domain.reasons import counts_text
+from advisor.naming import place_name, place_texts, rejection_text, spec_name
+from advisor.rejections import counted_reasons
 from advisor.render.blocks import rate_unit, verify_command
 from advisor.render.document import Sources
-from advisor.render.naming import place_name, place_texts, rejection_text, spec_name
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     INDENT,
@@ -289,15 +289,16 @@ def _borderline_text(request: Request, call: CloseCall) -> str:
 
 
 def _every_rejection(answer: Recommendation) -> list[str]:
-    shown, counts = answer.nearest_rejected(), counts_text(answer.rejected_by_reason)
+    shown, counts = answer.nearest_rejected(), counted_reasons(answer.rejected_by_reason)
     lines = [rejection_text(rejected, answer.request) for rejected in shown]
-    return ["", f"Rejected {len(shown):,}: {counts}", *lines] if shown else []
+    title = f"Rejected {len(shown):,}: {counts}"
+    return ["", *textwrap.wrap(title, WIDTH, subsequent_indent="  "), *lines] if shown else []
 
 
 def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
     """The nearest ones that would cost less: `most` of them, in `room` lines."""
     chosen, shown = answer.chosen, answer.nearest_rejected()
-    title = f"Rejected: {counts_text(answer.rejected_by_reason)}"
+    title = f"Rejected: {counted_reasons(answer.rejected_by_reason)}"
     if chosen is not None:
         limit = chosen.spec.total_usd_per_hour
         shown = [
@@ -314,7 +315,7 @@ def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
         )
         if len(lines) + len(more) <= room:
             lines += more
-    return ["", title, *lines] if lines else []
+    return ["", *textwrap.wrap(title, WIDTH, subsequent_indent="  "), *lines] if lines else []
 
 
 def _live_lines(check: LiveCheck | None) -> list[str]:

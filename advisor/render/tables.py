@@ -7,6 +7,7 @@ from typing import Any
 
 from advisor.csv_cells import csv_of
 from advisor.render.blocks import BOUNDS
+from advisor.render.markdown import md_text
 
 # The total with its 90 % interval.
 PRICE_COLUMNS = ("total_usd_per_hour", "total_low_usd_per_hour", "total_high_usd_per_hour")
@@ -42,10 +43,28 @@ def recommendation_csv(document: Mapping[str, Any]) -> str:
     return records_csv(_rows(document), COLUMNS)
 
 
+def markdown_answer(document: Mapping[str, Any], tables: str) -> str:
+    """The tables of an answer, with what is known of its price above them, and what it assumes and
+    warns of below."""
+    call = document["price_call"] or {"sentences": ()}
+    notes = [
+        f"- {title}: {md_text(str(text))}"
+        for title, name in (("Warning", "warnings"), ("Assumed", "assumptions"))
+        for text in document[name]
+    ]
+    head = "".join(f"{md_text(str(sentence))}\n\n" for sentence in call["sentences"])
+    foot = "".join(f"{note}\n" for note in notes)
+    return f"{head}{tables}\n{foot}" if foot else f"{head}{tables}"
+
+
 def recommendation_markdown(document: Mapping[str, Any]) -> str:
     """Tables that paste into a pull request, rounded for reading: what is ranked, and the front of
     price and rate where there is one.
     """
+    return markdown_answer(document, _ranked_markdown(document))
+
+
+def _ranked_markdown(document: Mapping[str, Any]) -> str:
     rows = _rows(document)
     has_run = any(row["run_samples"] is not None for row in rows)
     several = any(row["count"] > 1 for row in rows)

@@ -15,9 +15,10 @@ from advisor.domain.language import (
     GenerationRequest,
     ServingStep,
 )
-from advisor.domain.reasons import counts_text
 from advisor.domain.spec_request import SpecRequest
 from advisor.domain.tuning import FineTuningRecommendation
+from advisor.naming import place_texts, rejection_text, spec_name
+from advisor.rejections import counted_reasons
 from advisor.render.language.phrases import (
     count_text,
     gpus_text,
@@ -25,7 +26,6 @@ from advisor.render.language.phrases import (
     short_placement_text,
     trial_command,
 )
-from advisor.render.naming import place_texts, rejection_text, spec_name
 from advisor.render.text import (
     INDENT,
     WIDTH,
@@ -174,7 +174,7 @@ def rejection_lines(
     shown, chosen = answer.nearest_rejected(), answer.chosen
     if not shown:
         return []
-    title = f"Rejected {len(shown):,}: {counts_text(answer.rejected_by_reason)}"
+    title = f"Rejected {len(shown):,}: {counted_reasons(answer.rejected_by_reason)}"
     if everyone:
         return ["", title, *(rejection_text(one, answer.request) for one in shown)]
     if chosen is not None:

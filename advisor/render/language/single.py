@@ -20,6 +20,7 @@ from advisor.domain.tuning import (
     TuningPrediction,
 )
 from advisor.render.blocks import BOUNDS, bounds
+from advisor.render.comparing import notes_lines
 from advisor.render.document import Sources
 from advisor.render.language.document import (
     finetuning_block,
@@ -38,7 +39,7 @@ from advisor.render.language.phrases import (
     short_placement_text,
     usd_or_dash,
 )
-from advisor.render.text import WIDTH, fitting_table, lower_name, lower_text, table, wrapped
+from advisor.render.text import WIDTH, fitting_table, lower_name, lower_text, table
 from advisor.units import format_rate
 
 PREDICTION_SCHEMA = "advisor.serving-prediction/1"
@@ -49,6 +50,7 @@ COLUMNS = (
     "instance_type", "gpu", "gpu_count", "tensor_parallel", "replicas",
     *(f"throughput_{bound}" for bound in BOUNDS), "ttft_seconds", "tpot_seconds", "relative",
     "total_usd_per_hour", "usd_per_million_output_tokens", "ready_seconds", "bottleneck",
+    "cloud", "region", "price_kind", "price_as_of",
 )  # fmt: skip
 
 
@@ -98,7 +100,12 @@ def comparison_document(
 ) -> dict[str, Any]:  # fmt: skip
     """Instances beside each other; `relative` is the median over the baseline's."""
     rows = [
-        _block(one, request.confidence, sources) | {"relative": _relative(one, baseline)}
+        _block(one, request.confidence, sources)
+        | {
+            "relative": _relative(one, baseline),
+            "assumptions": list(one.assumptions),
+            "warnings": list(one.warnings),
+        }
         for one in predictions
     ]
     return {
@@ -129,6 +136,8 @@ def _row(one: ServingPrediction, baseline: ServingPrediction) -> dict[str, Any]:
     instance, rates = candidate.spec.offer.instance, candidate.rates
     priced = one.price is not None
     return {
+        "cloud": instance.cloud,
+        "region": one.region,
         "instance_type": instance.name,
         "gpu": instance.gpu_name,
         "gpu_count": instance.gpu_count,
@@ -144,6 +153,8 @@ def _row(one: ServingPrediction, baseline: ServingPrediction) -> dict[str, Any]:
         ),
         "ready_seconds": candidate.ready.seconds,
         "bottleneck": str(candidate.binds),
+        "price_kind": one.price and one.price.kind,
+        "price_as_of": one.price and one.price.as_of.isoformat(),
     }
 
 
@@ -175,7 +186,7 @@ def comparison_text(
     )
     shown = fitting_table(columns, ("instance", "gpu", "runs as"), ("TTFT", "runs as", "gpu"))
     lines = [*textwrap.wrap(title, WIDTH), "", *shown]
-    return "\n".join(lines + wrapped("Assumed", predictions[0].assumptions, 3))
+    return "\n".join([*lines, "", *notes_lines(predictions)])
 
 
 def _binds(predictions: Sequence[ServingPrediction]) -> list[str]:

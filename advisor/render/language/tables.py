@@ -8,7 +8,7 @@ from typing import Any
 from advisor.render.blocks import BOUNDS
 from advisor.render.document import is_language
 from advisor.render.document_names import covers_clouds
-from advisor.render.tables import PRICE_COLUMNS, records_csv, records_markdown
+from advisor.render.tables import PRICE_COLUMNS, markdown_answer, records_csv, records_markdown
 from advisor.render.workbook_sheet import Sheet, columns_in
 
 Record = Mapping[str, Any]
@@ -55,7 +55,7 @@ def language_markdown(document: Record) -> str:
     short = _SHORT_SERVING if _serves(document) else _SHORT_TUNING
     if covers_clouds(document):
         short = (*short, "cloud", "region")
-    return records_markdown(_rows(document), short)
+    return markdown_answer(document, records_markdown(_rows(document), short))
 
 
 def language_sheets(sections: Sequence[Record]) -> list[Sheet]:

@@ -13,6 +13,7 @@ from advisor.domain.language import (
     GpuMemoryUse,
     ServingPrediction,
 )
+from advisor.naming import place_name
 from advisor.render.blocks import RISKS, risk_of
 from advisor.render.document import Sources
 from advisor.render.language.lists import (
@@ -35,7 +36,6 @@ from advisor.render.language.phrases import (
     time_text,
     tokens_text,
 )
-from advisor.render.naming import place_name
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,

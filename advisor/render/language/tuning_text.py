@@ -15,6 +15,7 @@ from advisor.domain.tuning import (
     TuningMemoryUse,
     TuningPrediction,
 )
+from advisor.naming import place_name
 from advisor.render.blocks import RISKS, risk_of
 from advisor.render.document import Sources
 from advisor.render.language.lists import (
@@ -25,7 +26,6 @@ from advisor.render.language.lists import (
 )
 from advisor.render.language.phrases import gib_text, gpus_text, rate_text
 from advisor.render.language.text import machine_text
-from advisor.render.naming import place_name
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,

@@ -36,6 +36,18 @@ def test_an_instance_has_the_figures_that_predict_tells(capsys) -> None:
     assert row["predicted"] == alone["predicted"]
 
 
+def test_how_each_price_is_known_is_told_with_what_is_assumed(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-11-23")
+    words = ["compare", "--task", "inference", "--model", "resnet50", "--cloud", "any"]
+    words += ["--instance", "1x-l4.secure", "--instance", "g5.xlarge"]
+    assert run(words) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "1x-l4.secure of runpod in global, list of" in text
+    assert "g5.xlarge of aws in us-east-1, list of" in text
+    assert "Assumed: runpod's volume disk has" in text
+    assert "Warning: the instance price is" in text
+
+
 def test_the_baseline_may_be_any_card_as_people_write_it(capsys) -> None:
     """RTX8000 is added as a row of its own, and is 1 for every network."""
     document = _document([*GPUS, "--baseline", "RTX8000"], capsys)

@@ -177,6 +177,15 @@ def test_markdown_says_region_and_kind_of_price_where_these_tell_something():
     assert "price_kind" not in recommendation_markdown(document())
 
 
+def test_a_markdown_table_says_how_sure_its_price_is():
+    """Above it what the price rests on, below it what is warned of and assumed."""
+    call = {"sentences": ["Old price; cheapest listed: x_1."]}
+    lines = recommendation_markdown(document() | {"price_call": call}).splitlines()
+    assert lines[0] == r"Old price; cheapest listed: x\_1."
+    assert "- Warning: the instance price is 124 days old (2026-07-20)" in lines
+    assert "- Assumed: imagenet" in lines
+
+
 def test_large_numbers_have_no_exponent():
     assert [short_number(one) for one in (42500.0, 0.22095, 166.02)] == ["42500", "0.221", "166"]
 

@@ -1,0 +1,51 @@
+"""What an answer leaves out that its question allows: clouds, and types whose prices are old."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from advisor.catalog import Catalog
+from advisor.domain.spec_request import SpecRequest
+from advisor.engine.offers import offers_in, place_query
+from advisor.messages import FieldName, Message
+from advisor.naming import covers_clouds
+from advisor.records import replace
+
+
+def left_out(
+    request: SpecRequest, catalog: Catalog, today: date, *, strict: bool
+) -> tuple[Message, ...]:
+    """Clouds without a region of the name that a question about every cloud gives, and how many
+    types have no price that is not old `today`, where `strict` asks for one."""
+    notes = [_clouds(request, catalog), _old(request, catalog, today) if strict else None]
+    return tuple(note for note in notes if note is not None)
+
+
+def _clouds(request: SpecRequest, catalog: Catalog) -> Message | None:
+    region = request.region
+    if region is None or not covers_clouds(request):
+        return None
+    others = [name for name in catalog.clouds if region not in catalog.known_regions(name)]
+    if not others:
+        return None
+    return Message(
+        "{field} {region} leaves out the clouds without such a region: {clouds}",
+        field=FieldName("region"), region=region, clouds=others,
+    )  # fmt: skip
+
+
+def _old(request: SpecRequest, catalog: Catalog, today: date) -> Message | None:
+    known, fresh = (
+        {
+            (offer.instance.cloud, offer.instance.name)
+            for offer in offers_in(asked, catalog, place_query(asked, accelerated=None))
+        }
+        for asked in (request, replace(request, fresh_on=today))
+    )
+    count = len(known - fresh)
+    if not count:
+        return None
+    return Message(
+        "{field} leaves out {count:,} types: every price of theirs is older than its source keeps",
+        field=FieldName("strict"), count=count,
+    )  # fmt: skip

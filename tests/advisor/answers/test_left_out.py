@@ -1,0 +1,43 @@
+"""What an answer leaves out is told: clouds by the region's name, and types with old prices."""
+
+from datetime import date
+
+import pytest
+
+from advisor.answers.left_out import left_out
+from advisor.catalog import OfferQuery, load_catalog
+from advisor.domain.spec_request import SpecRequest
+
+DAY = date(2026, 11, 23)
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return load_catalog()
+
+
+def test_a_region_of_one_cloud_leaves_out_the_others(catalog):
+    request = SpecRequest(cloud="any", region="eu-west-1")
+    (note,) = left_out(request, catalog, DAY, strict=False)
+    named = set(note.parameters["clouds"])
+    assert named == {name for name in catalog.clouds if "eu-west-1" not in catalog.regions(name)}
+    assert {"runpod", "oci"} <= named
+    assert "aws" not in named
+    assert str(note).startswith("--region eu-west-1 leaves out")
+
+
+@pytest.mark.parametrize(("cloud", "region"), [("any", None), ("aws", "eu-west-1")])
+def test_who_names_no_region_of_all_clouds_leaves_none_out(catalog, cloud, region):
+    assert left_out(SpecRequest(cloud=cloud, region=region), catalog, DAY, strict=False) == ()
+
+
+def test_strict_counts_the_types_whose_every_price_is_old(catalog):
+    """What the neo-clouds charged months ago no longer counts; on the day of a list all of it
+    does."""
+    request = SpecRequest(cloud="verda", region=None)
+    offers = catalog.offers(OfferQuery(cloud="verda"))
+    (note,) = left_out(request, catalog, DAY, strict=True)
+    types = {offer.instance.name for offer in offers if offer.market is request.market}
+    assert note.parameters["count"] == len(types)
+    oldest = min(offer.price.as_of for offer in offers)
+    assert left_out(request, catalog, oldest, strict=True) == ()
