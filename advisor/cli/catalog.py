@@ -27,7 +27,7 @@ from advisor.domain import InstanceType, Offer
 from advisor.questions.listings import InstanceDetails, Offers
 from advisor.render.catalog import Place, assumed_text, catalog_head, offer_document, place_of
 from advisor.render.tables import short_number
-from advisor.render.text import WIDTH, table
+from advisor.render.text import WIDTH, fitting_table, table
 from advisor.units import format_mib, format_usd
 
 # A terminal's worth; JSON has no limit.
@@ -79,8 +79,9 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
         click.echo("No offer in the catalogue is like this.")
         return
     shown = [cells for _, cells in rows[:SHOWN_OFFERS]]
-    click.echo("\n".join(_offers_table(shown)))
-    if any(cell.endswith("*") for cells in shown for cell in cells):
+    lines = _offers_table(shown)
+    click.echo("\n".join(lines))
+    if any("* " in line for line in lines):
         click.echo("* assumed: `advisor catalog show TYPE` has range and reason")
     more = count + len(partial) - SHOWN_OFFERS
     if more > 0:
@@ -124,9 +125,12 @@ def _cores(instance: InstanceType) -> str:
 
 
 def _offers_table(rows: list[list[str]]) -> list[str]:
+    """Without what has no room, and JSON has."""
     header = ["cloud", "instance", "region", "gpu", "vcpus", "cores", "memory", "per hour"]
     header += ["market", "price", "as of", "terms"]
-    return table(header, rows, right=(4, 5, 6, 7))
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    left = ("cloud", "instance", "region", "gpu", "market", "price", "as of", "terms")
+    return fitting_table(columns, left, ("terms", "cores", "memory", "vcpus", "as of", "gpu"))
 
 
 @catalog.command()

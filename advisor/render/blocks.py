@@ -7,19 +7,15 @@ renders them. Null is what is not known or does not apply, never 0.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.domain import (
-    HOURS_PER_MONTH,
-    IMAGENET,
     BatchPoint,
     Burst,
     Candidate,
     Change,
-    CloseCall,
     DatasetProfile,
     Disk,
     InstanceType,
@@ -27,19 +23,13 @@ from advisor.domain import (
     OtherSetting,
     Prediction,
     Price,
-    Recommendation,
     Rejected,
     Relaxation,
-    Request,
     RunTime,
     Span,
     Spec,
-    Task,
     Workload,
 )
-
-if TYPE_CHECKING:
-    from advisor.domain.live import LiveCheck, PriceAnswer  # few answers have any
 
 BOUNDS = ("lower", "median", "upper")
 # So many rejected types are named where nobody wants them all.
@@ -332,124 +322,3 @@ def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any
         }
         for setting in settings
     ]
-
-
-def borderline_blocks(answer: Recommendation) -> list[dict[str, Any]]:
-    """The document's `close_calls`: borderline candidates, and the trial that settles each."""
-    return [_borderline_block(answer.request, call) for call in answer.close_calls]
-
-
-def _borderline_block(request: Request, call: CloseCall) -> dict[str, Any]:
-    command = verify_command(request, call.candidate)
-    batch_size = call.candidate.workload.batch_size
-    return close_call_block(call, request.horizon_hours, command, batch_size=batch_size)
-
-
-def close_call_block(
-    call: CloseCall, horizon_hours: float, command: str, **runs: Any
-) -> dict[str, Any]:
-    """A close call, what `runs` there, and the `command` of the trial that settles it."""
-    spec, instead = call.candidate.spec, call.instead
-    per_hour = call.saves_usd_per_hour
-    return {
-        "kind": str(call.kind),
-        "cloud": spec.offer.instance.cloud,
-        "instance_type": spec.offer.instance.name,
-        "count": spec.count,
-        "disk": str(spec.disk.choice),
-        **runs,
-        "usd_per_hour": spec.total_usd_per_hour,
-        "probability": call.probability,
-        "instead_of": instead.spec.offer.instance.name if instead else None,
-        "saves_usd_per_hour": per_hour,
-        "saves_usd_per_run": call.saves_usd_per_run,
-        "saves_usd_per_month": None if per_hour is None else per_hour * HOURS_PER_MONTH,
-        "trial": {
-            "instance_type": spec.offer.instance.name,
-            "command": command,
-            "minutes": call.trial_minutes,
-            "usd": call.trial_usd,
-        },
-        "horizon_hours": horizon_hours,
-        "expected_usd": call.worth_usd,
-    }
-
-
-# What `advisor verify` takes for granted, by option.
-_USUAL = {
-    "--precision": "fp32",
-    "--stack": "eager",
-    "--memory-format": "contiguous",
-    "--tf32": "convolutions",
-    "--dataset": IMAGENET.name,
-    "--confidence": "0.9",
-    "--cloud": "aws",
-    "--market": "on-demand",
-}
-
-
-def verify_command(request: Request, candidate: Candidate) -> str:
-    """What to type on an instance of the candidate's type: the question, made definite."""
-    spec, dataset = candidate.spec, request.dataset.name
-    instance = spec.offer.instance
-    options = {
-        "--task": request.task,
-        "--model": request.network,
-        "--target-throughput": f"{(request.target_throughput or 0.0) / spec.count:g}",
-        "--instance": instance.name,
-        "--disk": spec.disk.choice,
-        "--batch-size": candidate.workload.batch_size,
-        "--precision": request.precision,
-        "--input": request.input,
-        "--stack": request.stack,
-        "--memory-format": request.memory_format,
-        "--tf32": request.tf32,
-        # Images of one's own lie in a folder; what has a name alone is a known data set.
-        "--data" if "/" in dataset else "--dataset": dataset,
-        "--confidence": f"{request.confidence:g}",
-        "--cloud": instance.cloud,
-        "--region": None if spec.offer.region == "us-east-1" else spec.offer.region,
-        "--market": spec.offer.market,
-    }
-    if instance.gpu_count > 1 and request.task is not Task.PREPROCESSING:
-        options["--max-gpus"] = 1
-    given = {
-        name: str(value)
-        for name, value in options.items()
-        if value is not None and str(value) != _USUAL.get(name)
-    }
-    return " ".join(["advisor verify", *(f"{k} {shlex.quote(v)}" for k, v in given.items())])
-
-
-def price_answer_block(answer: PriceAnswer) -> dict[str, Any]:
-    """A price that a cloud was asked for: the one before, the new one, or why there is none."""
-    return {
-        "instance_type": answer.instance_type,
-        "region": answer.region,
-        "market": str(answer.market),
-        "before": price_block(answer.before) if answer.before else None,
-        "told": price_block(answer.told) if answer.told else None,
-        "changed": answer.changed,
-        "refused_usd_per_hour": answer.not_believed,
-        "why": answer.why,
-    }
-
-
-def live_block(check: LiveCheck | None) -> dict[str, Any] | None:
-    """Every type that a cloud was asked for, in order; null where none was to be asked."""
-    if check is None:
-        return None
-    return {
-        "as_of": check.as_of.isoformat(),
-        "checked": [
-            {
-                **price_answer_block(checked.answer),
-                "offered": checked.offered,
-                "quota_code": checked.quota_code,
-                "vcpu_quota": checked.vcpu_quota,
-                "verified": checked.verified,
-            }
-            for checked in check.checked
-        ],
-        "warnings": list(check.warnings),
-    }

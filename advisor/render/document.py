@@ -17,14 +17,14 @@ from advisor.messages import Message
 from advisor.records import dataclass
 from advisor.render.blocks import (
     NEAREST_REJECTED,
-    borderline_blocks,
     candidate_block,
-    live_block,
     other_setting_blocks,
     pareto_block,
     rejected_block,
     relaxation_block,
 )
+from advisor.render.close_calls import borderline_blocks
+from advisor.render.live_checks import live_block
 from advisor.render.price_calls import price_call_block
 
 SCHEMA = "advisor.recommendation/1"

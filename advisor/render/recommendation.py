@@ -18,7 +18,8 @@ from advisor.domain import (
 )
 from advisor.naming import place_name, place_texts, rejection_text, spec_name
 from advisor.rejections import counted_reasons
-from advisor.render.blocks import rate_unit, verify_command
+from advisor.render.blocks import rate_unit
+from advisor.render.close_calls import verify_command
 from advisor.render.document import Sources
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (

@@ -28,12 +28,12 @@ from advisor.render.blocks import (
     bounds,
     by_price,
     change_block,
-    close_call_block,
     finite_bounds,
     rejected_block,
     risk_of,
     spec_block,
 )
+from advisor.render.close_calls import close_call_block
 from advisor.render.document import SCHEMA, Sources, market_document, range_document, request_fields
 from advisor.render.language.phrases import trial_command
 from advisor.render.price_calls import price_call_block

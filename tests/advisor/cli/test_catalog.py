@@ -36,12 +36,13 @@ def offers(ask, *arguments):
     return json.loads(out)["offers"]
 
 
-def test_a_table_tells_how_each_price_is_known_and_how_often_spot_is_taken_back(ask):
+def test_a_table_tells_how_each_price_is_known_and_show_how_often_spot_is_taken_back(ask):
     code, out, _ = ask("list", "--cloud", "aws", "--region", "us-east-1", "--gpu", "T4")
     line = next(one for one in out.splitlines() if "g4dn.xlarge" in one and "spot" in one)
     assert code == 0
     assert "observed" in line
-    assert "interrupted within a month" in line
+    shown = ask("show", "g4dn.xlarge", "--market", "spot")[1]
+    assert "interrupted within a month" in shown
 
 
 def test_filters_hold_for_every_offer(ask):
@@ -211,3 +212,12 @@ def test_a_list_marks_cores_that_are_assumed(ask):
     assert " 6*  " in out
     assert "* assumed: `advisor catalog show TYPE`" in out
     assert "*" not in ask("list", "--cloud", "aws", "--instance", "g4dn.xlarge")[1]
+
+
+@pytest.mark.parametrize("of", [("--gpu", "A10", "--cloud", "azure"), ("--cloud", "runpod"),
+                                ("--cloud", "any", "--gpu", "H100")])  # fmt: skip
+def test_a_list_fits_a_terminal(ask, of):
+    """Columns without room are left out, those that name an offer and its price never."""
+    heading, *lines = ask("list", *of)[1].splitlines()
+    assert max(map(len, [heading, *lines])) <= 100
+    assert {"instance", "region", "hour", "market", "price"} <= set(heading.split())

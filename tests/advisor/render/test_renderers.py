@@ -31,7 +31,8 @@ from advisor.domain import (
     Task,
     Tf32,
 )
-from advisor.render.blocks import risk, verify_command
+from advisor.render.blocks import risk
+from advisor.render.close_calls import verify_command
 from advisor.render.document import Sources, recommendation_document
 from advisor.render.recommendation import recommendation_text
 from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
