@@ -71,10 +71,12 @@ def _join(switch: str, node: str, number: int, gbit_per_second: float) -> None:
     _run("ip", "-n", node, "addr", "add", f"10.77.0.{number}/24", "dev", "eth0")
     _run("ip", "-n", node, "link", "set", "eth0", "up")
     for namespace, device in ((node, "eth0"), (switch, port)):
-        # A burst of a millisecond, and a queue of ten: what a switch port buffers.
+        # A burst of a millisecond, and of two segments as TCP hands them over at least; a queue of
+        # ten milliseconds: what a switch port buffers.
         rate = gbit_per_second * 1e9
+        burst = max(2 * 2**16, rate / 8e3)
         _run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf",
-             "rate", f"{rate:.0f}bit", "burst", f"{rate / 8e3:.0f}", "latency", "10ms")  # fmt: skip
+             "rate", f"{rate:.0f}bit", "burst", f"{burst:.0f}", "latency", "10ms")  # fmt: skip
 
 
 def _run(*command: str) -> None:

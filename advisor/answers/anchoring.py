@@ -65,7 +65,16 @@ def anchored_model(
         for row in file.refused
         if row.is_notable
     ]
+    scaling = tuple(row for file in read for row in file.scaling)
+    model = replace(model, scaling_rows=scaling)
     known = model.table.knows(asked.network)
+    if (
+        scaling
+        and known
+        and asked.task is Task.TRAINING
+        and not any(file.observations or file.refused for file in read)
+    ):
+        return Anchored(model, tuple(_few(warnings)))
     facts = None if known else _own_facts(asked, read, warnings)
     anchors = anchors_of(model, asked, read, facts)
     needed = _memory(asked, anchors, warnings) if facts else None

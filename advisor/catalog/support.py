@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from functools import partial
 
 from advisor.catalog.catalog import Catalog
-from advisor.domain import Disk, Gpu, InstanceType, Market, Offer, Resources
+from advisor.catalog.node_networks import node_network
+from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resources
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.records import dataclass
@@ -263,12 +266,17 @@ def used_gpus(instance: InstanceType, max_gpus: int | None = None) -> int:
 
 
 def resources_of(
-    catalog: Catalog, target: Offer | InstanceType, disk: Disk, max_gpus: int | None = None
-) -> Resources:
+    catalog: Catalog, target: Offer | InstanceType, disk: Disk, max_gpus: int | None = None,
+    nodes: int = 1,
+) -> Resources:  # fmt: skip
     """What a workload on this instance and disk has: all of its vCPUs, and its GPUs, or
-    `max_gpus` of them."""
+    `max_gpus` of them; as one of several `nodes` where those train together."""
     instance = target.instance if isinstance(target, Offer) else target
-    return Resources(
+    network = node_network(instance) if nodes > 1 else None
+    kind: Callable[..., Resources] = Resources
+    if network is not None:
+        kind = partial(Node, nodes=nodes, gbit_per_second=network.gbit_per_second)
+    return kind(
         vcpus=instance.vcpus,
         physical_cores=instance.physical_cores,
         memory_mib=instance.memory_mib,

@@ -27,6 +27,7 @@ from advisor.domain.machines import (
     DiskRate,
     Gpu,
     InstanceType,
+    Node,
     Range,
     Resources,
     require_positive,
@@ -45,7 +46,7 @@ from advisor.domain.money import (
     Price,
     Spec,
 )
-from advisor.domain.observations import STEP_SIGMA, Observation
+from advisor.domain.observations import STEP_SIGMA, Observation, ScalingObservation
 from advisor.domain.results import (
     MOUNTED,
     REPLAYED_FROM,
@@ -119,6 +120,7 @@ __all__ = [
     "Market",
     "Measurement",
     "MemoryFormat",
+    "Node",
     "Observation",
     "Offer",
     "OnGpu",
@@ -135,6 +137,7 @@ __all__ = [
     "Request",
     "Resources",
     "RunTime",
+    "ScalingObservation",
     "Span",
     "Spec",
     "Stack",

@@ -41,7 +41,8 @@ class Request(SpecRequest):
     long a run is, and what `max_hours` and `max_run_usd` limit, by their upper bounds.
     `max_first_epoch_hours` goes with training, whose first epoch reads its data from the disk.
     `max_count` is how many identical instances may share the work, each with a copy of the data on
-    a disk of its own. `pareto` asks for the front of price and rate with a target too.
+    a disk of its own, `max_nodes` how many may train one network together. `pareto` asks for the
+    front of price and rate with a target too.
     `accelerated_only` keeps out instances without an accelerator; so does whatever asks for a GPU.
     """
 
@@ -62,6 +63,7 @@ class Request(SpecRequest):
     max_run_usd: float | None = None
     max_first_epoch_hours: float | None = None
     max_count: int = 1
+    max_nodes: int = 1
     pareto: bool = False
     accelerated_only: bool = False
 
@@ -76,7 +78,10 @@ class Request(SpecRequest):
             max_run_usd=self.max_run_usd,
             max_first_epoch_hours=self.max_first_epoch_hours,
             max_count=self.max_count,
+            max_nodes=self.max_nodes,
         )
+        if self.max_nodes > 1 and self.task is not Task.TRAINING:
+            raise ValueError(f"max_nodes goes with training, not with {self.task}")
         if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
             raise ValueError(f"max_latency_ms goes with inference, not with {self.task}")
         if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:

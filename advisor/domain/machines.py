@@ -132,6 +132,19 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Node(Resources):
+    """One of `nodes` alike that train one network together, each with a copy of it and a share of
+    the data; `gbit_per_second` joins it to the others, for as long as one wants."""
+
+    nodes: int
+    gbit_per_second: float
+
+    def __post_init__(self) -> None:
+        Resources.__post_init__(self)
+        require_positive(nodes=self.nodes, gbit_per_second=self.gbit_per_second)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssumedFact:
     """A fact of a cloud's machines or disks that no seller tells, in the unit of its name. It lies
     between `low` and `high` in 9 of 10 cases; `why` says what it is taken from, or what the user

@@ -11,6 +11,38 @@ STEP_SIGMA = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingObservation:
+    """A training on several ranks beside the same on one, measured (`advisor measure --ranks`).
+
+    Mean seconds of a step alone, together, and of an all-reduce of the gradients alone.
+    `gbit_per_second` is the network's rate as sold, None where nobody said; `gpu` None where a GPU
+    was emulated, or none computed.
+    """
+
+    gpu: Gpu | None
+    backend: str
+    ranks: int
+    nodes: int
+    gbit_per_second: float | None
+    gradient_bytes: float
+    one_step_seconds: float
+    step_seconds: float
+    all_reduce_seconds: float
+
+    def __post_init__(self) -> None:
+        require_positive(
+            ranks=self.ranks, nodes=self.nodes, gbit_per_second=self.gbit_per_second,
+            gradient_bytes=self.gradient_bytes, one_step_seconds=self.one_step_seconds,
+            step_seconds=self.step_seconds, all_reduce_seconds=self.all_reduce_seconds,
+        )  # fmt: skip
+
+    @property
+    def efficiency(self) -> float:
+        """The rate of all over as many times that of one."""
+        return self.one_step_seconds / self.step_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """Seconds of one step of a workload's network alone on `gpu`, as PyTorch ran it there.
 

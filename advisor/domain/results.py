@@ -36,7 +36,8 @@ class Prediction:
     `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror.
     `extrapolation` says in words what lies outside the measured range; empty inside.
     `calibrated` is False where no held-out residuals back the interval. `gpus_used` work side by
-    side, each at `gpu_efficiency` of the rate that it has alone.
+    side, each at `gpu_efficiency` of the rate that it has alone, and each node that trains
+    together with others at `node_efficiency` of its own.
     """
 
     lower: float
@@ -50,6 +51,7 @@ class Prediction:
     calibrated: bool = True
     gpus_used: int = 1
     gpu_efficiency: float = 1.0
+    node_efficiency: float = 1.0
 
     def times(self, factor: float) -> Prediction:
         """As many of the same side by side, 1 for one. They are wrong together, since they are

@@ -74,6 +74,7 @@ class Stage(StrEnum):
     HOST = "host"
     STORAGE = "storage"
     TRANSFER = "transfer"
+    NETWORK = "network"  # between nodes that train together
 
 
 class Provenance(StrEnum):

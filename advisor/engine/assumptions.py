@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from advisor.catalog.node_networks import node_network
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import (
     Candidate,
@@ -103,15 +104,35 @@ def assumptions(
     found.append(Message("sustained disk rates, never burst"))
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
         found.append(Message("compiling, minutes at the start, not counted"))
-    if count > 1:
-        found.append(
+    found += _of_several(request, chosen, count)
+    return tuple(found)
+
+
+def _of_several(request: Request, chosen: Assumed | None, count: int) -> list[Message]:
+    """What several instances that share the work, or train together, take for granted."""
+    if count == 1 or chosen is None:
+        return []
+    network = node_network(chosen.instance)
+    if request.task is not Task.TRAINING or network is None:
+        return [
             Message(
                 "{count} instances share the samples evenly, each with a copy of the data on its "
                 "own disk; p10 of all is {count} times that of one",
                 count=count,
             )
-        )
-    return tuple(found)
+        ]
+    return [
+        Message(
+            "{count} nodes train together in one placement group, each with a copy of the data on "
+            "its own disk and at {percent:.0f} % of its rate alone",
+            count=count, percent=100 * chosen.prediction.node_efficiency,
+        ),
+        Message(
+            "nodes average fp32 gradients over {rate:g} Gbit/s, never burst ({source}): at the "
+            "median during the backward pass, at p10 after it",
+            rate=network.gbit_per_second, source=network.source,
+        ),
+    ]  # fmt: skip
 
 
 def _of_ranking(request: Request) -> list[Message]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, OfferQuery, is_accelerated, resources_of
+from advisor.catalog.node_networks import node_network
+from advisor.catalog.support import most_startable
 from advisor.domain import (
     Candidate,
     Disk,
@@ -40,13 +42,16 @@ BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SMALLEST_OF_MANY = 8
 # Preprocessing has no accelerator to fill: the batch is only the size of a work package.
 PREPROCESSING_BATCHES = (32,)
+# Numbers of nodes beyond one: all up to eight, then in steps of a quarter at most.
+NODE_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
     """An offer that can run the request: its disks, and the workloads that fit its GPU.
 
-    `slow_disks` are hard disks: they can only be enough where the others are too fast.
+    `slow_disks` are hard disks: they can only be enough where the others are too fast. `nodes` of
+    the offer's instances train together, each with a disk.
     """
 
     offer: Offer
@@ -55,6 +60,7 @@ class Runnable:
     note: str
     slow_disks: tuple[Disk, ...] = ()
     max_gpus: int | None = None
+    nodes: int = 1
 
 
 def query_of(request: Request) -> OfferQuery:
@@ -125,11 +131,22 @@ def runnable(
         yield _runnable(request, catalog, model, offer, gpu_memory)
 
 
+def on_nodes(request: Request, one: Runnable) -> Iterator[Runnable]:
+    """The option, then the same on each number of nodes that may train together: none more where
+    nobody says how fast their network is, since then nothing is known of them."""
+    yield one
+    instance = one.offer.instance
+    if request.max_nodes > 1 and instance.gpu_count and node_network(instance) is not None:
+        most = min(request.max_nodes, most_startable(one.offer, request.vcpu_quota))
+        yield from (replace(one, nodes=nodes) for nodes in NODE_COUNTS if nodes <= most)
+
+
 def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
     """What a candidate's workload has on one of its instances: as many GPUs as it was predicted
     with."""
     spec = candidate.spec
-    return resources_of(catalog, spec.offer, spec.disk, candidate.prediction.gpus_used)
+    nodes = spec.count if candidate.workload.task is Task.TRAINING else 1
+    return resources_of(catalog, spec.offer, spec.disk, candidate.prediction.gpus_used, nodes)
 
 
 def disks_for(

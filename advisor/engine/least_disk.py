@@ -175,7 +175,7 @@ class _Above:
         self._wanted: dict[CacheState | None, Floats] = {None: target}
         first = least_first_rate(request, some)
         if first is not None:  # the first epoch finds nothing in the page cache
-            self._wanted[CacheState.COLD] = np.log(np.broadcast_to(first, len(rows)))
+            self._wanted[CacheState.COLD] = np.log(np.broadcast_to(first, len(rows)) / some.count)
 
     def __call__(self, points: Floats) -> Floats:
         """Log of the lower bound over what is asked for, the least of both epochs; `points` (2n, k)

@@ -55,15 +55,14 @@ class Limit:
 
 
 def require_countable(request: Request) -> None:
-    """Refuse several instances where nothing published says how they scale."""
+    """Refuse instances that share work where they would have to train together."""
     if request.max_count > 1 and request.task is Task.TRAINING:
         raise UsageError(
             Message(
-                "--max-count goes with inference and preprocessing: how training scales over "
-                "several instances depends on the network between them, which is published for "
-                "too few types"
+                "--max-count goes with inference and preprocessing: instances that train together "
+                "are nodes, which wait for each other's gradients"
             ),
-            hint=Message("ask for --max-count 1, where instances with several GPUs count"),
+            hint=Message("ask for --max-nodes {count}", count=request.max_count),
             field="max_count",
         )
 
@@ -102,7 +101,8 @@ def completed(request: Request, table: Table) -> Table:
 
 
 def with_runs(request: Request, table: Table) -> Table:
-    """The table with the hours of a run on one instance, where the request has a run.
+    """The table with the hours of a run on one instance, or on all nodes that train together, where
+    the request has a run.
 
     Training reads its data from the disk in the first epoch, and from the page cache, as far as RAM
     holds it, in later ones.
@@ -111,22 +111,22 @@ def with_runs(request: Request, table: Table) -> Table:
     if samples is None:
         return table
     training = request.task is Task.TRAINING
+    count = table.count if training else np.ones(len(table), dtype=np.intp)
     first = min(samples, request.dataset.samples) if training else samples
     hours = []
     with np.errstate(divide="ignore"):
         for cold, warm in (
-            (table.first_upper, table.upper_each),
-            (table.first_median, table.median_each),
-            (table.first_lower, table.lower_each),
+            (table.first_upper, count * table.upper_each),
+            (table.first_median, count * table.median_each),
+            (table.first_lower, count * table.lower_each),
         ):
             of_first = first / cold / 3600
             hours.append(
                 of_first + (samples - first) / warm / 3600 if samples > first else of_first
             )
     return replace(
-        table, hours_lower=hours[0], hours_median=hours[1], hours_upper=hours[2],
-        count=np.ones(len(table), dtype=np.intp),
-    )  # fmt: skip
+        table, hours_lower=hours[0], hours_median=hours[1], hours_upper=hours[2], count=count
+    )
 
 
 def at_count(table: Table, count: Integers) -> Table:
@@ -246,7 +246,7 @@ def least_first_rate(request: Request, table: Table) -> Floats | float | None:
     RAM caches what the first epoch reads from the disk: a rate of later epochs alone would buy a
     disk with which the first one takes days. A run's cost counts its first epoch anyhow.
     """
-    return _least_first_rate(request, table.lower_each)
+    return _least_first_rate(request, table.lower)
 
 
 def _least_first_rate(request: Request, lower: Floats | float) -> Floats | float | None:
@@ -368,7 +368,7 @@ def shortfall(request: Request, table: Table, at: int, reason: str) -> Message:
             "its first epoch, from the disk, takes up to {hours:hours}, more than {most:hours}",
             code=reason,
             hours=_up(request.dataset.samples / float(one.first_lower[0]) / 3600),
-            most=most_first_epoch_hours(request, float(one.lower_each[0])),
+            most=most_first_epoch_hours(request, float(one.lower[0])),
         )
     if reason == "latency":
         return Message(
@@ -412,7 +412,7 @@ def _too_slow(request: Request, one: Table, percentile: float) -> Message:
     workload = option.workloads[int(one.row[0])]
     parameters = {
         "p": percentile, "lower": floor_rate(float(one.lower[0])), "target": target,
-        "stage": stage_name(STAGES[int(one.bottleneck[0])], instance, workload),
+        "stage": stage_name(_binding(request, one), instance, workload),
     }  # fmt: skip
     message = Message(
         "p{p:.3g} is {lower:,g}/s, below {target:target}/s; bound by {stage}",
@@ -429,6 +429,13 @@ def _too_slow(request: Request, one: Table, percentile: float) -> Message:
     return message
 
 
+def _binding(request: Request, one: Table) -> Stage:
+    """What binds a row; of nodes that may be their network, which no column has."""
+    if request.task is Task.TRAINING and one.count[0] > 1:
+        return one.candidates([0], request)[0].prediction.bottleneck
+    return STAGES[int(one.bottleneck[0])]
+
+
 _HOST_NAMES = {
     DataKind.TOKENS: Message("making tokens on the vCPUs"),
     DataKind.TENSOR: Message("copying samples on the vCPUs"),
@@ -438,6 +445,7 @@ STAGE_NAMES = {
     Stage.HOST: Message("decoding on the vCPUs"),
     Stage.STORAGE: Message("reading the disk"),
     Stage.TRANSFER: Message("copying to the GPU"),
+    Stage.NETWORK: Message("the network between nodes"),
 }
 _ON_CPU = Message("the network on the CPU")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.domain import Request
+from advisor.domain import Request, Task
 from advisor.engine.constraints import Amount, Answers, Constraint
 from advisor.engine.limits import most_count
 from advisor.engine.place_constraints import Choice, of_place
@@ -29,7 +29,9 @@ class _Amount(Amount):
             costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
             # Where nothing is to be reached one instance answers, and as many as may be had reach
             # more.
-            return table.lower if costs else most_count(request, table) * table.lower_each
+            if costs or request.task is Task.TRAINING:
+                return table.lower
+            return most_count(request, table) * table.lower_each
         if self.name == "max_usd_per_hour":
             return table.usd
         if self.name == "max_latency_ms":

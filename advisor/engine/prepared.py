@@ -30,6 +30,7 @@ from advisor.engine.candidates import (
     Runnable,
     cpu_only_query,
     offers_of,
+    on_nodes,
     query_of,
     runnable,
     workloads_of,
@@ -224,7 +225,8 @@ class Prepared:
             key = offer.instance.cloud, offer.instance.name
             if isinstance(verdict, Runnable) or key not in by_type:
                 by_type[key] = verdict
-        options = [one for one in verdicts if isinstance(one, Runnable)]
+        able = (one for one in verdicts if isinstance(one, Runnable))
+        options = [option for one in able for option in on_nodes(self.request, one)]
         table = Block(self.request, self.catalog, self.model, options).grid if options else None
         rejected = [one for one in by_type.values() if isinstance(one, Rejected)]
         return Group(self.request, table, rejected, len(offers))

@@ -72,12 +72,15 @@ class Block:
         self.kinds = np.repeat(np.arange(len(by_type)), counts)
         self._pairs: list[tuple[Workload, Resources]] = []
         for option in self.options:
-            has = resources_of(catalog, option.offer, option.disks[0], option.max_gpus)
+            has = resources_of(
+                catalog, option.offer, option.disks[0], option.max_gpus, option.nodes
+            )
             self._pairs += [(workload, has) for workload in option.workloads]
         self.sizes = np.array([len(one.workloads) for one in self.options], dtype=np.intp)
         self.first = np.cumsum(self.sizes) - self.sizes
         preprocessing = request.task is Task.PREPROCESSING
-        self.gpus = np.array(
+        self.nodes = np.array([one.nodes for one in self.options], dtype=np.intp)
+        self.gpus = self.nodes * np.array(
             [
                 1 if preprocessing else used_gpus(one.offer.instance, one.max_gpus)
                 for one in self.options
@@ -121,7 +124,7 @@ class Block:
         self, rows: Integers, options: Integers, disks: Sequence[Disk], which: Integers
     ) -> Table:
         """The model's rows of options, each with one of the disks: `which` of them."""
-        count, request = len(rows), self.request
+        count, request, nodes = len(rows), self.request, self.nodes[options]
         if not count:
             return Table.empty(self)
         rates = DiskTable.of([disk.rate for disk in disks]).take(which)
@@ -153,11 +156,11 @@ class Block:
             upper_each=steady.upper,
             calibrated=steady.calibrated,
             bottleneck=steady.bottleneck,
-            first_lower=first.lower,
-            first_median=first.median,
-            first_upper=first.upper,
+            first_lower=nodes * first.lower,
+            first_median=nodes * first.median,
+            first_upper=nodes * first.upper,
             p99_seconds=p99,
-            count=np.ones(count, dtype=np.intp),
+            count=nodes,
         )
 
     @cached_property
@@ -205,8 +208,8 @@ class Table:
 
     `names` and `cheapest_offer` are of the instance types, which `kind` numbers; `option` numbers
     offers and `spec` offers with a disk, `row` the model's rows in `blocks[block]`. Rates ending in
-    `_each` are one instance's, `first_*` those of its first pass over the data; `hours_*` are the
-    run's on all `count` of them, 0 where there is no run.
+    `_each` are one instance's, `first_*` those of the first pass over the data, of all nodes that
+    train together. `hours_*` are the run's on all `count` instances, 0 where there is no run.
     """
 
     blocks: tuple[Block, ...]

@@ -44,6 +44,7 @@ from advisor.questions.shared import (
     MAX_COUNT,
     MAX_GPUS,
     MAX_HOURS,
+    MAX_NODES,
     PRECISION,
     RANKED_MARKET,
     RUN,
@@ -197,6 +198,7 @@ class Recommend(RunQuestion, HardwareQuestion):
         "Consider only instances with a GPU.", Flag(), section=HARDWARE, default=False
     )
     max_count: int = MAX_COUNT
+    max_nodes: int = MAX_NODES
     explain: bool = EXPLAIN
     pareto: bool = ask(
         "Show the Pareto front of price and rate, with a target too.",
@@ -223,6 +225,15 @@ class Recommend(RunQuestion, HardwareQuestion):
                 "max_first_epoch_hours",
                 "{field} goes with {task} training only",
                 task=FieldName("task"),
+            )
+        if self.max_nodes > 1 and self.task is not Task.TRAINING:
+            raise wrong(
+                "max_nodes",
+                "{field} goes with {task} training only",
+                task=FieldName("task"),
+                hint=Message(
+                    "instances share other work with {count}", count=FieldName("max_count")
+                ),
             )
         if self.max_gpus is not None and self.task is Task.PREPROCESSING:
             raise wrong(

@@ -193,5 +193,6 @@ def _recommend_fields(question: Recommend) -> dict[str, Any]:
         "max_run_usd": question.max_cost,
         "max_first_epoch_hours": question.max_first_epoch_hours,
         "max_count": question.max_count,
+        "max_nodes": question.max_nodes,
         "pareto": question.pareto,
     }

@@ -21,6 +21,7 @@ from advisor.questions.values import (
 # No GPU holds more samples; what comes near the end of floats overflows on the way.
 LARGEST_BATCH = 10**9
 MOST_COUNT = 1000
+MOST_NODES = 64
 MOST_RESULTS = 1000
 
 WORKLOAD, PLACE, RUN = "Workload", "Where and how it is paid", "Length of the run"
@@ -163,6 +164,13 @@ QUOTA: Any = ask(
 MAX_COUNT: Any = ask(
     "Most identical instances that share the work, each with its own disk.",
     Number(whole=True, most=MOST_COUNT),
+    section=HARDWARE,
+    default=1,
+)
+MAX_NODES: Any = ask(
+    "Most identical instances that train one network together, each with its own disk. Training "
+    "only.",
+    Number(whole=True, most=MOST_NODES),
     section=HARDWARE,
     default=1,
 )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
+from advisor.catalog.node_networks import network_between
 from advisor.domain import (
     BatchPoint,
     Burst,
@@ -240,6 +241,7 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
     spec, prediction = candidate.spec, candidate.prediction
     predicted = prediction_block(candidate.workload, prediction)
     predicted["predicted"]["throughput_each"] = bounds(prediction.times(1 / spec.count))
+    predicted["predicted"]["nodes"] = nodes_block(candidate)
     return {
         **spec_block(spec),
         **predicted,
@@ -251,6 +253,19 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
         "run": run_block(candidate.run, candidate.usd_per_run, spec),
         "first_epoch_hours": first_epoch_block(candidate.first_epoch),
         "note": candidate.note,
+    }
+
+
+def nodes_block(candidate: Candidate) -> dict[str, Any] | None:
+    """Instances that train together, with the network between them; null where none do."""
+    network = network_between(candidate)
+    if network is None:
+        return None
+    return {
+        "count": candidate.spec.count,
+        "efficiency": candidate.prediction.node_efficiency,
+        "gbit_per_second": network.gbit_per_second,
+        "source": network.source,
     }
 
 

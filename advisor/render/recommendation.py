@@ -39,6 +39,7 @@ from advisor.render.text import (
     latency_lines,
     lower_name,
     lower_text,
+    nodes_lines,
     other_setting_lines,
     price_text,
     rate_cells,
@@ -155,6 +156,7 @@ def _sharing_lines(chosen: Candidate) -> list[str]:
         )
         usd = format_usd(spec.usd_per_hour_each)
         lines.append(f"  each of {spec.count:<3} {each}, {usd}/h")
+        lines += nodes_lines(chosen)
     return lines
 
 

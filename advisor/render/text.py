@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 
+from advisor.catalog.node_networks import network_between
 from advisor.domain import (
     FREE,
     LIST,
@@ -217,6 +218,18 @@ def gpus_lines(prediction: Prediction) -> list[str]:
     return [
         f"  GPUs        {prediction.gpus_used}, each at {kept} of the rate of one alone "
         "(modelled from published scaling)"
+    ]
+
+
+def nodes_lines(candidate: Candidate) -> list[str]:
+    """'4, each at 78 % of the rate of one alone over 25 Gbit/s (modelled)'; none for one."""
+    network = network_between(candidate)
+    if network is None:
+        return []
+    return [
+        f"  nodes       {candidate.spec.count}, each at "
+        f"{100 * candidate.prediction.node_efficiency:.0f} % of the rate of one alone, over "
+        f"{network.gbit_per_second:g} Gbit/s (modelled)"
     ]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain import DiskRate, Gpu, Measurement, Resources, Workload
+from advisor.domain import DiskRate, Gpu, Measurement, Node, Resources, Workload
 from advisor.records import dataclass
 from models.performance.networks import Floats
 
@@ -18,7 +18,7 @@ _NO_GPU = -1
 _COLUMNS = (
     "vcpus", "physical_cores", "memory_mib", "score", "second_thread_yield",
     "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "disk_low", "disk_high",
-    "host_to_gpu_gb_per_second", "gpu_count",
+    "host_to_gpu_gb_per_second", "gpu_count", "nodes", "gbit_per_second",
 )  # fmt: skip
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # Single-thread marks nearer than this are one CPU.
@@ -37,7 +37,8 @@ _SLOWEST_COPY_GB_PER_SECOND = 6.3
 class ResourceTable:
     """One row a machine, every column of shape (n,): `Resources` in columns.
 
-    An unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
+    A machine is one of `nodes` alike that train together over a network of `gbit_per_second`. An
+    unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
     indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `disk_low` and `disk_high`
     are the factors between which the disk's rate lies. `architectures` are those
     of the CPUs and `cpus` their names, "" where no CPU is known.
@@ -55,6 +56,8 @@ class ResourceTable:
     disk_high: Floats
     host_to_gpu_gb_per_second: Floats
     gpu_count: Floats
+    nodes: Floats
+    gbit_per_second: Floats
     gpu: Integers
     gpus: tuple[Gpu, ...]
     architectures: NDArray[np.str_]
@@ -163,6 +166,7 @@ def _numbers(resources: Resources) -> tuple[float | None, ...]:
         *_disk_numbers(disk),
         resources.host_to_gpu_gb_per_second or None,
         resources.gpu_count,
+        *((resources.nodes, resources.gbit_per_second) if isinstance(resources, Node) else (1, 0)),
     )
 
 

@@ -12,6 +12,7 @@ from advisor.domain import (
     Gpu,
     Prediction,
     Resources,
+    ScalingObservation,
     Task,
     Workload,
 )
@@ -40,7 +41,7 @@ class PerformanceModel:
     """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from.
 
     `step_times` tells GPUs alone, with what the user measured: `gpu_observations` of their store,
-    and anchors where a question has some.
+    and anchors where a question has some; `scaling_rows` are what those say of several ranks.
     `card_mib_of` tells the GPU memory of the user's own network, and is never saved.
     """
 
@@ -53,6 +54,7 @@ class PerformanceModel:
     table: NetworkTable
     gpu_observations: GpuObservations = GpuObservations()
     card_mib_of: Callable[[Workload], float] | None = None
+    scaling_rows: tuple[ScalingObservation, ...] = ()
 
     def predict(
         self,
@@ -126,7 +128,9 @@ class PerformanceModel:
         self._add_cpus(rates, loads, which, machines, confidence)
         accelerator = rates.samples_per_second
         steps = accelerator / columns.batch_size
-        scaled = scaled_rows(loads, which, machines, confidence, steps, self.table)
+        scaled = scaled_rows(
+            loads, which, machines, confidence, steps, self.table, self.scaling_rows
+        )
         accelerator = accelerator * scaled.speed_up
         errors = StageErrors(
             accelerator_lower=rates.lower,

@@ -7,18 +7,47 @@ workstations", section 4) sends each rank's gradients twice around the ring, in 
 
 With several ranks on a node the ring enters and leaves each node once, so the same bytes pass its
 network, whatever their number.
+
+DistributedDataParallel averages buckets of gradients while the backward pass goes on (Li et al.
+2020, "PyTorch Distributed", section 3.2.3), but for the last bucket. So a step of s seconds becomes
+
+    lower    s + all_reduce                     nothing overlaps
+    median   max(s + last bucket, forward + all_reduce)
+    upper    max(s, all_reduce)                 everything does
+
+What a user measured (`advisor measure --ranks`) moves `reach`, and a step that was slower than the
+lower bound's lowers that bound: nothing is promised beyond it.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from functools import cache
+
 import numpy as np
 
+from advisor.domain import ScalingObservation
+from advisor.records import dataclass
+from models.performance.intervals import gaussian_multiplier
 from models.performance.networks import Floats
 
 # What TCP/IPv4 with timestamps leaves of an Ethernet frame of 1,514 bytes.
 PAYLOAD_SHARE = 1448 / 1514
 # From rank to rank: half a round trip between hosts of one placement group, with its system calls.
 LATENCY_SECONDS = 1e-4
+# The backward pass computes gradients of inputs and of weights: twice the products of the forward
+# pass (Kaplan et al. 2020, "Scaling laws for neural language models", section 2.1).
+FORWARD_SHARE = 1 / 3
+# `bucket_cap_mb` of torch.nn.parallel.DistributedDataParallel.
+BUCKET_BYTES = 25 * 2**20
+# What all-reduces get of a network's rate on clouds, where nobody measured it: assumed, for want of
+# a published row; 0.54 at the bound of 90 %. Emulated nodes reached 0.9 (benchmarks/nodes.py).
+_USUAL_REACH, _REACH_SIGMA = 0.75, 0.25
+# How far a measured reach tells another: log standard deviations of one measurement, of each
+# doubling of the rate, and of another library.
+_ROW_SIGMA, _PER_DOUBLING_SIGMA, _OTHER_BACKEND_SIGMA = 0.05, 0.1, 0.15
+_BACKEND = "nccl"
 
 
 def all_reduce_seconds(
@@ -31,3 +60,86 @@ def all_reduce_seconds(
     bits = 8.0 * 2.0 * (ranks - 1) / ranks * np.asarray(gradient_bytes, dtype=float)
     transfer = bits / (np.asarray(reach) * np.asarray(gbit_per_second) * 1e9)
     return np.asarray(transfer + 2.0 * (ranks - 1) * LATENCY_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEfficiency:
+    """What a node keeps of its own rate beside the others, 0 to 1; bounds as log half widths."""
+
+    median: float
+    lower_width: float
+    upper_width: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLaw:
+    """The law above with what was measured between nodes, none at first."""
+
+    rows: tuple[ScalingObservation, ...] = ()
+
+    def efficiency(
+        self, step_seconds: float, gradient_bytes: float, ranks: int, gbit_per_second: float,
+        confidence: float,
+    ) -> NodeEfficiency:  # fmt: skip
+        """Of nodes whose GPUs alone take `step_seconds` a step, `ranks` GPUs in all."""
+        z = gaussian_multiplier(confidence)
+        log_reach, sigma = self.reach(gbit_per_second)
+
+        def reduced(z: float) -> float:
+            reach = min(1.0, math.exp(log_reach + z * sigma))
+            return float(all_reduce_seconds(gradient_bytes, ranks, gbit_per_second, reach))
+
+        usual = reduced(0.0)
+        last = usual * min(1.0, BUCKET_BYTES / gradient_bytes)
+        step = max(step_seconds + last, FORWARD_SHARE * step_seconds + usual)
+        slowest = (step_seconds + reduced(-z)) * self._slower(z)
+        fastest = max(step_seconds, reduced(z))
+        return NodeEfficiency(
+            median=step_seconds / step,
+            lower_width=math.log(max(slowest, step) / step),
+            upper_width=math.log(step / min(step, fastest)),
+        )
+
+    def reach(self, gbit_per_second: float) -> tuple[float, float]:
+        """Mean and standard deviation of the logarithm of the part of such a network's rate that
+        all-reduces get; never more than TCP leaves of it, whatever was measured."""
+        weight = _REACH_SIGMA**-2
+        total = weight * math.log(_USUAL_REACH)
+        for row in self.rows:
+            assert row.gbit_per_second is not None
+            doublings = abs(math.log2(gbit_per_second / row.gbit_per_second))
+            other = _OTHER_BACKEND_SIGMA if row.backend != _BACKEND else 0.0
+            sigma = math.hypot(_ROW_SIGMA, _PER_DOUBLING_SIGMA * doublings, other)
+            weight += sigma**-2
+            total += math.log(_reached(row)) / sigma**2
+        return min(total / weight, math.log(PAYLOAD_SHARE)), weight**-0.5
+
+    def _slower(self, z: float) -> float:
+        """How much longer a measured step took than the lower bound without it says, at worst; 1
+        where none did."""
+        times = [1.0]
+        for row in self.rows:
+            assert row.gbit_per_second is not None
+            log_reach, sigma = self.reach(row.gbit_per_second)
+            reach = math.exp(log_reach - z * sigma)
+            apart = all_reduce_seconds(row.gradient_bytes, row.ranks, row.gbit_per_second, reach)
+            times.append(row.step_seconds / (row.one_step_seconds + float(apart)))
+        return max(times)
+
+
+def node_law(rows: Sequence[ScalingObservation]) -> NodeLaw:
+    """The law that knows the rows that were measured between nodes, on a network of known rate."""
+    known = tuple(row for row in rows if row.nodes > 1 and row.gbit_per_second is not None)
+    return NodeLaw(known) if known else _unmeasured()
+
+
+@cache
+def _unmeasured() -> NodeLaw:
+    return NodeLaw()
+
+
+def _reached(row: ScalingObservation) -> float:
+    """The part of its network's rate that a measured all-reduce got."""
+    assert row.gbit_per_second is not None
+    at_whole = float(all_reduce_seconds(row.gradient_bytes, row.ranks, row.gbit_per_second, 1.0))
+    return at_whole / row.all_reduce_seconds

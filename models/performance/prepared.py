@@ -44,6 +44,8 @@ from models.performance.step_times_file import bundled_cpu_step_times
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
+# GPUs that keep less of their rate beside other nodes wait for gradients more than they compute.
+MOSTLY_WAITING = 0.5
 # Bits of stages, in the order of `STAGES`.
 _ACCELERATOR, _HOST, _TRANSFER = 1, 2, 8
 _WORSE = list(Provenance)
@@ -143,15 +145,22 @@ class PreparedRows:
                     upper=upper,
                     confidence=self.confidence,
                     stage_rates=_finite(rates),
-                    bottleneck=bottleneck,
+                    bottleneck=_binding(bottleneck, scaling),
                     provenance=provenance,
                     extrapolation=notes,
                     calibrated=calibrated,
                     gpus_used=scaling.gpus,
                     gpu_efficiency=scaling.efficiency,
+                    node_efficiency=scaling.node_efficiency,
                 )
             )
         return predictions
+
+
+def _binding(bottleneck: Stage, scaling: Scaling) -> Stage:
+    """The network between nodes where it holds the GPUs up for longer than they compute."""
+    waits = bottleneck is Stage.ACCELERATOR and scaling.node_efficiency < MOSTLY_WAITING
+    return Stage.NETWORK if waits else bottleneck
 
 
 def _finite(rates: list[float]) -> dict[Stage, float]:
@@ -228,7 +237,7 @@ def _provenance(
 ) -> Provenance:
     """The worst of the stages that matter."""
     kinds = [gpu_rate.provenance] if gpu_rate else []
-    if gpu_rate and scaling.gpus > 1:
+    if gpu_rate and (scaling.gpus > 1 or scaling.nodes > 1):
         kinds.append(Provenance.MODELLED)
     if load.on_cpu and cpu_key(load.workload) not in pipeline.cpu_networks:
         kinds.append(Provenance.MODELLED)  # a core was measured, not this machine

@@ -21,7 +21,7 @@ from functools import cache
 
 import numpy as np
 
-from advisor.domain import Gpu, Task
+from advisor.domain import Gpu, ScalingObservation, Task
 from advisor.errors import DataError
 from advisor.messages import Message
 from advisor.records import dataclass, replace
@@ -29,6 +29,7 @@ from models.performance.bundled import read_bundled
 from models.performance.intervals import HalfWidths, half_widths
 from models.performance.machines import Integers, ResourceTable
 from models.performance.networks import Floats, NetworkTable
+from models.performance.nodes import NodeLaw, node_law
 from models.performance.pipeline import Load
 
 SCHEMA = "advisor.scaling/1"
@@ -56,6 +57,26 @@ class Scaling:
     largest: int
     pace: float = math.inf
     beyond_pace: bool = False
+    nodes: int = 1
+    node_efficiency: float = 1.0
+    is_network_measured: bool = True
+
+    def on_nodes(
+        self, nodes: int, step_seconds: float, gradient_bytes: float, gbit_per_second: float,
+        law: NodeLaw, confidence: float,
+    ) -> Scaling:  # fmt: skip
+        """The same on each of several nodes, whose GPUs alone take `step_seconds` a step."""
+        kept = law.efficiency(
+            step_seconds, gradient_bytes, nodes * self.gpus, gbit_per_second, confidence
+        )
+        own = self.widths
+        return replace(
+            self, nodes=nodes, node_efficiency=kept.median, is_network_measured=bool(law.rows),
+            widths=HalfWidths(
+                math.hypot(own.lower, kept.lower_width), math.hypot(own.upper, kept.upper_width),
+                own.calibrated,
+            ),
+        )  # fmt: skip
 
     def with_pace(self, gradient_gb_per_second: float) -> Scaling:
         """At so many GB of gradients a second of one GPU alone.
@@ -72,8 +93,8 @@ class Scaling:
 
     @property
     def speed_up(self) -> float:
-        """Times one GPU."""
-        return self.gpus * self.efficiency
+        """Times one GPU, on one of the nodes."""
+        return self.gpus * self.efficiency * self.node_efficiency
 
     @property
     def notes(self) -> tuple[Message, ...]:
@@ -88,6 +109,11 @@ class Scaling:
             notes.append(
                 Message("steps are shorter than those whose scaling over GPUs was measured")
             )
+        if not self.is_network_measured:
+            notes.append(
+                Message("training over {nodes} nodes is modelled: nobody measured their network",
+                        nodes=self.nodes)
+            )  # fmt: skip
         return tuple(notes)
 
 
@@ -175,7 +201,7 @@ class ScaledRows:
 
     @property
     def speed_up(self) -> Floats:
-        """Times one GPU."""
+        """Times one GPU, on one of the nodes."""
         return self._column([scaling.speed_up for scaling in self.scalings])
 
     @property
@@ -208,10 +234,11 @@ def scaled_rows(
     confidence: float,
     steps_per_second: Floats,
     networks: NetworkTable,
+    measured: Sequence[ScalingObservation] = (),
 ) -> ScaledRows:
     """The scaling of `machines` (n rows) under `loads[which]`; one GPU alone makes
     `steps_per_second` (n,), infinitely many where the task has no step."""
-    if not (machines.gpu_count > 1).any():
+    if not ((machines.gpu_count > 1) | (machines.nodes > 1)).any():
         return ScaledRows((ALONE,), np.zeros(len(machines), dtype=np.intp))
     keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
     distinct, row = np.unique(keys, axis=0, return_inverse=True)
@@ -225,10 +252,14 @@ def scaled_rows(
             card = machines.gpus[gpu] if gpu >= 0 else None
             existing[task, gpu, count] = model.of(task, card, count, confidence)
         scalings.append(existing[task, gpu, count])
-    gigabytes = [
-        BYTES_PER_GRADIENT * networks[load.workload.network].parameters / 1e9 for load in loads
-    ]
-    paces = (np.array(gigabytes)[which] * steps_per_second).tolist()
+    sizes = [BYTES_PER_GRADIENT * networks[load.workload.network].parameters for load in loads]
+    gradients = np.array(sizes, dtype=float)[which]
+    paces = (gradients / 1e9 * steps_per_second).tolist()
     of_rows = np.asarray(row).reshape(-1).tolist()
     paced = [scalings[place].with_pace(pace) for place, pace in zip(of_rows, paces, strict=True)]
+    law = node_law(measured)
+    for at in np.flatnonzero(machines.nodes > 1).tolist():
+        alone = 1 / (float(steps_per_second[at]) * paced[at].efficiency)
+        nodes, rate = int(machines.nodes[at]), float(machines.gbit_per_second[at])
+        paced[at] = paced[at].on_nodes(nodes, alone, gradients[at], rate, law, confidence)
     return ScaledRows(paced, np.arange(len(paced)))

@@ -13,7 +13,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import STEP_SIGMA, Observation, Precision, Status, Task, Workload
+from advisor.domain import (
+    STEP_SIGMA,
+    Observation,
+    Precision,
+    ScalingObservation,
+    Status,
+    Task,
+    Workload,
+)
 from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import UsageError
@@ -84,6 +92,10 @@ def read_document(
     """The rows of a document; `UsageError` where none of it can be used."""
     try:
         what, device = document["what"], document["device"]
+        scaling = tuple(_scaling(row, document, sheet_of) for row in document.get("scaling", ()))
+        if scaling and device["kind"] != "cuda":
+            # Their network is real, whatever computed.
+            return AnchorFile(path, (), (), scaling=scaling)
         _require_gpu(path, document)
         if what["unit"] not in ("image", "sample"):
             raise no_anchor(path, f"it counts {what['unit']}s, and recommends need images")
@@ -105,6 +117,25 @@ def read_document(
         tuple(entry for entry in rows if isinstance(entry, RefusedRow)),
         tuple(shape) if shape else None,
         captured,
+        scaling,
+    )
+
+
+def _scaling(
+    row: Mapping[str, Any], document: Mapping[str, Any], sheet_of: SheetOf
+) -> ScalingObservation:
+    device = document["device"]
+    on_gpu = device["kind"] == "cuda"
+    return ScalingObservation(
+        gpu=sheet_of(device["gpu"], **gpu_size(device)) if on_gpu else None,
+        backend=str(row["backend"]),
+        ranks=row["ranks"],
+        nodes=row["nodes"],
+        gbit_per_second=row["gbit_per_second"],
+        gradient_bytes=row["gradient_bytes"],
+        one_step_seconds=mean_step_seconds(row["one_step_seconds"]),
+        step_seconds=mean_step_seconds(row["step_seconds"]),
+        all_reduce_seconds=statistics.median(row["all_reduce_seconds"]),
     )
 
 

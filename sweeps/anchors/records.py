@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from advisor.domain import Gpu, Observation
+from advisor.domain import Gpu, Observation, ScalingObservation
 from advisor.errors import UsageError
 
 SCHEMA = "advisor.anchor/1"
@@ -41,7 +41,8 @@ class RefusedRow:
 class AnchorFile:
     """All of one file. `captured` and `input_shape` describe its network where it says so.
 
-    An observation's network is "" where a script does not name it.
+    An observation's network is "" where a script does not name it. `scaling` says what several
+    ranks kept of their rate.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class AnchorFile:
     refused: tuple[RefusedRow, ...]
     input_shape: tuple[int, ...] | None = None
     captured: Mapping[str, Any] = field(default_factory=dict)
+    scaling: tuple[ScalingObservation, ...] = ()
 
 
 def no_anchor(path: Path, why: str) -> UsageError:

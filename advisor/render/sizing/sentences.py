@@ -161,9 +161,9 @@ _FIELDS: Mapping[str, Callable[[Any], str]] = {
                      "accelerated_only", "allow_extrapolation", "kv_precision", "engine",
                      "method"), str),
     **dict.fromkeys(("batch_size", "max_hours", "max_first_epoch_hours", "max_latency_ms",
-                     "max_gpus", "max_count", "target_requests_per_second", "max_ttft_ms",
-                     "max_tpot_ms", "max_e2e_seconds", "max_ready_seconds", "tensor_parallel",
-                     "micro_batch"), plain),
+                     "max_gpus", "max_count", "max_nodes", "target_requests_per_second",
+                     "max_ttft_ms", "max_tpot_ms", "max_e2e_seconds", "max_ready_seconds",
+                     "tensor_parallel", "micro_batch"), plain),
     **dict.fromkeys(("epochs", "samples", "tokens"), "{:,.12g}".format),
     **dict.fromkeys(("users", "input_tokens", "output_tokens", "context_tokens", "sequence"),
                     "{:,.0f}".format),
@@ -181,6 +181,7 @@ _USUAL = {
     "memory_format": "contiguous",
     "tf32": "convolutions",
     "max_count": 1,
+    "max_nodes": 1,
     "engine": "vllm",
 }
 

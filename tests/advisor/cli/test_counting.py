@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -64,7 +65,7 @@ def test_training_takes_several_gpus_and_not_several_instances(ask):
     code, _, err = ask(*question, "--max-count", "2")
     assert code == 2
     assert len(err.splitlines()) == 1
-    assert "--max-count 1" in err
+    assert "--max-nodes 2" in err
 
 
 def test_one_gpu_of_several_reaches_what_a_smaller_sister_does(ask):
@@ -98,3 +99,60 @@ def test_an_explanation_is_of_one_of_the_instances(ask):
     each = document["recommendation"]["predicted"]["throughput_each"]["median"]
     gains = document["explanation"]["gains"]
     assert all(-1e-6 * each <= one["samples_per_second"] <= each for one in gains)
+
+
+NODES = ("recommend", "--task", "training", "--model", "resnet50", "--precision", "amp",
+         "--gpu", "A10G", "--target-throughput", "4000", "--max-nodes", "4")  # fmt: skip
+MEASURED = Path(__file__).parents[2] / "data" / "nodes" / "resnet50-1gbit.json"
+
+
+def test_nodes_that_train_together_have_their_network_told(ask):
+    code, out, err = ask(*NODES, "-o", "json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    jsonschema.validate(document, SCHEMA)
+    chosen = document["recommendation"]
+    nodes, price = chosen["predicted"]["nodes"], chosen["price"]
+    assert nodes["count"] == chosen["count"] > 1
+    assert 0 < nodes["efficiency"] < 1
+    assert price["total_usd_per_hour"] == pytest.approx(
+        chosen["count"] * price["usd_per_hour_each"]
+    )
+    assert chosen["predicted"]["provenance"] == "modelled"
+    said = " ".join(document["assumptions"])
+    assert f"{chosen['count']} nodes train together" in said
+    assert f"{nodes['gbit_per_second']:g} Gbit/s, never burst ({nodes['source']})" in said
+
+
+def test_the_answer_about_nodes_fits_one_screen(ask):
+    _, out, _ = ask(*NODES)
+    lines = out.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 100
+    assert any(line.startswith("  nodes ") for line in lines)
+
+
+def test_what_was_measured_between_nodes_is_an_anchor(ask):
+    """The doubt that nobody measured is gone, and the bounds are others."""
+    _, before, _ = ask(*NODES, "-o", "json")
+    code, after, _ = ask(*NODES, "--anchor", str(MEASURED), "-o", "json")
+    assert code == 0
+    assert any("nobody measured" in warning for warning in json.loads(before)["warnings"])
+    assert not any("nobody measured" in warning for warning in json.loads(after)["warnings"])
+    lower = [json.loads(out)["recommendation"]["predicted"]["throughput"]["lower"]
+             for out in (before, after)]  # fmt: skip
+    assert lower[0] != lower[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (("--task", "inference", "--max-nodes", "2"), "--max-nodes"),
+        (("--task", "training", "--max-nodes", "65"), "--max-nodes"),
+        (("--task", "inference", "--anchor", str(MEASURED)), "anchor"),
+    ],
+)
+def test_nodes_only_train(ask, options, field):
+    code, out, err = ask("recommend", "--model", "resnet50", *options)
+    assert (code, out) == (2, "")
+    assert field in err

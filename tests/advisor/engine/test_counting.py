@@ -150,7 +150,7 @@ def test_a_deadline_takes_several_instances_and_the_run_is_shared():
 
 def test_training_over_several_instances_is_refused_with_the_reason():
     request = Request(network="googlenet", task=Task.TRAINING, max_count=2)
-    with pytest.raises(UsageError, match="network between them"):
+    with pytest.raises(UsageError, match="--max-nodes 2"):
         ask(request)
 
 

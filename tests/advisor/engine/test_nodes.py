@@ -1,0 +1,126 @@
+"""Training over several nodes: the cheapest number of them, against every spec tried one by one."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog, resources_of
+from advisor.catalog.node_networks import node_network
+from advisor.domain import CacheState, DatasetProfile, Precision, Request, Task
+from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, runnable
+from advisor.engine.decision import recommend
+from advisor.engine.prepared import Preparations
+from models.performance import load_model
+
+CATALOG, MODEL = load_catalog(), load_model()
+PREPARED = Preparations(CATALOG, MODEL)
+TODAY = date(2026, 8, 3)
+SMALL = DatasetProfile(
+    name="small", samples=100_000, bytes_per_sample=110_000.0, storage_format="jpeg-files",
+    width=400, height=350,
+)  # fmt: skip
+
+requests = st.builds(
+    Request,
+    network=st.sampled_from(["resnet50", "googlenet", "vgg16"]),
+    task=st.just(Task.TRAINING),
+    precision=st.sampled_from([Precision.FP32, Precision.AMP]),
+    target_throughput=st.floats(200, 20_000),
+    region=st.just("us-east-1"),
+    batch_size=st.sampled_from([16, 64]),
+    dataset=st.just(SMALL),
+    gpus=st.sampled_from([("T4",), ("L4",), ("T4", "A10G")]),
+    max_usd_per_hour=st.one_of(st.none(), st.floats(1, 100)),
+    max_nodes=st.integers(1, 6),
+)
+
+
+def ask(request):
+    return recommend(request, PREPARED, today=TODAY)
+
+
+def by_brute_force(request):
+    """Prices of every spec on every number of nodes whose lower bounds are enough."""
+    limit = request.max_usd_per_hour or float("inf")
+    for found in runnable(request, CATALOG, MODEL, CATALOG.offers(query_of(request))):
+        if not isinstance(found, Runnable):
+            continue
+        for option in on_nodes(request, found):
+            for disk in disks_for(request, CATALOG, option.offer.instance):
+                has = resources_of(CATALOG, option.offer, disk, None, option.nodes)
+                pairs = [(workload, has) for workload in option.workloads]
+                usd = option.nodes * (option.offer.price.usd_per_hour + disk.usd_per_hour)
+                warm = MODEL.predict(pairs)
+                cold = MODEL.predict(pairs, cache=CacheState.COLD)
+                for one, first in zip(warm, cold, strict=True):
+                    enough = option.nodes * one.lower >= request.target_throughput
+                    soon = option.nodes * first.lower >= request.target_throughput / 2
+                    if enough and soon and usd <= limit:
+                        yield usd
+
+
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(requests)
+def test_no_cheaper_number_of_nodes_that_meets_the_target_is_passed_over(request):
+    answer, prices = ask(request), list(by_brute_force(request))
+    if answer.chosen is None:
+        assert not prices
+        return
+    chosen = answer.chosen
+    assert chosen.spec.total_usd_per_hour <= min(prices, default=float("inf")) * (1 + 1e-12)
+    assert chosen.prediction.lower >= request.target_throughput
+    assert 1 <= chosen.spec.count <= request.max_nodes
+
+
+@settings(max_examples=8)
+@given(requests)
+def test_nodes_are_taken_only_where_their_network_is_known_and_never_scale_beyond_their_number(
+    request,
+):
+    answer = ask(request)
+    for one in answer.ranked:
+        if one.spec.count > 1:
+            assert node_network(one.spec.offer.instance) is not None
+            assert 0 < one.prediction.node_efficiency <= 1
+            assert one.spec.total_usd_per_hour == pytest.approx(
+                one.spec.count * one.spec.usd_per_hour_each
+            )
+
+
+def test_more_nodes_to_choose_from_are_never_dearer():
+    request = Request(
+        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=2500,
+        region="us-east-1", gpus=("T4", "A10G"), max_nodes=1,
+    )  # fmt: skip
+    found = [ask(replace(request, max_nodes=most)).chosen for most in (1, 2, 4, 8)]
+    prices = [one.spec.total_usd_per_hour for one in found if one is not None]
+    assert len(prices) >= 3
+    assert prices == sorted(prices, reverse=True)
+
+
+def test_no_more_nodes_are_taken_than_the_quota_lets_start():
+    request = Request(
+        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=2500,
+        region="us-east-1", gpus=("A10G",), max_nodes=8,
+    )  # fmt: skip
+    most = 100.0
+    free, held = ask(request), ask(replace(request, vcpu_quota=(("L-DB2E81BA", most),)))
+    needed = [one.spec.count * one.spec.offer.instance.vcpus for one in free.ranked]
+    assert max(needed) > most
+    assert all(one.spec.count * one.spec.offer.instance.vcpus <= most for one in held.ranked)
+
+
+def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
+    request = Request(
+        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, epochs=10,
+        region="us-east-1", gpus=("A10G",), max_nodes=4, pareto=True,
+    )  # fmt: skip
+    front = ask(request).pareto
+    assert {one.spec.count for one in front} > {1}
+    for one in front:
+        passed = one.run.samples / (one.run.hours.median * 3600)
+        assert 0.5 * one.prediction.median < passed <= one.prediction.median * (1 + 1e-9)
