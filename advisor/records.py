@@ -96,21 +96,18 @@ def _initializer(
             values = _by_name(cls, by_place, placed, values)
         if len(values) != count:
             values = given | values if plain else _completed(given, values)
+            if len(values) > count:
+                unknown = ", ".join(values.keys() - set(names))
+                raise TypeError(f"{cls.__name__}() has no {unknown}")
         try:
             for put, name in slots:
                 put(self, values[name])
         except KeyError as missing:
             raise TypeError(f"{cls.__name__}() needs {missing}") from None
-        _refuse_others(cls, names, values)
         if check is not None:
             check(self)
 
     return __init__
-
-
-def _refuse_others(cls: type[Any], names: Names, values: Values) -> None:
-    if len(values) != len(names):
-        raise TypeError(f"{cls.__name__}() has no {', '.join(values.keys() - set(names))}")
 
 
 # Writing one takes as long as it saves of so many.

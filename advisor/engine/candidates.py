@@ -190,10 +190,10 @@ def _runnable(
     every = request.max_latency_ms is not None or not instance.gpu_count
     worth = tuple(hosted) if every else _worth_predicting(hosted)
     disks = catalog.disks_of(instance.cloud)
-    fast = tuple(disk for disk in attached if not disks.is_hard_disk(disk.rate.type))
-    if request.disk is not None or not fast:
+    slow = tuple(disk for disk in attached if disks.is_hard_disk(disk.rate.type))
+    if request.disk is not None or len(slow) == len(attached):
         return Runnable(offer, attached, worth, note, max_gpus=request.max_gpus)
-    slow = tuple(disk for disk in attached if disk not in fast)
+    fast = tuple(disk for disk in attached if disk not in slow) if slow else attached
     return Runnable(offer, fast, worth, note, slow, request.max_gpus)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # The first types without an accelerator that are looked at; each further group is twice as large.
 _FIRST_GROUP = 8
 # More of those with one, for each spec that is shown; each further group is twice as large.
-_FIRST_ACCELERATED = 8
+_FIRST_ACCELERATED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

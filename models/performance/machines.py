@@ -82,20 +82,24 @@ class ResourceTable:
     @classmethod
     def of(cls, resources: Sequence[Resources]) -> ResourceTable:
         """The same machines in columns, in their order."""
-        numbers = np.array([_numbers(resource) for resource in resources], dtype=float)
-        columns = dict(zip(_COLUMNS, numbers.reshape(-1, len(_COLUMNS)).T, strict=True))
+        # Each machine stands there once for every batch size: the same record.
+        each = {id(resource): resource for resource in resources}
+        place = {key: at for at, key in enumerate(each)}
+        which = np.array([place[id(resource)] for resource in resources], dtype=np.intp)
+        distinct = list(each.values())
+        numbers = np.array([_numbers(one) for one in distinct], dtype=float)
+        columns = dict(zip(_COLUMNS, numbers.reshape(-1, len(_COLUMNS))[which].T, strict=True))
         gpus: dict[Gpu, int] = {}
-        # Hashing a data sheet takes a while, and most machines share the same record.
+        # Hashing a data sheet takes a while, and many machines share the same record.
         places: dict[int, int] = {id(None): _NO_GPU}
-        for resource in resources:
-            if id(resource.gpu) not in places and resource.gpu is not None:
-                places[id(resource.gpu)] = gpus.setdefault(resource.gpu, len(gpus))
-        gpu = np.array([places[id(resource.gpu)] for resource in resources], dtype=np.intp)
-        architectures = np.array(
-            [resource.cpu.architecture if resource.cpu else "" for resource in resources]
-        )
-        cpus = np.array([resource.cpu.model if resource.cpu else "" for resource in resources])
-        return cls(**columns, gpu=gpu, gpus=tuple(gpus), architectures=architectures, cpus=cpus)
+        for one in distinct:
+            if id(one.gpu) not in places and one.gpu is not None:
+                places[id(one.gpu)] = gpus.setdefault(one.gpu, len(gpus))
+        gpu = np.array([places[id(one.gpu)] for one in distinct], dtype=np.intp)
+        architectures = np.array([one.cpu.architecture if one.cpu else "" for one in distinct])
+        cpus = np.array([one.cpu.model if one.cpu else "" for one in distinct])
+        return cls(**columns, gpu=gpu[which], gpus=tuple(gpus),
+                   architectures=architectures[which], cpus=cpus[which])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,18 +126,26 @@ class StepTimes:
         """Samples per second with interval and origin for workloads of one network and task."""
         facts = table.of(cells[0][0])
         result = self.estimates(cells, facts)
-        spread = np.sqrt(result.variance + ROW_SIGMA**2)
-        return [
-            GpuRate(
-                workload.batch_size / math.exp(mean),
-                self._widths(self.group(workload, gpu, facts), scale, confidence),
-                self.provenance(workload, gpu, facts),
-                self.notes(workload, gpu, facts),
-            )
-            for (workload, gpu), mean, scale in zip(
-                cells, result.mean.tolist(), spread.tolist(), strict=True
-            )
-        ]
+        seconds, spread = np.exp(result.mean), np.sqrt(result.variance + ROW_SIGMA**2)
+        # All batches of a network on a card stand on the same.
+        standing: dict[tuple[str, str, str], tuple[HalfWidths, Provenance, tuple[Message, ...]]] = {}
+        rates = []
+        for (workload, gpu), each, scale in zip(
+            cells, seconds.tolist(), spread.tolist(), strict=True
+        ):
+            key = gpu.name, workload.precision, workload.stack
+            if key not in standing:
+                group = self.quantiles.get(self.group(workload, gpu, facts), ())
+                standing[key] = (
+                    multipliers(group, confidence),
+                    self.provenance(workload, gpu, facts),
+                    self.notes(workload, gpu, facts),
+                )
+            by, provenance, notes = standing[key]
+            # Distances from the median to the bounds, from residuals of rows held out alike.
+            widths = HalfWidths(by.lower * scale, by.upper * scale, by.calibrated)
+            rates.append(GpuRate(workload.batch_size / each, widths, provenance, notes))
+        return rates
 
     def condition(
         self,
@@ -308,11 +316,6 @@ class StepTimes:
             if entry.arithmetic == arithmetic_of(precision) and chip(entry.gpu) == chip(gpu.name)
         }  # fmt: skip
         return len(answer) >= _ENOUGH_NETWORKS
-
-    def _widths(self, group: str, scale: float, confidence: float) -> HalfWidths:
-        """Distances from the median to the bounds, from residuals of rows held out alike."""
-        by = multipliers(self.quantiles.get(group, ()), confidence)
-        return HalfWidths(by.lower * scale, by.upper * scale, by.calibrated)
 
     def _deviation(self, facts: NetworkFacts, task: Task) -> tuple[float, float]:
         """What networks like this one deviate by; nothing more is to be learnt of a known one.
