@@ -96,9 +96,7 @@ def _initializer(
             values = _by_name(cls, by_place, placed, values)
         if len(values) != count:
             values = given | values if plain else _completed(given, values)
-            if len(values) > count:
-                unknown = ", ".join(values.keys() - set(names))
-                raise TypeError(f"{cls.__name__}() has no {unknown}")
+            _refuse_others(cls, names, values)
         try:
             for put, name in slots:
                 put(self, values[name])
@@ -108,6 +106,11 @@ def _initializer(
             check(self)
 
     return __init__
+
+
+def _refuse_others(cls: type[Any], names: Names, values: Values) -> None:
+    if len(values) > len(names):
+        raise TypeError(f"{cls.__name__}() has no {', '.join(values.keys() - set(names))}")
 
 
 # Writing one takes as long as it saves of so many.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, cached_property, partial
-from heapq import nsmallest
 from operator import itemgetter
 
 from advisor.catalog.assumed import read_facts
@@ -222,7 +221,7 @@ class Catalog:
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
         """The `count` cheapest of `offers`, and how many there are in all; only those are built."""
         found = list(self._places(query))
-        return [place.offer() for place in nsmallest(count, found, key=by_price)], len(found)
+        return [place.offer() for place in sorted(found, key=by_price)[:count]], len(found)
 
     def best_places(self, query: OfferQuery) -> list[Offer]:
         """Of `offers`, for each type and market those in the regions where it could be cheapest

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from advisor.engine.limits import (
     sure_rate,
 )
 from advisor.engine.prepared import Preparations, Prepared
-from advisor.engine.price_calls import decided_by_price
+from advisor.engine.price_calls import Draft, decided_by_price
 from advisor.engine.rejected import Missed, Rejections
 from advisor.engine.search import Found, searched
 from advisor.engine.table import Table
@@ -54,7 +54,9 @@ def recommend(request: Request, preparations: Preparations, *, today: date) -> R
     )
 
 
-def _by_median_price(request: Request, preparations: Preparations, today: date) -> Recommendation:
+def _by_median_price(
+    request: Request, preparations: Preparations, today: date
+) -> Draft[Recommendation]:
     """The answer where every price were what it is at the median."""
     require_countable(request)
     prepared = preparations.of(request)
@@ -77,7 +79,7 @@ def _by_median_price(request: Request, preparations: Preparations, today: date) 
         found.slow,
     )
     prepared.was_asked = True
-    return Recommendation(
+    answer = Recommendation(
         request=request,
         ranked=shown,
         nearest=nearest,
@@ -88,13 +90,16 @@ def _by_median_price(request: Request, preparations: Preparations, today: date) 
         assumptions=chosen_assumptions(request, chosen),
         warnings=warnings(chosen, today),
         today=today,
-        close_calls=()
-        if table is None
-        else close_calls(
-            request, prepared, table, ranked, dict(zip(ranked.rows.tolist(), shown, strict=False))
-        ),
         pareto=() if front is None else tuple(front.candidates(range(len(front)), request)),
     )
+
+    def details() -> dict[str, Any]:
+        if table is None:
+            return {}
+        known = dict(zip(ranked.rows.tolist(), shown, strict=False))
+        return {"close_calls": close_calls(request, prepared, table, ranked, known)}
+
+    return Draft(answer, details)
 
 
 def specs_that_answer(request: Request, prepared: Prepared) -> Table | None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, PriceCall
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import aged_spec, all_listed
 from advisor.errors import NoIntervalError, NoOfferError
-from advisor.records import replace
+from advisor.records import dataclass, replace
 
 # A recommendation of any task.
 Answer = TypeVar("Answer", bound=Any)
@@ -25,38 +25,53 @@ AnyRequest = Any
 _FEW = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Draft(Generic[Answer]):
+    """An answer that is ranked, and the fields that are found only where it is the one given."""
+
+    answer: Answer
+    details: Callable[[], dict[str, Any]] = dict
+
+    def complete(self, **fields: Any) -> Answer:
+        """The answer with all its fields."""
+        whole: Answer = replace(self.answer, **self.details(), **fields)
+        return whole
+
+
 def decided_by_price(
     request: AnyRequest,
-    answered: Callable[[AnyRequest], Answer],
+    drafted: Callable[[AnyRequest], Draft[Answer]],
     cost: Callable[[AnyCandidate], float],
     today: date,
 ) -> Answer:
     """The answer to a request, in which prices are as sure as they are `today`.
 
-    `answered` decides by the median of every price; `cost` is what candidates rank by.
+    `drafted` decides by the median of every price; `cost` is what candidates rank by.
     """
-    answer = _aged(answered(request), today)
+    draft = _aged(drafted(request), today)
+    answer = draft.answer
     first = answer.chosen
     if first is None or all_listed(first.spec, today):
-        return answer
+        return draft.complete()
     if (listed := _listed_behind(request, answer, cost, today)) is not None:
-        return replace(answer, price_call=PriceCall(listed=listed))
-    published: Answer | None = answer
+        return draft.complete(price_call=PriceCall(listed=listed))
+    published: Draft[Answer] | None = draft
     if first.spec.offer.price.kind != LIST:
-        published = _of_kinds(request, answered, today, {LIST})
+        published = _of_kinds(request, drafted, today, {LIST})
     recent = published
-    if published is None or not all_listed(published.chosen.spec, today):
-        recent = _among(request, answered, today, listed_on=today)
-    options: list[Answer | None] = [answer, published, recent]
+    if published is None or not all_listed(published.answer.chosen.spec, today):
+        recent = _among(request, drafted, today, listed_on=today)
+    options: list[Draft[Answer] | None] = [draft, published, recent]
     if first.spec.offer.price.kind == ESTIMATED:
-        options.append(_of_kinds(request, answered, today, {LIST, OBSERVED}))
+        options.append(_of_kinds(request, drafted, today, {LIST, OBSERVED}))
     found = [one for one in options if one is not None]
-    surest = min(found, key=lambda one: _at_most(one.chosen, cost))
+    surest = min(found, key=lambda one: _at_most(one.answer.chosen, cost))
     others = [one for one in (published, recent) if one is not None and one is not surest]
-    listed = others[0].chosen if others else surest.chosen if surest is published else None
-    if surest is answer:
-        return replace(answer, price_call=PriceCall(listed=None if listed is first else listed))
-    return _led_by(surest, answer, PriceCall(listed=listed, cheaper=first))
+    chosen = surest.answer.chosen
+    listed = others[0].answer.chosen if others else chosen if surest is published else None
+    if surest is draft:
+        return draft.complete(price_call=PriceCall(listed=None if listed is first else listed))
+    return _led_by(surest.complete(), answer, PriceCall(listed=listed, cheaper=first))
 
 
 def _listed_behind(
@@ -87,24 +102,30 @@ def _listed_behind(
 
 
 def _of_kinds(
-    request: AnyRequest, answered: Callable[[AnyRequest], Answer], today: date, kinds: set[str]
-) -> Answer | None:
+    request: AnyRequest,
+    drafted: Callable[[AnyRequest], Draft[Answer]],
+    today: date,
+    kinds: set[str],
+) -> Draft[Answer] | None:
     """The answer that prices of some kinds give, of those that the request allows."""
     some = tuple(kind for kind in request.price_kinds or PRICE_KINDS if kind in kinds)
-    return _among(request, answered, today, price_kinds=some) if some else None
+    return _among(request, drafted, today, price_kinds=some) if some else None
 
 
 def _among(
-    request: AnyRequest, answered: Callable[[AnyRequest], Answer], today: date, **prices: Any
-) -> Answer | None:
+    request: AnyRequest,
+    drafted: Callable[[AnyRequest], Draft[Answer]],
+    today: date,
+    **prices: Any,
+) -> Draft[Answer] | None:
     """The answer that some prices give, of few specs: the first is what counts. None where they
     give none."""
     few = min(request.max_results, _FEW)
     try:
-        answer = _aged(answered(replace(request, max_results=few, **prices)), today)
+        draft = _aged(drafted(replace(request, max_results=few, **prices)), today)
     except (NoOfferError, NoIntervalError):
         return None
-    return answer if answer.chosen is not None else None
+    return draft if draft.answer.chosen is not None else None
 
 
 def _at_most(candidate: AnyCandidate, cost: Callable[[AnyCandidate], float]) -> float:
@@ -134,7 +155,7 @@ def _type(candidate: AnyCandidate) -> tuple[str, str]:
     return instance.cloud, instance.name
 
 
-def _aged(answer: Answer, today: date) -> Answer:
+def _aged(draft: Draft[Answer], today: date) -> Draft[Answer]:
     """With prices as sure as they are today."""
 
     def one(candidate: AnyCandidate) -> AnyCandidate:
@@ -143,9 +164,11 @@ def _aged(answer: Answer, today: date) -> Answer:
             replace(candidate, spec=spec) if candidate and spec is not candidate.spec else candidate
         )
 
-    return replace(
+    answer = draft.answer
+    aged: Answer = replace(
         answer,
         ranked=tuple(map(one, answer.ranked)),
         nearest=one(answer.nearest),
         beyond_price=one(answer.beyond_price),
     )
+    return replace(draft, answer=aged)

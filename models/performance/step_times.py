@@ -67,6 +67,10 @@ class GpuRate:
     notes: tuple[Message, ...]
 
 
+# What all batches of a cell have in common: multipliers of its spread, origin and notes.
+_Standing = tuple[HalfWidths, Provenance, tuple[Message, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class OwnCell:
     """What a user measured, at any batch size: another stack or input is another cell."""
@@ -127,25 +131,25 @@ class StepTimes:
         facts = table.of(cells[0][0])
         result = self.estimates(cells, facts)
         seconds, spread = np.exp(result.mean), np.sqrt(result.variance + ROW_SIGMA**2)
-        # All batches of a network on a card stand on the same.
-        standing: dict[tuple[str, str, str], tuple[HalfWidths, Provenance, tuple[Message, ...]]] = {}
+        standing: dict[tuple[str, str, str], _Standing] = {}
         rates = []
         for (workload, gpu), each, scale in zip(
             cells, seconds.tolist(), spread.tolist(), strict=True
         ):
             key = gpu.name, workload.precision, workload.stack
             if key not in standing:
-                group = self.quantiles.get(self.group(workload, gpu, facts), ())
-                standing[key] = (
-                    multipliers(group, confidence),
-                    self.provenance(workload, gpu, facts),
-                    self.notes(workload, gpu, facts),
-                )
+                standing[key] = self._standing(workload, gpu, facts, confidence)
             by, provenance, notes = standing[key]
-            # Distances from the median to the bounds, from residuals of rows held out alike.
             widths = HalfWidths(by.lower * scale, by.upper * scale, by.calibrated)
             rates.append(GpuRate(workload.batch_size / each, widths, provenance, notes))
         return rates
+
+    def _standing(
+        self, workload: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float
+    ) -> _Standing:
+        residuals = self.quantiles.get(self.group(workload, gpu, facts), ())
+        origin = self.provenance(workload, gpu, facts)
+        return multipliers(residuals, confidence), origin, self.notes(workload, gpu, facts)
 
     def condition(
         self,

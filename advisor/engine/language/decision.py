@@ -7,7 +7,7 @@ one with the cheapest output tokens. Every type that is passed over keeps its re
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from advisor.engine.language.prepared import Prepared, ServingPreparations
 from advisor.engine.language.shortfalls import by_price, nearest_row, rejections
 from advisor.engine.language.steps import steps_of
 from advisor.engine.language.table import ServingTable
-from advisor.engine.price_calls import decided_by_price
+from advisor.engine.price_calls import Draft, decided_by_price
 from advisor.engine.table import best_of_each
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
@@ -57,7 +57,7 @@ def _cost(request: GenerationRequest, candidate: GenerationCandidate) -> float:
 
 def _by_median_price(
     request: GenerationRequest, preparations: ServingPreparations, today: date
-) -> GenerationRecommendation:
+) -> Draft[GenerationRecommendation]:
     """The answer where every price were what it is at the median.
 
     Over all clouds there are thousands of types, and who names a cloud wants to know why each is
@@ -65,10 +65,10 @@ def _by_median_price(
     """
     if request.cloud == "any" and request.targets and request.max_usd_per_hour is None:
         for most_usd in _CHEAP_USD_PER_HOUR:
-            answer = _among(request, preparations, today, most_usd)
-            costs = [_cost(request, candidate) for candidate in answer.ranked]
+            draft = _among(request, preparations, today, most_usd)
+            costs = [_cost(request, candidate) for candidate in draft.answer.ranked]
             if len(costs) >= request.max_results and costs[-1] <= most_usd:
-                return answer
+                return draft
     return _among(request, preparations, today)
 
 
@@ -77,17 +77,17 @@ def _among(
     preparations: ServingPreparations,
     today: date,
     most_usd_per_hour: float | None = None,
-) -> GenerationRecommendation:
+) -> Draft[GenerationRecommendation]:
     """The answer among instances that cost no more."""
     prepared = preparations.of(request, most_usd_per_hour)
     table = prepared.table(request)
     if table is None:
-        return GenerationRecommendation(
+        return Draft(GenerationRecommendation(
             request=request, ranked=(), nearest=None, rejected=by_price(prepared.rejected),
             offers_considered=prepared.considered,
             assumptions=serving_assumptions(request, preparations.model, prepared.version, None),
             warnings=(), today=today,
-        )  # fmt: skip
+        ))  # fmt: skip
     rows = ranked_rows(table)
     if not len(rows) and most_usd_per_hour is None:
         _require_intervals(request, prepared)
@@ -95,7 +95,7 @@ def _among(
     shown = tuple(table.candidate(at, version) for at in rows[: request.max_results].tolist())
     chosen = shown[0] if shown else None
     way = table.ways[int(rows[0])] if shown else None
-    return GenerationRecommendation(
+    answer = GenerationRecommendation(
         request=request,
         ranked=shown,
         nearest=None if shown else table.candidate(nearest_row(table), version),
@@ -105,10 +105,18 @@ def _among(
         assumptions=serving_assumptions(request, preparations.model, version, chosen),
         warnings=serving_warnings(chosen, way, today),
         today=today,
-        close_calls=close_calls(request, prepared, table, rows),
-        front=front_of(request, prepared, table, int(rows[0])) if shown else (),
-        steps=steps_of(request, preparations, chosen) if chosen else (),
     )
+
+    def details() -> dict[str, Any]:
+        calls = {"close_calls": close_calls(request, prepared, table, rows)}
+        if chosen is None:
+            return calls
+        return calls | {
+            "front": front_of(request, prepared, table, int(rows[0])),
+            "steps": steps_of(request, preparations, chosen),
+        }
+
+    return Draft(answer, details)
 
 
 def ranked_rows(table: ServingTable) -> Integers:

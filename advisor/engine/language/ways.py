@@ -136,6 +136,7 @@ class Finder:
         self._request, self._catalog, self._model = request, catalog, model
         self._cards = Cards(catalog)
         self._memory: dict[tuple[GpuFacts, LlmPrecision], dict[int, ServingMemory]] = {}
+        self._uses: dict[tuple[GpuFacts, LlmPrecision], dict[int, GpuMemoryUse | None]] = {}
         self._deployments: dict[tuple[GpuFacts, LlmPrecision, int, str], Deployment] = {}
 
     def ways(self, offer: Offer, note: str) -> list[Way] | Rejected:
@@ -155,7 +156,8 @@ class Finder:
                 "has {gpus} GPUs to split the model over, not {needed}",
                 code="gpus", gpus=gpus, needed=self._request.tensor_parallel or 1,
             ))  # fmt: skip
-        fitting = {split: use for split, one in memories.items() if (use := self.use_of(one))}
+        uses = self._uses_of(card, precision)
+        fitting = {split: use for split in memories if (use := uses[split])}
         if not fitting:
             return rejected_offer(offer, *self.misfit(memories, card))
         needed = _BASE_GIB + _FILE_GIB + _PROCESS_GIB * gpus
@@ -241,6 +243,13 @@ class Finder:
                 if can_split(self._model, split)
             }
         return self._memory[key]
+
+    def _uses_of(self, card: GpuFacts, precision: LlmPrecision) -> dict[int, GpuMemoryUse | None]:
+        key = card, precision
+        if key not in self._uses:
+            memories = self.memories(card, precision).items()
+            self._uses[key] = {split: self.use_of(one) for split, one in memories}
+        return self._uses[key]
 
     def use_of(self, memory: ServingMemory) -> GpuMemoryUse | None:
         """What lies in memory, by the lower bound of the KV cache; None where the longest sequence

@@ -295,14 +295,13 @@ class _View(NamedTuple):
         self, logs_of: Callable[[Logs], RequestLogs]
     ) -> tuple[RequestLogs, RequestLogs]:
         """Log seconds at the mean, and their standard deviations."""
-        mean = logs_of(self.logs)
-        slopes = np.empty((len(mean), len(self.known), len(Logs._fields)))
-        for place, name in enumerate(Logs._fields):
-            moved = self.logs._replace(**{name: getattr(self.logs, name) + _DIFFERENCE})
-            slopes[:, :, place] = (np.array(logs_of(moved)) - np.array(mean)) / _DIFFERENCE
+        mean, logs = logs_of(self.logs), np.array(self.logs)
+        # One call for all: row k of each log is that in which the k-th of them is moved.
+        moved = logs[:, None] + _DIFFERENCE * np.eye(len(logs))[:, :, None]
+        slopes = (np.array(logs_of(Logs(*moved))) - np.array(mean)[:, None]) / _DIFFERENCE
         doubts = []
         for quantity, of_logs in zip(QUANTITIES, slopes, strict=True):
-            by_parameters = self.design.slopes(np.nan_to_num(of_logs), len(self.covariance))
+            by_parameters = self.design.slopes(np.nan_to_num(of_logs.T), len(self.covariance))
             used = np.flatnonzero(by_parameters.any(axis=0))
             variance = variances(by_parameters[:, used], self.covariance[np.ix_(used, used)])
             doubts.append(np.sqrt(variance + _RUN_SIGMA[quantity] ** 2))

@@ -68,8 +68,7 @@ def check(place, request, seed, model=MODEL):
 
 
 @pytest.mark.slow
-# More worlds have Azure's provisioned disks, whose grid takes minutes by brute force.
-@settings(suppress_health_check=list(HealthCheck), max_examples=8)
+@settings(suppress_health_check=list(HealthCheck))
 @given(questions(count=5))
 def test_the_answer_is_the_cheapest_one_every_reason_is_true_and_asking_more_costs_more(drawn):
     """Worlds of their own; five pairs of a question and a tighter one in each."""

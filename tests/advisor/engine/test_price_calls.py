@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED
 from advisor.domain.price_age import all_listed, counts
-from advisor.engine.price_calls import decided_by_price
+from advisor.engine.price_calls import Draft, decided_by_price
 from advisor.records import replace
 from tests.builders import PRICED, candidate, recommendation
 
@@ -31,7 +31,7 @@ def decide(candidates, request=REQUEST, today=TODAY):
             if all(counts(price, asked.price_kinds, asked.listed_on) for price in one.spec.prices)
         ]
         found.sort(key=hourly)
-        return recommendation(request=asked, ranked=tuple(found), today=today)
+        return Draft(recommendation(request=asked, ranked=tuple(found), today=today))
 
     return decided_by_price(request, answered, hourly, today)
 

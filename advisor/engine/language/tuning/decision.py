@@ -24,7 +24,7 @@ from advisor.engine.language.tuning.table import TuningTable
 from advisor.engine.language.tuning.ways import TuningWay, tuning_ways
 from advisor.engine.limits import closest
 from advisor.engine.offers import place_query
-from advisor.engine.price_calls import decided_by_price
+from advisor.engine.price_calls import Draft, decided_by_price
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
 from advisor.units import ceil_significant, floor_rate
@@ -50,7 +50,7 @@ def recommend_tuning(
     """Answer one request; raises `UsageError` for what the catalogue does not know."""
     return decided_by_price(
         request,
-        lambda asked: _by_median_price(asked, preparations, today),
+        lambda asked: Draft(_by_median_price(asked, preparations, today)),
         lambda candidate: _cost(request, candidate),
         today,
     )

@@ -69,6 +69,7 @@ def _grid(low, high, step, phase, unit=1):
     if high is None:
         return
     yield math.ceil(low)
+    low = max(low, unit)  # from nothing no factor leads anywhere
     while (low := low * step ** (phase or 1.0)) < high:
         yield min(unit * math.ceil(low / unit), high)
         phase = 1.0
