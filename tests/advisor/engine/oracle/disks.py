@@ -68,8 +68,8 @@ def _grid(low, high, step, phase, unit=1):
     """Whole units from the least to the most that is sold; the phase moves those between."""
     if high is None:
         return
+    low = max(low, unit)  # nothing cannot be ordered, and no factor leads away from it
     yield math.ceil(low)
-    low = max(low, unit)  # from nothing no factor leads anywhere
     while (low := low * step ** (phase or 1.0)) < high:
         yield min(unit * math.ceil(low / unit), high)
         phase = 1.0

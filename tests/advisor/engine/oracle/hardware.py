@@ -26,9 +26,11 @@ _KINDS = {
 
 def quota_of(instance, market):
     """The code of what an instance counts against; None: not known, or none."""
+    if instance.cloud != "aws":
+        return None
     letters, digits = re.match(r"([a-z]+)(\d*)", instance.name).groups()
     spot = market is Market.SPOT
-    if instance.cloud != "aws" or letters not in _KINDS:
+    if letters not in _KINDS:
         return None
     if spot and letters == "p" and int(digits) >= 5:  # quotas of their own
         return None
