@@ -6,6 +6,7 @@ A user's own measurements of endpoints (`--anchor`) condition the predictor befo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -202,14 +203,21 @@ def _anchored(
     return context._replace(
         predictor=context.predictor.conditioned(observations),
         notes=(*context.notes, *(why for anchor in anchors for why in anchor.refused)),
-        measured=(*context.measured, *map(_measured, anchors)),
+        measured=(*context.measured, *(line for anchor in anchors for line in _measured(anchor))),
     )
 
 
-def _measured(anchor: ServingAnchor) -> Message:
+def _measured(anchor: ServingAnchor) -> Iterator[Message]:
+    """What counts, and the percentiles that no prediction has."""
     deployment = anchor.observations[0].deployment
-    return Message(
+    yield Message(
         "your measurement of {model} on {gpu} counts ({file}, {loads} loads)",
         model=deployment.model.name, gpu=deployment.gpu.name, file=anchor.path.name,
         loads=len(anchor.observations),
     )  # fmt: skip
+    for tail in anchor.tails:
+        yield Message(
+            "measured on {gpu} with {load}: p99 of TTFT {ttft:.3g} ms, of TPOT {tpot:.3g} ms",
+            gpu=deployment.gpu.name, load=str(tail.load), ttft=1000 * tail.ttft_p99_seconds,
+            tpot=1000 * tail.tpot_p99_seconds,
+        )  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.generation import LlmPrecision
+from advisor.domain.serving_verification import p99_of
 from advisor.errors import AdvisorError, UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.render.text import WIDTH, table
@@ -71,11 +72,16 @@ def _cells(load: Document) -> tuple[str, ...]:
         _figure(load["output_tokens_per_second"]),
         _figure(load["requests_per_second"]),
         _figure(load["ttft_seconds"], 1000),
-        _figure(load["ttft_seconds"], 1000, "p99"),
+        _p99_ms(load["ttft_seconds"]),
         _figure(load["tpot_seconds"], 1000),
-        _figure(load["tpot_seconds"], 1000, "p99"),
+        _p99_ms(load["tpot_seconds"]),
     )
 
 
-def _figure(figure: Document | None, factor: float = 1.0, which: str = "mean") -> str:
-    return "-" if figure is None else f"{factor * figure[which]:.4g}"
+def _figure(figure: Document | None, factor: float = 1.0) -> str:
+    return "-" if figure is None else f"{factor * figure['mean']:.4g}"
+
+
+def _p99_ms(figure: Document | None) -> str:
+    seconds = p99_of(figure)
+    return "-" if seconds is None else f"{1000 * seconds:.4g}"

@@ -9,6 +9,16 @@ from advisor.domain.language import GenerationCandidate, GenerationRequest
 from advisor.domain.verification import Verdict
 from advisor.records import dataclass
 
+# The 99th percentile of fewer answers is the longest of them, or nearly.
+_FEWEST_OF_P99 = 100
+
+
+def p99_of(figure: Mapping[str, Any] | None) -> float | None:
+    """The 99th percentile of a load's figure; None where too few answers tell it."""
+    if figure is None or figure.get("count", 0) < _FEWEST_OF_P99:
+        return None
+    return float(figure["p99"])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from advisor.domain.serving_verification import Criterion, ServingVerification
+from advisor.domain.serving_verification import Criterion, ServingVerification, p99_of
 from advisor.domain.verification import Verdict
 from advisor.render.text import WIDTH, table
 from advisor.units import format_usd
@@ -107,4 +107,9 @@ def _predicted(done: ServingVerification) -> list[str]:
             f"Predicted {shown}: {span.median:.4g}{unit} ({span.lower:.4g} to {span.upper:.4g}); "
             f"measured {off:+.0f} %"
         )
-    return lines
+    tails = [
+        f"{_SHOWN[name][0].removesuffix(', mean')} {1000 * seconds:.4g} ms"
+        for name in ("ttft_seconds", "tpot_seconds", "e2e_seconds")
+        if (seconds := p99_of(figures[name])) is not None
+    ]
+    return [*lines, f"Measured p99: {', '.join(tails)}"] if tails else lines

@@ -7,16 +7,18 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.domain.machines import is_positive
+from advisor.domain.serving_verification import p99_of
 from advisor.errors import UsageError
 from models.language.configs import LanguageModel
 from models.language.deployments import Deployment, Traffic
 from models.language.gpus import GpuFacts
 from models.language.observations import ServingObservation
 from models.language.serving.eras import minor_version
+from sweeps.endpoint.records import Load
 
 SCHEMA = "advisor.serving_anchor/1"
 WAY_OUT = "--anchor takes what `advisor measure --endpoint` or `advisor measure --engine` wrote"
@@ -25,6 +27,7 @@ WAY_OUT = "--anchor takes what `advisor measure --endpoint` or `advisor measure 
 # the 90th percentile; TTFT 1.6 and 22 %).
 RUN_SIGMA = 0.03
 TTFT_RUN_SIGMA = 0.08
+# Loads whose figures count.
 USED = ("ok", "few")
 _LONGEST_SECONDS = 86_400.0
 _MOST = 1_000_000
@@ -34,13 +37,23 @@ ModelOf = Callable[[str], LanguageModel]
 GpuOf = Callable[[str], GpuFacts]
 
 
+class MeasuredTail(NamedTuple):
+    """99th percentiles of one load of the whole endpoint."""
+
+    load: Load
+    ttft_p99_seconds: float
+    tpot_p99_seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class ServingAnchor:
-    """The file's observations, and why its other loads are none."""
+    """The file's observations, why its other loads are none, and the 99th percentiles that it
+    tells."""
 
     path: Path
     observations: tuple[ServingObservation, ...]
     refused: tuple[str, ...]
+    tails: tuple[MeasuredTail, ...]
 
 
 def read_serving_anchor(
@@ -57,6 +70,7 @@ def read_serving_anchor(
             _row(f"{path}, load {number}", load, deployment, replicas, document["traffic"])
             for number, load in enumerate(document["loads"], 1)
         ]
+        tails = [tail for load in document["loads"] if (tail := _tail(load))]
     except KeyError as error:
         raise _no_anchor(path, f"it lacks {error}") from error
     except (TypeError, AttributeError, ArithmeticError) as error:
@@ -67,7 +81,7 @@ def read_serving_anchor(
     refused = tuple(row for row in rows if isinstance(row, str))
     if not observations:
         raise _no_anchor(path, refused[0] if refused else "it holds no load")
-    return ServingAnchor(path, observations, refused)
+    return ServingAnchor(path, observations, refused, tuple(tails))
 
 
 def is_serving_anchor(path: Path) -> bool:
@@ -149,6 +163,15 @@ def _row(
         tpot_sigma=_sigma(tpot, RUN_SIGMA),
         rate_sigma=_sigma(tokens, RUN_SIGMA),
         origin=origin,
+    )
+
+
+def _tail(load: Mapping[str, Any]) -> MeasuredTail | None:
+    ttft, tpot = p99_of(load["ttft_seconds"]), p99_of(load["tpot_seconds"])
+    if load["status"] not in USED or ttft is None or tpot is None:
+        return None
+    return MeasuredTail(
+        Load(load["concurrency"], load["requests_per_second_wanted"]), _number(ttft), _number(tpot)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -69,15 +69,18 @@ async def _note_use(_session: object, trace: SimpleNamespace, _params: object) -
 
 
 class Client:
-    """A session with one endpoint. Redirects are not followed, and no proxy or cookie is used:
-    what is measured is the endpoint itself."""
+    """A session with one endpoint, or with `replicas` of it, too, each of which gets as many
+    requests. Redirects are not followed, and no proxy or cookie is used: what is measured is the
+    endpoint itself."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, address: Address, key: ApiKey | None
-    ) -> None:
+        self, session: aiohttp.ClientSession, address: Address, key: ApiKey | None,
+        replicas: Sequence[Address] = (),
+    ) -> None:  # fmt: skip
         self._session = session
         self._key = key
         self.address = address
+        self._addresses = (address, *replicas)
         self.began = time.perf_counter()
 
     @property
@@ -110,9 +113,10 @@ class Client:
         """Ask, and fill in the record as the answer comes; `RequestFailed` where it is not whole.
         Cancelled, the record keeps what came until then."""
         record.started_seconds = self.now_seconds
+        asked = self._addresses[record.slot % len(self._addresses)]
         try:
             with self._failures():
-                async with await self._begun(self.address.base + route, body) as answer:
+                async with await self._begun(asked.base + route, body) as answer:
                     await self._require_ok(answer)
                     self._require_stream(answer, await self._start(answer))
                     await self._read(answer, record)
@@ -239,7 +243,7 @@ def _newer(count: int | None, before: int | None) -> int | None:
 
 @asynccontextmanager
 async def opened(
-    address: Address, key: ApiKey | None, patience_seconds: float
+    address: Address, key: ApiKey | None, patience_seconds: float, replicas: Sequence[Address] = ()
 ) -> AsyncIterator[Client]:
     """A client whose requests fail where nothing comes for `patience_seconds`."""
     timeout = aiohttp.ClientTimeout(
@@ -252,4 +256,4 @@ async def opened(
         connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept-Encoding": "identity"}, trace_configs=[uses],
     ) as session:  # fmt: skip
-        yield Client(session, address, key)
+        yield Client(session, address, key, replicas)

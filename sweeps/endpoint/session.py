@@ -39,7 +39,8 @@ Progress = Callable[[str], None]
 class Wanted:
     """What is measured. `served_model` is the model's name on the server, "" where the server
     tells it; `patience_seconds` is how long it may send nothing; `seconds` are those of all loads
-    together; `requests_file` gets a line for each request as it ends."""
+    together; `requests_file` gets a line for each request as it ends; `replicas` are further
+    servers of the model, over which requests are spread."""
 
     model: str
     served_model: str = ""
@@ -49,6 +50,7 @@ class Wanted:
     patience_seconds: float = 60.0
     seed: int = 0
     requests_file: Path | None = None
+    replicas: Sequence[Address] = ()
 
 
 @dataclass(slots=True)
@@ -131,7 +133,7 @@ async def _drive_all(
     lines: _Lines,
 ) -> None:  # fmt: skip
     prompts = Prompts(wanted.seed)
-    async with opened(address, key, wanted.patience_seconds) as client:
+    async with opened(address, key, wanted.patience_seconds, wanted.replicas) as client:
         session.opening = await opening_of(client, wanted.model, wanted.served_model, prompts)
         report(_opened_line(session.opening, address))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from sweeps.endpoint.engines.commands import (
     engine_command,
     engine_version,
 )
-from sweeps.endpoint.engines.started import free_port, running_engine
+from sweeps.endpoint.engines.started import EngineStart, free_ports, running_engines
 from sweeps.endpoint.records import Lengths, Load
 from sweeps.endpoint.session import Wanted, measured
 
@@ -43,7 +44,8 @@ def measure_served(
     cannot be asked; where nothing was measured, what ended it.
     """
     key = api_key(question.api_key_file, os.environ)
-    with _served(question, model, precision, arguments, on_progress) as (address, engine):
+    with _served(question, model, precision, arguments, on_progress) as (addresses, engine):
+        address, *replicas = addresses
         session = measured(
             address,
             key,
@@ -55,6 +57,7 @@ def measure_served(
                 seconds=60 * minutes,
                 seed=_SEED,
                 requests_file=requests_file,
+                replicas=replicas,
             ),
             on_progress,
         )
@@ -91,39 +94,55 @@ def loads_of(question: ServedModel) -> list[Load]:
 def _served(
     question: ServedModel, model: str, precision: str | None, arguments: Sequence[str],
     on_progress: Progress,
-) -> Iterator[tuple[Address, Document]]:  # fmt: skip
-    """Where it is served, and what is known of the engine."""
+) -> Iterator[tuple[list[Address], Document]]:  # fmt: skip
+    """Where it is served, each replica for itself, and what is known of the engine."""
     if question.endpoint:
-        yield address_of(question.endpoint), {"name": question.engine}
+        yield [address_of(question.endpoint)], {"name": question.engine}
         return
-    engine, port = StartedEngine(question.engine or ""), free_port()
-    context = _CONTEXT_MARGIN * (question.input_tokens + question.output_tokens) + _TEMPLATE_TOKENS
-    settings = EngineSettings(
-        model=question.served_model or model,
-        port=port,
-        sequences=max((load.concurrency or 64) for load in loads_of(question)),
-        context_tokens=round(context),
-        precision=precision,
-        kv_precision=question.kv_precision,
-        tensor_parallel=question.tensor_parallel or question.gpus or 1,
-        arguments=arguments,
-    )
-    command = engine_command(engine, settings)
-    with running_engine(
-        command, port, patience_seconds=_SECONDS_TO_BE_READY, report=on_progress
+    engine = StartedEngine(question.engine or "")
+    starts = _starts(engine, question, model, precision, arguments)
+    with running_engines(
+        starts, patience_seconds=_SECONDS_TO_BE_READY, report=on_progress
     ) as running:
         yield (
-            address_of(running.url),
+            [address_of(one.url) for one in running],
             {
                 "name": engine.value,
                 "version": engine_version(engine),
-                "model": settings.model,
-                "command": list(running.command),
-                "listening_seconds": running.listening_seconds,
-                "ready_seconds": running.ready_seconds,
-                "last_words": running.last_words,
+                "model": question.served_model or model,
+                "command": list(running[0].command),
+                "listening_seconds": max(one.listening_seconds for one in running),
+                "ready_seconds": max(one.ready_seconds for one in running),
+                "last_words": lambda: " | ".join(one.last_words() for one in running),
             },
         )
+
+
+def _starts(
+    engine: StartedEngine, question: ServedModel, model: str, precision: str | None,
+    arguments: Sequence[str],
+) -> list[EngineStart]:  # fmt: skip
+    """One for each replica, alone on its GPUs."""
+    parts = question.tensor_parallel or question.gpus or 1
+    replicas = (question.gpus or parts) // parts
+    context = _CONTEXT_MARGIN * (question.input_tokens + question.output_tokens) + _TEMPLATE_TOKENS
+    most = max((load.concurrency or 64) for load in loads_of(question))
+    starts = []
+    for replica, port in enumerate(free_ports(replicas)):
+        settings = EngineSettings(
+            model=question.served_model or model,
+            port=port,
+            sequences=math.ceil(most / replicas),
+            context_tokens=round(context),
+            precision=precision,
+            kv_precision=question.kv_precision,
+            tensor_parallel=parts,
+            arguments=arguments,
+        )
+        own = ",".join(str(replica * parts + one) for one in range(parts))
+        command = engine_command(engine, settings)
+        starts.append(EngineStart(command, port, own if replicas > 1 else ""))
+    return starts
 
 
 def _warnings(address: Address, has_key: bool) -> list[str]:

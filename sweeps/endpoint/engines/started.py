@@ -12,10 +12,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import IO
+from typing import IO, NamedTuple
 
 from advisor.errors import MeasuringError, one_line
 from advisor.messages import Message
@@ -47,41 +47,81 @@ class RunningEngine:
     last_words: Callable[[], str]
 
 
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback that nobody listens on at this moment."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+
+
 def free_port() -> int:
-    """A port of the loopback that nobody listens on at this moment."""
-    with closing(socket.socket()) as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    """One of them."""
+    return free_ports(1)[0]
+
+
+class EngineStart(NamedTuple):
+    """A command that serves at a port; `gpus` are the only ones that it sees, as CUDA counts them:
+    '0,1'. Empty: all."""
+
+    command: Sequence[str]
+    port: int
+    gpus: str = ""
+
+
+class _Begun(NamedTuple):
+    start: EngineStart
+    process: subprocess.Popen[bytes]
+    log: IO[bytes]
+    at_seconds: float
+
+
+@contextmanager
+def running_engines(
+    starts: Sequence[EngineStart], *, patience_seconds: float, report: Progress
+) -> Iterator[list[RunningEngine]]:
+    """The engines, once all serve; gone on leaving, however that comes.
+
+    `MeasuringError` with the end of its output where one ends before, or is not ready in time.
+    """
+    with ExitStack() as stack:
+        begun = [stack.enter_context(_begun(start, report)) for start in starts]
+        yield [_ready(one, patience_seconds, report) for one in begun]
 
 
 @contextmanager
 def running_engine(
     command: Sequence[str], port: int, *, patience_seconds: float, report: Progress
 ) -> Iterator[RunningEngine]:
-    """The engine, once it serves; gone on leaving, however that comes.
+    """One of them, on all GPUs."""
+    start = EngineStart(command, port)
+    with running_engines([start], patience_seconds=patience_seconds, report=report) as (engine,):
+        yield engine
 
-    `MeasuringError` with the end of its output where it ends before, or is not ready in time.
-    """
+
+@contextmanager
+def _begun(start: EngineStart, report: Progress) -> Iterator[_Begun]:
+    environment = worker_environment() | {OWNER_VARIABLE: str(own_tag())}
+    if start.gpus:
+        environment["CUDA_VISIBLE_DEVICES"] = start.gpus
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [*_GUARD, *command], stdin=subprocess.PIPE, stdout=log, stderr=log,
-            env=worker_environment() | {OWNER_VARIABLE: str(own_tag())}, start_new_session=True,
+            [*_GUARD, *start.command], stdin=subprocess.PIPE, stdout=log, stderr=log,
+            env=environment, start_new_session=True,
         )  # fmt: skip
         try:
-            report(f"starting {' '.join(command)}")
-            yield _ready(process, tuple(command), port, patience_seconds, report, log)
+            report(f"starting {' '.join(start.command)}")
+            yield _Begun(start, process, log, time.monotonic())
         finally:
             _end(process)
 
 
-def _ready(
-    process: subprocess.Popen[bytes], command: tuple[str, ...], port: int, patience_seconds: float,
-    report: Progress, log: IO[bytes],
-) -> RunningEngine:  # fmt: skip
-    begun = time.monotonic()
+def _ready(begun: _Begun, patience_seconds: float, report: Progress) -> RunningEngine:
+    (command, port, _), log = begun.start, begun.log
     listening, told = math.nan, _TELL_EVERY_SECONDS
-    while (seconds := time.monotonic() - begun) < patience_seconds:
-        if (code := process.poll()) is not None:
+    while (seconds := time.monotonic() - begun.at_seconds) < patience_seconds:
+        if (code := begun.process.poll()) is not None:
             raise MeasuringError(
                 "{program} ended with exit code {status} before it served: {output}",
                 program=command[0], status=code, output=_last(log) or "it said nothing",
@@ -89,10 +129,10 @@ def _ready(
         if math.isnan(listening) and _listens(port):
             listening = seconds
         if not math.isnan(listening) and _is_healthy(port):
-            ready = time.monotonic() - begun
+            ready = time.monotonic() - begun.at_seconds
             report(f"ready after {ready:.1f} s")
             url = f"http://{HOST}:{port}"
-            return RunningEngine(url, command, listening, ready, partial(_last, log))
+            return RunningEngine(url, tuple(command), listening, ready, partial(_last, log))
         if seconds > told:
             told += _TELL_EVERY_SECONDS
             report(f"not ready after {seconds:.0f} s")

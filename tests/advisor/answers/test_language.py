@@ -106,7 +106,7 @@ def anchor(path: Path, tpot_seconds: float) -> Path:
     """A measured endpoint: eight requests in flight on one L4."""
 
     def figure(mean: float) -> dict[str, float]:
-        return {"mean": mean, "standard_error": mean / 100}
+        return {"mean": mean, "standard_error": mean / 100, "count": 200, "p99": 2 * mean}
 
     load = {
         "status": "ok", "reason": "", "generator": {"is_capped": False},
@@ -138,6 +138,8 @@ def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path
     found = serving_predicted(context(), asked.replace(anchor=(slow,)))
     after = found.candidate.rates.tpot_seconds
     assert any("anchor.json" in str(one) for one in found.assumptions)
+    tail = "with concurrency 8: p99 of TTFT 600 ms"
+    assert any(tail in str(one) for one in found.assumptions)
     assert before.median < after.median <= 2.1 * before.median
     assert after.upper / after.median < before.upper / before.median
 

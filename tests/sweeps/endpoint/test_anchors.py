@@ -71,6 +71,19 @@ def test_rates_and_concurrency_are_of_one_replica(document, tmp_path):
     assert closed.traffic.input_tokens == first["input_tokens"]["mean"]
 
 
+def test_a_p99_is_known_from_a_hundred_answers_on(document, tmp_path):
+    """That of fewer is the slowest of them, and says nothing of another hundred."""
+    changed = copy.deepcopy(document)
+    first, second = changed["loads"]
+    for name in ("ttft_seconds", "tpot_seconds"):
+        first[name] |= {"count": 100, "p99": 0.5}
+        second[name] |= {"count": 99}
+    (tail,) = read(changed, tmp_path).tails
+    assert (str(tail.load), tail.ttft_p99_seconds, tail.tpot_p99_seconds) == (
+        "concurrency 4", 0.5, 0.5
+    )  # fmt: skip
+
+
 def test_the_deployment_is_what_was_measured_and_gaps_are_the_questions(document, tmp_path):
     """The file's format wins; where it says none, the question's stands for it."""
     (one, _) = read(document, tmp_path, kv_precision="fp8").observations

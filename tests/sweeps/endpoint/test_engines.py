@@ -12,7 +12,13 @@ import pytest
 
 from advisor.errors import MeasuringError, UsageError
 from sweeps.endpoint.engines.commands import EngineSettings, StartedEngine, engine_command
-from sweeps.endpoint.engines.started import free_port, running_engine
+from sweeps.endpoint.engines.started import (
+    EngineStart,
+    free_port,
+    free_ports,
+    running_engine,
+    running_engines,
+)
 from sweeps.machine.processes import is_running, start_ticks
 
 # Says 503 for a moment, then 200; has a child of its own, in another session.
@@ -58,6 +64,24 @@ def test_an_engine_is_ready_once_it_is_healthy_and_gone_afterwards(tmp_path):
         processes = pids(tmp_path)
         assert all(is_running(pid, ticks) for pid, ticks in processes)
     assert all_gone(processes)
+
+
+def test_replicas_serve_side_by_side_each_with_its_own_gpus(tmp_path):
+    """And all of them are gone afterwards."""
+    folders = [tmp_path / "0", tmp_path / "1"]
+    starts = []
+    for gpu, (folder, port) in enumerate(zip(folders, free_ports(2), strict=True)):
+        folder.mkdir()
+        starts.append(EngineStart(server_command(folder, port), port, str(gpu)))
+    with running_engines(starts, patience_seconds=60, report=lambda _: None) as engines:
+        assert [engine.url for engine in engines] == [
+            f"http://127.0.0.1:{start.port}" for start in starts
+        ]
+        processes = [pids(folder) for folder in folders]
+        for gpu, ((server, _), _child) in enumerate(processes):
+            seen = Path(f"/proc/{server}/environ").read_bytes().split(b"\0")
+            assert f"CUDA_VISIBLE_DEVICES={gpu}".encode() in seen
+    assert all_gone([one for both in processes for one in both])
 
 
 def test_an_engine_that_ends_says_its_last_words(tmp_path):

@@ -40,6 +40,16 @@ def test_a_closed_loop_keeps_its_concurrency():
     assert figures["ttft_seconds"]["p50"] >= endpoint.ttft_seconds
 
 
+def test_replicas_share_the_requests():
+    """Each has its own slots in flight; both kinds of load go to all."""
+    with fake_endpoint() as first, fake_endpoint() as second:
+        session, _ = session_of(first, Load(4), Load(None, 40.0), replicas=[address_of(second.url)])
+    assert (first.most_in_flight, second.most_in_flight) >= (2, 2)
+    asked = len(second.bodies) / (len(first.bodies) + len(second.bodies))
+    assert 0.3 < asked < 0.7
+    assert all(figures["status"] == "ok" for figures in session.figures)
+
+
 @pytest.mark.slow
 def test_a_poisson_load_begins_requests_whether_or_not_others_are_answered():
     """A slow server gets more and more of them."""
