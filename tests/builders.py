@@ -110,7 +110,7 @@ def rejected(instance_type="g4ad.xlarge", usd_per_hour=0.379, **changes):
 def recommendation(**changes):
     values = {
         "request": Request(network="googlenet", task=Task.INFERENCE, target_throughput=500.0),
-        "ranked": (candidate(), candidate("g6.xlarge", 0.8048, note="mind the gap")),
+        "ranked": (candidate(), candidate("g6.xlarge", 0.8048, notes=("mind the gap",))),
         "nearest": None,
         "rejected": (rejected(), rejected("p2.xlarge", None, reason="no_price", detail="unknown")),
         "offers_considered": 61,

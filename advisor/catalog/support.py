@@ -26,17 +26,19 @@ from advisor.records import dataclass
 OLDEST_CUDA_BUILD = 5.0
 OLDEST_CUDA_13_BUILD = 7.5
 OLDEST_ARM_CUDA_BUILD = 8.0
-OLD_BUILD_NOTE = "needs a CUDA 12.6 build of PyTorch"
+OLD_BUILD_NOTE = Message("needs a CUDA 12.6 build of PyTorch")
 # AWS publishes this limit for every type but a few old ones; of others few are known here.
-UNLIMITED_NOTE = "what the instance passes on to network disks counts only where that is published"
+UNLIMITED_NOTE = Message(
+    "what the instance passes on to network disks counts only where that is published"
+)
 _CPU_ARCHITECTURES = ("x86_64", "arm64")
 
 
 @dataclass(frozen=True, slots=True)
 class Supported:
-    """It runs; `note` says what the user must mind, or is empty."""
+    """It runs; `notes` say what the user must mind."""
 
-    note: str = ""
+    notes: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,8 @@ def check(
     if not offered:
         return Rejection("not_offered", Message("not offered in this region"))
     unlimited = instance.ebs_baseline_mib_per_second is None
-    notes = [verdict.note if verdict else "", UNLIMITED_NOTE if unlimited else ""]
-    return Supported("; ".join(note for note in notes if note))
+    notes = verdict.notes if verdict else ()
+    return Supported((*notes, UNLIMITED_NOTE) if unlimited else notes)
 
 
 def _check_host(instance: InstanceType) -> Rejection | None:
@@ -129,7 +131,7 @@ def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejecti
                 card=card,
             ),
         )
-    return Supported(OLD_BUILD_NOTE if capability < OLDEST_CUDA_13_BUILD else "")
+    return Supported((OLD_BUILD_NOTE,) if capability < OLDEST_CUDA_13_BUILD else ())
 
 
 def _no_build(card: Message | str) -> Rejection:

@@ -131,7 +131,7 @@ class Candidate:
     latency: Latency | None = None
     run: RunTime | None = None
     first_epoch: Span | None = None
-    note: str = ""
+    notes: tuple[Text, ...] = ()
 
     @property
     def usd_per_run(self) -> Span | None:
@@ -310,7 +310,7 @@ class InstancePrediction:
     workload: Workload
     prediction: Prediction
     price: Price | None
-    note: str
+    notes: tuple[Text, ...]
     by_batch: tuple[BatchPoint, ...]
     good_batch_size: int
     run: RunTime | None = None

@@ -183,7 +183,7 @@ class GenerationCandidate:
     offered_requests_per_second: float | None = None
     calibrated: bool = True
     extrapolation: tuple[Text, ...] = ()
-    note: str = ""
+    notes: tuple[Text, ...] = ()
 
     @property
     def usd_per_million_output_tokens(self) -> Span:

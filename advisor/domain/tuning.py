@@ -69,7 +69,7 @@ class FineTuningCandidate:
     hours: Span
     calibrated: bool = True
     extrapolation: tuple[Text, ...] = ()
-    note: str = ""
+    notes: tuple[Text, ...] = ()
 
     @property
     def usd_per_run(self) -> Span:

@@ -228,13 +228,13 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]
     found: list[Message | str] = [
         *price_warnings(offer.price, disk, today), *burst_warnings(disk, chosen.prediction)
     ]  # fmt: skip
-    found += [note for note in chosen.note.split("; ") if note and _matters(note, disk)]
+    found += [note for note in chosen.notes if _matters(note, disk)]
     found += idle_gpus(offer.instance, chosen.workload, chosen.prediction)
     found.extend(chosen.prediction.extrapolation)
     return tuple(found)
 
 
-def _matters(note: str, disk: Disk) -> bool:
+def _matters(note: Message, disk: Disk) -> bool:
     """A local disk does not care what the instance passes on to others."""
     return note != UNLIMITED_NOTE or disk.price is not None
 

@@ -57,7 +57,7 @@ class Runnable:
     offer: Offer
     disks: tuple[Disk, ...]
     workloads: tuple[Workload, ...]
-    note: str
+    notes: tuple[Message, ...]
     slow_disks: tuple[Disk, ...] = ()
     max_gpus: int | None = None
     nodes: int = 1
@@ -167,9 +167,9 @@ def _runnable(
     instance = offer.instance
     gpu = catalog.gpu_of(instance)
     needs_gpu = request.task is not Task.PREPROCESSING and is_accelerated(instance)
-    note = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
-    if isinstance(note, Rejected):
-        return note
+    notes = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
+    if isinstance(notes, Rejected):
+        return notes
     fitting = [w for w, mib in gpu_memory.items() if gpu is None or mib <= gpu.memory_mib]
     if not fitting:
         assert gpu is not None
@@ -192,9 +192,9 @@ def _runnable(
     disks = catalog.disks_of(instance.cloud)
     slow = tuple(disk for disk in attached if disks.is_hard_disk(disk.rate.type))
     if request.disk is not None or len(slow) == len(attached):
-        return Runnable(offer, attached, worth, note, max_gpus=request.max_gpus)
+        return Runnable(offer, attached, worth, notes, max_gpus=request.max_gpus)
     fast = tuple(disk for disk in attached if disk not in slow) if slow else attached
-    return Runnable(offer, fast, worth, note, slow, request.max_gpus)
+    return Runnable(offer, fast, worth, notes, slow, request.max_gpus)
 
 
 def _hosted(

@@ -41,7 +41,7 @@ def offers_in(request: SpecRequest, catalog: Catalog, query: OfferQuery) -> list
 
 def judged_offer(
     request: SpecRequest, catalog: Catalog, offer: Offer, *, needs_gpu: bool
-) -> str | Rejected:
+) -> tuple[Message, ...] | Rejected:
     """What the user must mind of an offer that can be had and runs CUDA where `needs_gpu`, or why
     it is turned down."""
     instance = offer.instance
@@ -54,7 +54,7 @@ def judged_offer(
     if isinstance(verdict, Rejection):
         return rejected_offer(offer, verdict.reason, verdict.detail)
     too_many = quota_shortfall(offer, request.vcpu_quota)
-    return rejected_offer(offer, "quota", too_many) if too_many else verdict.note
+    return rejected_offer(offer, "quota", too_many) if too_many else verdict.notes
 
 
 def rejected_offer(offer: Offer, reason: str, detail: Message | str) -> Rejected:

@@ -85,7 +85,7 @@ def predict_instance(
     the best, and the smallest such batch. Prices that are old on `today` are warned of.
     """
     instance = catalog.instance(name)
-    note = _note(request, catalog, instance)
+    notes = _notes(request, catalog, instance)
     offer = _offer(request, catalog, instance)
     region = offer.region if offer else request.region
     table = _Table(request, catalog, model, instance, region)
@@ -103,7 +103,7 @@ def predict_instance(
         workload=workload,
         prediction=prediction,
         price=price,
-        note=note,
+        notes=notes,
         by_batch=points,
         good_batch_size=smallest_good_batch(points),
         run=run_of(request, prediction, first),
@@ -116,7 +116,7 @@ def predict_instance(
     )
 
 
-def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
+def _notes(request: Request, catalog: Catalog, instance: InstanceType) -> tuple[Message, ...]:
     """What the user must mind; `UsageError` where the type cannot run the request at all."""
     computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
     if computes and not accelerated and not cpu_rates_are_known(request):
@@ -134,7 +134,7 @@ def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
         )  # fmt: skip
     verdict = check(instance, catalog.gpu_of(instance), needs_gpu=computes and accelerated)
     if not isinstance(verdict, Rejection):
-        return verdict.note
+        return verdict.notes
     if verdict.reason != "not_offered":
         raise UsageError(
             "{name} cannot run this: {why}",
@@ -142,7 +142,7 @@ def _note(request: Request, catalog: Catalog, instance: InstanceType) -> str:
             why=verdict.detail,
             field="instance",
         )
-    return str(verdict.detail)
+    return (verdict.detail,)
 
 
 class _Table:

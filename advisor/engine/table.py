@@ -418,7 +418,7 @@ class Table:
                     latency=latency,
                     run=self._run(at, request, first),
                     first_epoch=first,
-                    note=option.note,
+                    notes=option.notes,
                 )
         return [found[at] for at in listed]
 

@@ -50,6 +50,11 @@ def finite_bounds(span: Span) -> dict[str, float | None]:
     return {name: value if isfinite(value) else None for name, value in bounds(span).items()}
 
 
+def notes_text(notes: Iterable[Any]) -> str:
+    """What the user must mind of a type, in one text."""
+    return "; ".join(map(str, notes))
+
+
 def rate_unit(dataset: DatasetProfile) -> str:
     """'images/s', 'sequences/s': what a throughput counts."""
     return f"{dataset.sample}s/s"
@@ -252,7 +257,7 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
         },
         "run": run_block(candidate.run, candidate.usd_per_run, spec),
         "first_epoch_hours": first_epoch_block(candidate.first_epoch),
-        "note": candidate.note,
+        "note": notes_text(candidate.notes),
     }
 
 

@@ -12,7 +12,7 @@ from advisor.catalog import (
     check,
 )
 from advisor.domain import AssumedFact, InstanceType, Offer
-from advisor.render.blocks import instance_block, price_block
+from advisor.render.blocks import instance_block, notes_text, price_block
 
 SCHEMA = "advisor.catalog/1"
 TYPE_SCHEMA = "advisor.instance-type/1"
@@ -80,7 +80,9 @@ def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
         **instance_block(instance),
         **_machine(instance),
         "ranked": not isinstance(verdict, Rejection),
-        "remark": str(verdict.detail if isinstance(verdict, Rejection) else verdict.note),
+        "remark": str(verdict.detail)
+        if isinstance(verdict, Rejection)
+        else notes_text(verdict.notes),
         "regions": list(known.regions_of(instance.name, instance.cloud)),
         "as_of": instance.as_of.isoformat(),
         "source": instance.source,

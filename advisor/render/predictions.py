@@ -13,6 +13,7 @@ from advisor.render.blocks import (
     first_epoch_block,
     gpu_prediction_block,
     instance_block,
+    notes_text,
     other_setting_blocks,
     prediction_block,
     price_block,
@@ -67,7 +68,7 @@ def prediction_document(
         "good_batch_size": answer.good_batch_size,
         "by_batch": [batch_point_block(point) for point in answer.by_batch],
         "other_settings": other_setting_blocks(answer.other_settings),
-        "note": answer.note,
+        "note": notes_text(answer.notes),
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
         "explanation": explanation,
@@ -109,7 +110,7 @@ def prediction_text(request: Request, answer: InstancePrediction, sources: Sourc
         f"  bound by    {bottleneck_text(prediction, on_cpu=on_cpu)}",
         *other_setting_lines(answer.other_settings, prediction),
     ]
-    lines += [f"  note        {text}" for text in (answer.note, *prediction.extrapolation) if text]
+    lines += [f"  note        {text}" for text in (*answer.notes, *prediction.extrapolation)]
     foot = [*wrapped("Assumed", answer.assumptions, 2), *wrapped("Warning", answer.warnings, 3)]
     return "\n".join([*lines, *_batch_lines(answer), "", *foot])
 

@@ -129,7 +129,7 @@ def serving_warnings(
         return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
     found: list[Message | str] = [*price_warnings(offer.price, disk, today), *note_of_link(way)]
-    found += [note for note in chosen.note.split("; ") if note and note != UNLIMITED_NOTE]
+    found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
     slowest = chosen.rates.output_tokens_per_second_per_user.lower
     if slowest < _READING_TOKENS_PER_SECOND:
         found.append(

@@ -36,10 +36,10 @@ def predict_serving(
     request = replace(request, allow_extrapolation=True, max_count=1)
     instance = catalog.instance(name)
     offer, price = offer_of(request, catalog, instance, today)
-    note = judged_offer(request, catalog, offer, needs_gpu=True)
-    if isinstance(note, Rejected) and note.reason == "not_offered":
-        note = str(note.detail)
-    ways = note if isinstance(note, Rejected) else ways_on(request, catalog, model, offer, note)
+    notes = judged_offer(request, catalog, offer, needs_gpu=True)
+    if isinstance(notes, Rejected) and notes.reason == "not_offered":
+        notes = (notes.detail,)
+    ways = notes if isinstance(notes, Rejected) else ways_on(request, catalog, model, offer, notes)
     if isinstance(ways, Rejected):
         raise UsageError(
             "{name} cannot serve {model}: {why}", name=name, model=model.name, why=ways.detail,

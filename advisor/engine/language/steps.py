@@ -90,7 +90,7 @@ def _way(
 ) -> Way | Rejected:
     """The one way to serve on the chosen offer that the changed request leaves."""
     catalog, model, offer = preparations.catalog, preparations.model, chosen.spec.offer
-    ways = ways_on(request, catalog, model, offer, chosen.note)
+    ways = ways_on(request, catalog, model, offer, chosen.notes)
     return ways if isinstance(ways, Rejected) else ways[0]
 
 

@@ -164,7 +164,7 @@ class ServingTable:
             binds=self._binds(at, rates),
             offered_requests_per_second=request.target_requests_per_second,
             calibrated=bool(rates.calibrated),
-            note=way.note,
+            notes=way.notes,
         )
 
     def _binds(self, at: int, rates: Rates) -> ServingBind:

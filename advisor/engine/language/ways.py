@@ -49,7 +49,7 @@ class Way(NamedTuple):
     deployment: Deployment
     placement: ServingPlacement
     memory: GpuMemoryUse
-    note: str
+    notes: tuple[Message, ...]
     link: GpuLink
 
     @property
@@ -79,7 +79,7 @@ def offers_judged(
     request: GenerationRequest | FineTuningRequest,
     catalog: Catalog,
     most_usd_per_hour: float | None = None,
-) -> Iterator[tuple[Offer, str | Rejected]]:
+) -> Iterator[tuple[Offer, tuple[Message, ...] | Rejected]]:
     """Every offer with a GPU (of those that cost no more), with what the user must mind, or why it
     is turned down."""
     query = replace(place_query(request, accelerated=True), max_usd_per_hour=most_usd_per_hour)
@@ -99,9 +99,9 @@ def ways_of(
     found: list[Way] = []
     rejected: dict[tuple[str, str], Rejected] = {}
     count = 0
-    for offer, note in offers_judged(request, catalog, most_usd_per_hour):
+    for offer, notes in offers_judged(request, catalog, most_usd_per_hour):
         count += 1
-        ways = note if isinstance(note, Rejected) else finder.ways(offer, note)
+        ways = notes if isinstance(notes, Rejected) else finder.ways(offer, notes)
         if isinstance(ways, Rejected):
             rejected.setdefault((offer.instance.cloud, offer.instance.name), ways)
         else:
@@ -112,10 +112,14 @@ def ways_of(
 
 
 def ways_on(
-    request: GenerationRequest, catalog: Catalog, model: LanguageModel, offer: Offer, note: str
+    request: GenerationRequest,
+    catalog: Catalog,
+    model: LanguageModel,
+    offer: Offer,
+    notes: tuple[Message, ...],
 ) -> list[Way] | Rejected:
     """All ways to serve on one offer that can be had, or why there is none."""
-    return Finder(request, catalog, model).ways(offer, note)
+    return Finder(request, catalog, model).ways(offer, notes)
 
 
 def splits_of(engine: LlmEngine) -> tuple[int, ...]:
@@ -139,7 +143,7 @@ class Finder:
         self._uses: dict[tuple[GpuFacts, LlmPrecision], dict[int, GpuMemoryUse | None]] = {}
         self._deployments: dict[tuple[GpuFacts, LlmPrecision, int, str], Deployment] = {}
 
-    def ways(self, offer: Offer, note: str) -> list[Way] | Rejected:
+    def ways(self, offer: Offer, notes: tuple[Message, ...]) -> list[Way] | Rejected:
         """Every way to serve on the offer, or why there is none."""
         gpu = self._catalog.gpu_of(offer.instance)
         assert gpu is not None  # `judged_offer` turns down what has no data sheet
@@ -166,10 +170,10 @@ class Finder:
                 "needs {needed:mib} of RAM, has {available:mib}",
                 needed=needed * 1024, available=offer.instance.memory_mib,
             ))  # fmt: skip
-        return self._placed(offer, note, card, precision, fitting)
+        return self._placed(offer, notes, card, precision, fitting)
 
     def _placed(
-        self, offer: Offer, note: str, card: GpuFacts, precision: LlmPrecision,
+        self, offer: Offer, notes: tuple[Message, ...], card: GpuFacts, precision: LlmPrecision,
         fitting: dict[int, GpuMemoryUse],
     ) -> list[Way] | Rejected:  # fmt: skip
         gpus, link = used_gpus(offer.instance, self._request.max_gpus), gpu_link(offer.instance)
@@ -189,7 +193,7 @@ class Finder:
             kind = link.among(split)
             deployment = self._deployment(card, precision, split, kind)
             placement = ServingPlacement(tensor_parallel=split, replicas=replicas, link=Link(kind))
-            found.append(Way(offer, *disk, deployment, placement, memory, note, link))
+            found.append(Way(offer, *disk, deployment, placement, memory, notes, link))
         refused = [one for one in disks.values() if isinstance(one, Rejected)]
         return found or refused[0]
 

@@ -29,6 +29,7 @@ from advisor.render.blocks import (
     by_price,
     change_block,
     finite_bounds,
+    notes_text,
     rejected_block,
     risk_of,
     spec_block,
@@ -167,7 +168,7 @@ def generation_block(
             "by_price": by_price(spec, candidate.usd_per_million_output_tokens.median),
         },
         "serving": _serving_block(candidate),
-        "note": candidate.note,
+        "note": notes_text(candidate.notes),
     }
 
 
@@ -275,7 +276,7 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
                 name: getattr(candidate.memory, name) for name in type(candidate.memory).__slots__
             },
         },
-        "note": candidate.note,
+        "note": notes_text(candidate.notes),
     }
 
 

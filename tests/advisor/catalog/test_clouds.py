@@ -188,4 +188,4 @@ def test_what_an_instance_passes_on_to_disks_is_told_where_it_is_unknown(catalog
     instance = catalog.instance("g2-standard-8")
     verdict = check(instance, catalog.gpu_of(instance), needs_gpu=True)
     assert isinstance(verdict, Supported)
-    assert "network disks" in verdict.note
+    assert any("network disks" in str(note) for note in verdict.notes)

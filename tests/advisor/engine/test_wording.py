@@ -29,7 +29,7 @@ def test_constraints_that_leave_no_type_are_not_counted_as_rejections():
 
 
 def test_a_local_disk_does_not_care_for_limits_to_network_disks():
-    network = candidate(note=UNLIMITED_NOTE)
+    network = candidate(notes=(UNLIMITED_NOTE,))
     disk = replace(network.spec.disk, price=None)
     local = replace(network, spec=replace(network.spec, disk=disk))
     assert UNLIMITED_NOTE in warnings(network, date(2026, 7, 20))

@@ -201,7 +201,7 @@ def tuning_warnings(
                 name=offer.instance.name,
             )
         )
-    found += [note for note in chosen.note.split("; ") if note and note != UNLIMITED_NOTE]
+    found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
     idle = offer.instance.gpu_count - chosen.gpus_used
     if idle > 0:
         found.append(

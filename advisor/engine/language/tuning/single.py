@@ -50,13 +50,13 @@ def predict_tuning(
     request = replace(request, allow_extrapolation=True)
     catalog, model = preparations.catalog, preparations.model
     offer, price = offer_of(request, catalog, catalog.instance(name), today)
-    note = judged_offer(request, catalog, offer, needs_gpu=True)
-    if isinstance(note, Rejected) and note.reason == "not_offered":
-        note = str(note.detail)
-    if not isinstance(note, Rejected):
+    notes = judged_offer(request, catalog, offer, needs_gpu=True)
+    if isinstance(notes, Rejected) and notes.reason == "not_offered":
+        notes = (notes.detail,)
+    if not isinstance(notes, Rejected):
         finder = Finder(request, *preparations)
         finder.learn([offer])
-    way = note if isinstance(note, Rejected) else finder.way(offer, note)
+    way = notes if isinstance(notes, Rejected) else finder.way(offer, notes)
     if isinstance(way, Rejected):
         raise UsageError(
             "{name} cannot tune {model}: {why}", name=name, model=model.name, why=way.detail,

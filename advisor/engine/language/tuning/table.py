@@ -137,7 +137,7 @@ class TuningTable:
             tokens_per_second=Span(lower=lower, median=median, upper=upper),
             hours=Span(lower=shortest, median=usual, upper=longest),
             calibrated=bool(self.calibrated[at]),
-            note=way.note,
+            notes=way.notes,
         )
 
 

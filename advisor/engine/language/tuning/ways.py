@@ -47,7 +47,7 @@ class TuningWay(NamedTuple):
     settled: Settled
     rates: Sequence[float]
     calibrated: bool
-    note: str
+    notes: tuple[Message, ...]
     link: GpuLink
 
     @property
@@ -71,11 +71,11 @@ def tuning_ways(
     """The way to tune on each offer."""
     finder = Finder(request, catalog, model, predictor)
     judged = list(offers_judged(request, catalog))
-    finder.learn([offer for offer, note in judged if not isinstance(note, Rejected)])
+    finder.learn([offer for offer, notes in judged if not isinstance(notes, Rejected)])
     ways: list[TuningWay] = []
     rejected: dict[tuple[str, str], Rejected] = {}
-    for offer, note in judged:
-        found = note if isinstance(note, Rejected) else finder.way(offer, note)
+    for offer, notes in judged:
+        found = notes if isinstance(notes, Rejected) else finder.way(offer, notes)
         if isinstance(found, Rejected):
             rejected.setdefault((offer.instance.cloud, offer.instance.name), found)
         else:
@@ -113,7 +113,7 @@ class Finder:
             columns = np.array(rates.tokens_per_second).T
             self._rates.update(zip(fitting, columns, strict=True))
 
-    def way(self, offer: Offer, note: str) -> TuningWay | Rejected:
+    def way(self, offer: Offer, notes: tuple[Message, ...]) -> TuningWay | Rejected:
         """The fastest way to tune on an offer that was learnt, or why there is none."""
         keys = self._keys(offer)
         if not keys:
@@ -136,7 +136,7 @@ class Finder:
         assert settled is not None
         rates = tuple(self._rates[best].tolist())
         link = gpu_link(offer.instance)
-        return TuningWay(offer, disks[0], settled, rates, self._calibrated, note, link)
+        return TuningWay(offer, disks[0], settled, rates, self._calibrated, notes, link)
 
     def _keys(self, offer: Offer) -> list[Key]:
         """Numbers of GPUs to try, ascending; none where the card cannot tune."""
