@@ -246,7 +246,7 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
     spec, prediction = candidate.spec, candidate.prediction
     predicted = prediction_block(candidate.workload, prediction)
     predicted["predicted"]["throughput_each"] = bounds(prediction.times(1 / spec.count))
-    predicted["predicted"]["nodes"] = nodes_block(candidate)
+    predicted["predicted"]["nodes"] = nodes_block(candidate) if spec.count > 1 else None
     return {
         **spec_block(spec),
         **predicted,

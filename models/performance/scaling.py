@@ -8,8 +8,9 @@ its own. Batch size means that of one GPU.
 Steps shorter than those that were measured exchange the same gradients: below, what is lost of a
 step stays as long as it was, and more of the step is lost (`with_pace`).
 
-The numbers come from published runs (infra/performance_sources/scaling.csv): never measured on
-the instance in question, so a rate of several GPUs is modelled, whatever the rate of one is."""
+The numbers come from published runs (infra/performance_sources/scaling.csv), and from what the user
+measured of such GPUs (`Scaling.given`): another instance than the one in question, so a rate of
+several GPUs is modelled, whatever the rate of one is."""
 
 from __future__ import annotations
 
@@ -21,16 +22,17 @@ from functools import cache
 
 import numpy as np
 
-from advisor.domain import Gpu, ScalingObservation, Task
+from advisor.domain import STEP_SIGMA, Gpu, ScalingObservation, Task
 from advisor.errors import DataError
 from advisor.messages import Message
 from advisor.records import dataclass, replace
 from models.performance.bundled import read_bundled
-from models.performance.intervals import HalfWidths, half_widths
+from models.performance.intervals import HalfWidths, gaussian_multiplier, half_widths
 from models.performance.machines import Integers, ResourceTable
 from models.performance.networks import Floats, NetworkTable
 from models.performance.nodes import NodeLaw, node_law
 from models.performance.pipeline import Load
+from models.performance.step_times import is_same_card
 
 SCHEMA = "advisor.scaling/1"
 BUNDLED = "scaling.json"
@@ -41,6 +43,11 @@ _CONSUMER = re.compile(r"(GeForce |GTX |RTX [2-5]0[5-9]0|Titan )", re.IGNORECASE
 CONSUMER, SERVER = "consumer", "server"
 # Bounds of the counts whose residuals are pooled: 2, 3 to 4, 5 and more.
 _POOLS = (2, 4)
+# What a measured efficiency tells of another number of GPUs: log standard deviation of each
+# doubling between them, as far as the fitted exponents of cards differ.
+_PER_DOUBLING_SIGMA = 0.03
+# At a confidence of a half there is no width to tell a standard deviation from.
+_LEAST_Z = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,25 @@ class Scaling:
         lost = (1 / self.efficiency - 1) * times
         efficiency = max(1 / (1 + lost), 1 / self.gpus)
         return replace(self, efficiency=efficiency, beyond_pace=True)
+
+    def given(self, rows: Sequence[ScalingObservation], gpu: Gpu, confidence: float) -> Scaling:
+        """The same with what was measured of such GPUs of one node: a Gaussian over the logarithm
+        of the efficiency, which the bounds describe before."""
+        z = max(gaussian_multiplier(confidence), _LEAST_Z)
+        weight = (max(self.widths.lower, STEP_SIGMA * z) / z) ** -2
+        total, pace = weight * math.log(self.efficiency), self.pace
+        for row in rows:
+            if row.nodes == 1 and row.gpu is not None and is_same_card(row.gpu, gpu):
+                # Each doubling costs the same share.
+                found = math.log(min(1.0, row.efficiency)) * math.log(self.gpus, row.ranks)
+                sigma = math.hypot(
+                    STEP_SIGMA, _PER_DOUBLING_SIGMA * abs(math.log2(self.gpus / row.ranks))
+                )
+                weight, total = weight + sigma**-2, total + found / sigma**2
+                pace = max(pace, row.gradient_bytes / row.one_step_seconds / 1e9)
+        log, width = total / weight, z * weight**-0.5
+        widths = HalfWidths(width, min(width, -log), self.widths.calibrated)
+        return replace(self, efficiency=math.exp(log), widths=widths, pace=pace)
 
     @property
     def speed_up(self) -> float:
@@ -242,7 +268,7 @@ def scaled_rows(
         return ScaledRows((ALONE,), np.zeros(len(machines), dtype=np.intp))
     keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
     distinct, row = np.unique(keys, axis=0, return_inverse=True)
-    model = bundled_scaling()
+    model, within = bundled_scaling(), [row for row in measured if row.nodes == 1 < row.ranks]
     # Loads differ mostly in their batch, of which scaling knows nothing.
     existing: dict[tuple[Task, int, int], Scaling] = {}
     scalings = []
@@ -250,15 +276,20 @@ def scaled_rows(
         task = loads[load].workload.task
         if (task, gpu, count) not in existing:
             card = machines.gpus[gpu] if gpu >= 0 else None
-            existing[task, gpu, count] = model.of(task, card, count, confidence)
+            found = model.of(task, card, count, confidence)
+            if task is Task.TRAINING and card is not None and found.gpus > 1 and within:
+                found = found.given(within, card, confidence)
+            existing[task, gpu, count] = found
         scalings.append(existing[task, gpu, count])
     sizes = [BYTES_PER_GRADIENT * networks[load.workload.network].parameters for load in loads]
     gradients = np.array(sizes, dtype=float)[which]
     paces = (gradients / 1e9 * steps_per_second).tolist()
     of_rows = np.asarray(row).reshape(-1).tolist()
     paced = [scalings[place].with_pace(pace) for place, pace in zip(of_rows, paces, strict=True)]
-    law = node_law(measured)
-    for at in np.flatnonzero(machines.nodes > 1).tolist():
+    on_nodes = np.flatnonzero(machines.nodes > 1).tolist()
+    law = node_law(measured) if on_nodes else None
+    for at in on_nodes:
+        assert law is not None
         alone = 1 / (float(steps_per_second[at]) * paced[at].efficiency)
         nodes, rate = int(machines.nodes[at]), float(machines.gbit_per_second[at])
         paced[at] = paced[at].on_nodes(nodes, alone, gradients[at], rate, law, confidence)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import Provenance, Stage, Task
+from advisor.domain import Provenance, ScalingObservation, Stage, Task
 from benchmarks.bundled_model import PUBLISHED_FOLDER
 from models.performance import load_model, paced_gpu
 from models.performance.fit_scaling import (
@@ -140,3 +140,40 @@ def test_each_gpu_takes_ram_for_a_process_of_its_own():
     asked, host = workload(), machine()
     one, four = (load_model().host_memory_mib(asked, replace(host, gpu_count=n)) for n in (1, 4))
     assert four > one + 3000
+
+
+def measured_on(gpu, ranks, efficiency):
+    """A node of a user's own, of which so many GPUs were measured together."""
+    return ScalingObservation(
+        gpu=paced_gpu(gpu), backend="nccl", ranks=ranks, nodes=1, gbit_per_second=None,
+        gradient_bytes=1e8, one_step_seconds=0.2, step_seconds=0.2 / efficiency,
+        all_reduce_seconds=0.05,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("efficiency", [0.6, 0.8, 0.99, 1.02])
+def test_what_was_measured_of_such_gpus_moves_their_scaling_and_narrows_it(efficiency):
+    before = bundled_scaling().of(Task.TRAINING, paced_gpu("T4"), 4, 0.9)
+    after = before.given([measured_on("T4", 4, efficiency)], paced_gpu("T4"), 0.9)
+    low, high = sorted((before.efficiency, min(1.0, efficiency)))
+    assert low <= after.efficiency <= high
+    assert abs(after.efficiency - min(1.0, efficiency)) < abs(before.efficiency - efficiency)
+    assert after.widths.lower < before.widths.lower
+    assert after.efficiency * np.exp(after.widths.upper) <= 1 + 1e-12
+
+
+def test_other_cards_and_rows_between_nodes_say_nothing_of_a_node():
+    before = bundled_scaling().of(Task.TRAINING, paced_gpu("T4"), 4, 0.9)
+    other, between = measured_on("V100", 4, 0.5), replace(measured_on("T4", 4, 0.5), nodes=2)
+    after = before.given([other, between], paced_gpu("T4"), 0.9)
+    assert after.efficiency == pytest.approx(before.efficiency)
+
+
+def test_a_predictor_that_knows_a_measured_node_predicts_with_it():
+    asked = workload(task=Task.TRAINING, batch_size=64)
+    host = replace(machine("T4", 96, 4000, memory_mib=1_000_000), gpu_count=4)
+    model = load_model()
+    slow = replace(model, scaling_rows=(measured_on("T4", 4, 0.5),))
+    (before,), (after,) = model.predict([(asked, host)]), slow.predict([(asked, host)])
+    assert after.gpu_efficiency < 0.7 < before.gpu_efficiency
+    assert after.median < before.median

@@ -15,13 +15,14 @@ LIMITS = {
     "min_gpu_memory_mib": 17 * 1024.0, "max_gpu_memory_mib": 81 * 1024.0,
     "compute_capability": {"least": 8.6, "most": None}, "vcpus": {"least": 6.0, "most": 18.0},
     "memory_mib": {"least": None, "most": 33 * 1024.0}, "max_gpus": 5,
-    "max_count": 9, "disk": "gp3:501GiB", "disk_types": ["io2"], "vcpu_quota": {"G": 13},
+    "max_count": 9, "max_nodes": 3, "disk": "gp3:501GiB", "disk_types": ["io2"],
+    "vcpu_quota": {"G": 13},
     "stack": "compile", "memory_format": "channels_last", "tf32": "off", "input": "3x385x385",
     "price_kinds": ["list", "observed"],
 }  # fmt: skip
 TOLD = (
     "amp", "77", "90 ", "1,234,567", "72.5", "$61.25", "$3.125", "505", "T4, L4", "17 GiB",
-    "81 GiB", "8.6..", "6..18", "..33 GiB", " 5 ", " 9 ", "gp3:501GiB", "io2", "G=13",
+    "81 GiB", "8.6..", "6..18", "..33 GiB", " 5 ", " 9 ", " 3 ", "gp3:501GiB", "io2", "G=13",
     "compile", "channels_last", "TF32 off", "3x385x385",
     "list, observed",
 )  # fmt: skip
