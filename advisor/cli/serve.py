@@ -156,8 +156,11 @@ def allowed_settings(allow_data: tuple[str, ...], allow_code: tuple[str, ...]) -
 
 def _data(text: str) -> tuple[str, str]:
     from sweeps.datasets.opening import profile_folder
+    from sweeps.datasets.remote import is_address
 
     name, path = _named(text, "allow_data", "photos=/data/photos")
+    if is_address(path):
+        return name, path
     folder = Path(path).absolute()
     profile_folder(folder)  # refuses what holds no samples
     return name, str(folder)

@@ -97,7 +97,7 @@ def fit(
     cpu_steps = cpu_steps_of(sorted_out.usable, table, trials)
     model = PerformanceModel(
         id="",
-        trained_on=_trained_on(sorted_out.usable, step_times),
+        trained_on=_trained_on(sorted_out.usable, len(trials.cpus), step_times),
         error_percent=round(median_percent(residuals), 2),
         sources=tuple(sources),
         step_times=step_times,
@@ -152,15 +152,16 @@ def with_id(model: PerformanceModel) -> PerformanceModel:
     return replace(model, id=content_id(to_document(model)))
 
 
-def _trained_on(measurements: Sequence[Measurement], step_times: StepTimes) -> str:
+def _trained_on(measurements: Sequence[Measurement], cpus: int, step_times: StepTimes) -> str:
     """One line: how many trials on what, and whose GPU rates."""
     days = sorted({m.started_at[:10] for m in measurements if m.started_at})
     when = f", {days[0]}" if days else ""
+    where = f" on {cpus} CPUs" if cpus > 1 else ""
     networks = len({m.trial.workload.network for m in measurements})
     gpus = len({key.partition("/")[0] for key in step_times.gpus})
     return (
-        f"{len(measurements)} sweep trials of {networks} networks{when}; published step times of "
-        f"{gpus} GPUs"
+        f"{len(measurements)} sweep trials of {networks} networks{where}{when}; "
+        f"published step times of {gpus} GPUs"
     )
 
 

@@ -7,13 +7,17 @@ trial reads in random order instead, as from every other format, by an index of 
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
 from advisor.errors import DataError, UsageError
+from advisor.places import manifests_folder
 from sweeps.datasets.jpeg_files import IMAGE_SUFFIXES
 from sweeps.datasets.source import OpenFiles, Sample, SampleKind
 
@@ -94,7 +98,7 @@ def _write_shard(path: Path, samples: Iterator[Sample], first: int) -> int:
             rows.append((offset, len(sample.content), sample.label))
             full = len(rows) >= SAMPLES_A_SHARD or archive.offset >= SHARD_BYTES
             sample = None if full else next(samples, None)
-    _save_index(path, rows)
+    _save_index(path.with_name(path.name + _INDEX_SUFFIX), path, rows)
     return len(rows)
 
 
@@ -104,22 +108,34 @@ def _member(name: str, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO]:
     return info, io.BytesIO(content)
 
 
-def _save_index(shard: Path, rows: list[Row]) -> None:
+def _save_index(index: Path, shard: Path, rows: list[Row]) -> None:
     """The first row is the shard's own size, by which a later change is noticed."""
-    table = np.array([(shard.stat().st_size, 0, 0), *rows], dtype=np.int64)
-    np.save(shard.with_name(shard.name + _INDEX_SUFFIX), table)
+    part = index.with_name(f"{index.name}.{os.getpid()}")
+    with part.open("wb") as out:
+        np.save(out, np.array([(shard.stat().st_size, 0, 0), *rows], dtype=np.int64))
+    part.replace(index)
 
 
 def _index_of(shard: Path) -> np.ndarray:
-    """Rows of (offset, bytes, label): from the file beside the shard, else by its headers."""
-    index = shard.with_name(shard.name + _INDEX_SUFFIX)
-    try:
-        table: np.ndarray = np.load(index)
-        if table.ndim == 2 and table.shape[1] == 3 and table[0, 0] == shard.stat().st_size:
-            return table[1:]
-    except (OSError, ValueError, EOFError, IndexError):
-        pass  # none, or not ours: the headers have the same, only slower
-    return np.array(_scan(shard), dtype=np.int64).reshape(-1, 3)
+    """Rows of (offset, bytes, label): from the file beside the shard, or by its headers, once."""
+    kept = _kept_index(shard)
+    for index in (shard.with_name(shard.name + _INDEX_SUFFIX), kept):
+        # None, or not ours: the headers have the same, only slower.
+        with suppress(OSError, ValueError, EOFError, IndexError):
+            table: np.ndarray = np.load(index)
+            if table.ndim == 2 and table.shape[1] == 3 and table[0, 0] == shard.stat().st_size:
+                return table[1:]
+    rows = _scan(shard)
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        _save_index(kept, shard, rows)
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)
+
+
+def _kept_index(shard: Path) -> Path:
+    """Where the index of a shard of others is kept, until the shard changes."""
+    about = f"{shard.resolve()}/{shard.stat().st_mtime_ns}" if shard.exists() else str(shard)
+    return manifests_folder() / (sha256(os.fsencode(about)).hexdigest()[:16] + _INDEX_SUFFIX)
 
 
 def _scan(shard: Path) -> list[Row]:

@@ -6,10 +6,8 @@ measure end to end, then each stage by itself.
 
 from __future__ import annotations
 
-import itertools
 import math
-import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from advisor.domain import (
     MIB,
@@ -54,6 +53,7 @@ from sweeps.worker.timed_run import TimedRun, timed_run
 from sweeps.worker.torch_engine import TorchEngine
 from sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
 
+Indices = NDArray[np.intp]  # of files
 _LOOKED_AT_FILES = 500
 # Far more than a trial reads in its minutes.
 _MOST_READ_FILES = 2**18
@@ -80,9 +80,9 @@ def measure(
     if get_set:
         get_set(LOADED)
     peak = MemoryPeak(job["usage_source"])
-    read = _read_files(trial, files)
+    read = _read_first(trial, files)
     _prepare_cache(trial, files, read, bool(job.get("shares_disk")))
-    shares = {"cached_share_before": _cached_share(read)}
+    shares = {"cached_share_before": _cached_share(files, read)}
     emit("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
         get_set(READY)
@@ -93,7 +93,7 @@ def measure(
     )
     batches.close()
     _emit_timed_run(trial, window)
-    shares["cached_share_after"] = _cached_share_after(read)
+    shares["cached_share_after"] = _cached_share_after(files, read)
     measured = replace(
         _measurement(trial, job, window, runner, shares),
         peak_memory_mib=peak.read(),
@@ -211,40 +211,43 @@ def _source(trial: Trial) -> SampleSource:
     return LatencyInjected(source, latency)
 
 
-def _read_files(trial: Trial, files: Sequence[Path]) -> Sequence[Path]:
-    """Those that the trial may read: all, or of more than it can read the first ones in the order
-    of its loader."""
+def _read_first(trial: Trial, files: Sequence[Path]) -> Indices:
+    """Which the trial may read: all, or of more than it can read the first ones in the order of its
+    loader."""
     if len(files) <= _MOST_READ_FILES:
-        return files
+        return np.arange(len(files))
     order = sample_order(len(files), trial.plan.get("order", SHUFFLED))
-    return [files[index] for index in itertools.islice(order, _MOST_READ_FILES)]
+    return np.fromiter(order, np.intp, _MOST_READ_FILES)
 
 
-def _prepare_cache(trial: Trial, files: Sequence[Path], read: Sequence[Path], shared: bool) -> None:
+def _prepare_cache(trial: Trial, files: Sequence[Path], read: Indices, shared: bool) -> None:
     """Empty the cache of what is read, so that no page is charged to somebody else (unless somebody
     else reads these files now); then, for a warm trial, read the data set once in random order, as
     an epoch before this one would have."""
     if not shared:
-        evict(read)
+        evict(_some(files, read))
     if trial.cache is CacheState.COLD:
         return
     limit_bytes, dataset = trial.resources.memory_mib * MIB, trial.workload.dataset
     order = np.random.default_rng(0).permutation(len(files))
     if len(read) < len(files):
-        fitting = limit_bytes / dataset.bytes_per_sample
-        order = order[: math.ceil(_MORE_THAN_FITS * fitting)]
+        order = order[: math.ceil(_MORE_THAN_FITS * limit_bytes / dataset.bytes_per_sample)]
         if not shared:
-            evict(files[index] for index in order.tolist())
-    fill((files[index] for index in order.tolist()), limit_bytes=limit_bytes)
+            evict(_some(files, order))
+    fill(_some(files, order), limit_bytes=limit_bytes)
 
 
-def _cached_share(files: Sequence[Path]) -> float | None:
-    looked_at = random.Random(1).sample(range(len(files)), min(_LOOKED_AT_FILES, len(files)))
-    return cached_share([files[index] for index in looked_at])
+def _some(files: Sequence[Path], which: Indices) -> Iterator[Path]:
+    return (files[index] for index in which.tolist())
 
 
-def _cached_share_after(files: Sequence[Path]) -> float | None:
+def _cached_share(files: Sequence[Path], read: Indices) -> float | None:
+    looked_at = np.random.default_rng(1).permutation(read)[:_LOOKED_AT_FILES]
+    return cached_share(list(_some(files, looked_at)))
+
+
+def _cached_share_after(files: Sequence[Path], read: Indices) -> float | None:
     """None where the files have gone meanwhile: what was measured stays."""
     with suppress(DataError):
-        return _cached_share(files)
+        return _cached_share(files, read)
     return None

@@ -31,6 +31,7 @@ def test_the_rows_of_every_cpu_are_fitted(fitted, rows):
     assert fitted.fitted == len(rows)
     assert not fitted.left_out
     assert len(fitted.model.pipeline.cpus) == len(CPU_KINDS)
+    assert " on 3 CPUs" in fitted.model.trained_on
 
 
 @pytest.mark.slow

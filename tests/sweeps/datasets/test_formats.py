@@ -190,6 +190,16 @@ def test_someone_elses_shards_are_read_without_an_index(photos, tmp_path):
     assert source.read(7).content == open_dataset(photos).read(7).content
 
 
+def test_the_headers_of_someone_elses_shard_are_read_once(photos, tmp_path, monkeypatch):
+    with tarfile.open(tmp_path / "theirs.tar", "w") as archive:
+        for number, file in enumerate(open_dataset(photos).files):
+            archive.add(file, f"{number}.jpg")
+    first = open_dataset(tmp_path).read(5)
+    monkeypatch.setattr(tarfile, "open", None)
+    assert open_dataset(tmp_path).read(5) == first
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs.tar"]
+
+
 def test_an_index_that_no_longer_fits_its_shard_is_not_believed(converted, photos, tmp_path):
     for file in (converted / "tar").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())

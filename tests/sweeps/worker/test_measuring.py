@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from advisor.domain import DatasetProfile, MemoryFormat, Stack, Stage, Status, Task
+from sweeps.datasets.opening import profile_folder
+from sweeps.datasets.photographs import write_samples
 from sweeps.worker.engines import runner_of
 from sweeps.worker.measuring import measure
 from tests.sweeps.builders import resources, trial
@@ -100,3 +102,26 @@ def test_a_gpu_has_two_steps_in_flight_and_a_cpu_none():
     assert runner_of(a_trial("cpu"), Opened()).depth == 0
     waiting = a_trial("emulated:T4", plan={**BRIEF, "synchronise_each_step": True})
     assert runner_of(waiting, Opened()).depth == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("threads")
+def test_of_more_files_than_it_can_read_a_warm_trial_has_those_in_memory_that_come_first(
+    tmp_path, monkeypatch
+):
+    """As if it could read no more than 8 of 30; a data set of millions is never opened whole."""
+    write_samples(tmp_path, range(30), seed=0)
+    monkeypatch.setattr("sweeps.worker.measuring._MOST_READ_FILES", 8)
+    dropped = []
+    monkeypatch.setattr("sweeps.worker.measuring.evict", lambda paths: dropped.append({*paths}))
+    plan = {**BRIEF, "loader_workers": 1, "prefetch_factor": 2}
+    one = trial(
+        task=Task.PREPROCESSING, plan=plan, dataset=profile_folder(tmp_path),
+        dataset_path=str(tmp_path),
+    )  # fmt: skip
+    row = measure(one, JOB, None)
+    first, filled = dropped[:2]
+    assert len(first) == 8
+    assert len(filled) == 30
+    assert row.step_seconds
+    assert row.environment["cached_share_before"] in (None, 1.0)
