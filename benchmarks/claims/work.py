@@ -17,7 +17,7 @@ from advisor.domain import Measurement, Status, Trial
 from advisor.runs.datasets import convert_dataset, make_photographs, make_text
 from advisor.runs.sweeps.sweeping import execute_sweep
 from benchmarks.claims.trials import FORMATS, Datasets, Size
-from sweeps.datasets.jpeg_files import image_files
+from sweeps.datasets.jpeg_files import JpegFiles
 from sweeps.datasets.opening import profile_folder
 from sweeps.datasets.places import made_whole
 from sweeps.driver.runner import Progress
@@ -77,7 +77,7 @@ class Work:
         self.make_photographs()
         if not self._some.exists():
             with made_whole(self._some) as folder:
-                for file in image_files(self.photographs)[: self.size.converted]:
+                for file in JpegFiles(self.photographs).files[: self.size.converted]:
                     (folder / file.name).hardlink_to(file)
         return self._some
 
