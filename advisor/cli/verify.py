@@ -75,10 +75,7 @@ def verify(
 
     Exit codes: 0 pass, 3 missed, 1 undecided, 2 wrong usage.
     """
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise UsageError(
-            "--out takes a file in a folder that exists, not '{out}'", out=out, field="out"
-        )
+    _refuse_no_file(out)
     if isinstance(question, VerifyGeneration):
         _generation(question, sources, how, output, out)
         return
@@ -96,6 +93,13 @@ def verify(
     text = json.dumps(verification_document(done), indent=2, allow_nan=False)
     click.echo(text if output == "json" else verification_text(done))
     _leave(done)
+
+
+def _refuse_no_file(out: Path | None) -> None:
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise UsageError(
+            "--out takes a file in a folder that exists, not '{out}'", out=out, field="out"
+        )
 
 
 def _generation(

@@ -15,9 +15,10 @@ from sweeps.endpoint.faults import Fault, RequestFailed, failure
 from sweeps.endpoint.prompts import Prompts
 from sweeps.endpoint.records import RequestRecord
 
+_PLAINEST = Dialect(False, False, False)
 # Of several that a server takes, the one that makes answers as long as asked, and counts them.
 _DIALECTS = (
-    Dialect(False, True, True), Dialect(False, False, True), Dialect(False, False, False),
+    Dialect(False, True, True), Dialect(False, False, True), _PLAINEST,
     Dialect(True, True, True), Dialect(True, False, True), Dialect(True, False, False),
 )  # fmt: skip
 # A server that says one of these may take the next dialect.
@@ -81,7 +82,7 @@ def _name_among(listed: Sequence[dict[str, Any]], model: str) -> str:
 
 async def _dialect_of(client: Client, name: str, prompts: Prompts) -> tuple[Dialect, RequestRecord]:
     """The first dialect that the server takes, and the answer; where it takes none, the plainest
-    completion's failure, unless only the chat's route exists."""
+    completion's failure, unless there is no such route."""
     failures = []
     for dialect in _DIALECTS:
         try:
@@ -90,7 +91,8 @@ async def _dialect_of(client: Client, name: str, prompts: Prompts) -> tuple[Dial
             if error.fault not in _NOT_THIS_WAY and error.status != _NOT_IMPLEMENTED:
                 raise
             failures.append(error)
-    raise next((one for one in reversed(failures) if one.fault is Fault.BAD_REQUEST), failures[-1])
+    plainest = failures[_DIALECTS.index(_PLAINEST)]
+    raise plainest if plainest.fault is Fault.BAD_REQUEST else failures[-1]
 
 
 async def _short_answer(client: Client, name: str, dialect: Dialect, prompt: str) -> RequestRecord:
@@ -109,6 +111,7 @@ async def _calibrate(
     """How many tokens words are, of two prompts that the server counts."""
     if few.input_tokens is None:
         return
+    prompts.take_counts((0, 0), (_FEW_WORDS, few.input_tokens))
     with suppress(RequestFailed):  # a context shorter than that: the first prompt has to do
         more = await _short_answer(client, name, dialect, prompts.words(_MORE_WORDS))
         if more.input_tokens is not None:

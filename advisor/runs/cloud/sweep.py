@@ -184,15 +184,13 @@ def run_cloud(
     try:
         provisioned = provision(
             aws, slot, Fallbacks(plan.preflight.options), work,
-            queue=timedelta(minutes=plan.options.queue_minutes),
-            on_machine=launched,
+            queue=timedelta(minutes=plan.options.queue_minutes), on_machine=launched,
         )  # fmt: skip
     finally:
         _collect_last(work, say)
     return CloudRun(
         sweep_id=plan.sweep.id, why=provisioned.outcome.why, provisioned=provisioned,
-        last_line=work.last_line,
-        collected=shared.measured() if shared else work.collected,
+        last_line=work.last_line, collected=shared.measured() if shared else work.collected,
     )  # fmt: skip
 
 

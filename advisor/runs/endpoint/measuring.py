@@ -46,21 +46,13 @@ def measure_served(
     key = api_key(question.api_key_file, os.environ)
     with _served(question, model, precision, arguments, on_progress) as (addresses, engine):
         address, *replicas = addresses
-        session = measured(
-            address,
-            key,
-            Wanted(
-                model=model,
-                served_model=question.served_model or (engine.get("model") or ""),
-                lengths=Lengths(question.input_tokens, question.output_tokens),
-                loads=loads_of(question),
-                seconds=60 * minutes,
-                seed=_SEED,
-                requests_file=requests_file,
-                replicas=replicas,
-            ),
-            on_progress,
-        )
+        wanted = Wanted(
+            model=model, served_model=question.served_model or (engine.get("model") or ""),
+            lengths=Lengths(question.input_tokens, question.output_tokens),
+            loads=loads_of(question), seconds=60 * minutes, seed=_SEED,
+            requests_file=requests_file, replicas=replicas,
+        )  # fmt: skip
+        session = measured(address, key, wanted, on_progress)
         if isinstance(session.ended, MeasuringError) and engine.get("last_words"):
             on_progress(f"the engine's last words: {engine['last_words']()}")
     session.require_measured(model)

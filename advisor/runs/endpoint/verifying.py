@@ -149,7 +149,8 @@ def _stands_for(
     caveats = []
     settles = False
     if not found:
-        caveats.append(f"nobody but you says that the endpoint runs on {wanted}")
+        who = "no driver there" if anchor["engine"]["command"] else "nobody but you"
+        caveats.append(f"{who} says that the endpoint runs on {wanted}")
     else:
         try:
             here = sheet_of(found[0]["name"], sheets=context.catalog.gpus).name

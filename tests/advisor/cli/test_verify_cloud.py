@@ -166,7 +166,8 @@ def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
     document = json.loads(shown.out)
     jsonschema.validate(document, schema("serving-verification"))
     assert (document["verdict"], document["instance_type"]) == ("pass", "g6.xlarge")
-    assert not document["settles"]  # no driver names an L4 here
+    assert not document["settles"]
+    assert "no driver there says that the endpoint runs on L4" in document["caveats"]
     assert "all of it is ended" in shown.err
     assert account.left() == []
     assert asked_for[0].startswith("vllm[runai]==")

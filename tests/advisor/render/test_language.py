@@ -167,6 +167,19 @@ def test_what_no_export_starts_is_refused():
         export_serving(other.ranked[0], other.request, "compose")
 
 
+def test_where_only_means_are_known_longer_requests_are_taken():
+    """As many tokens as fit, up to four times the mean; a stated longest one is kept."""
+    candidate = generation_candidate()
+    means = replace(ANSWER.request, context_tokens=None)
+    tight = replace(candidate, memory=replace(candidate.memory, longest_context=2000))
+    for one, request, longest in (
+        (candidate, means, 4 * means.longest_tokens), (tight, means, 2000),
+        (candidate, ANSWER.request, 4743),
+    ):  # fmt: skip
+        words = serve_words(one, request)
+        assert words[words.index("--max-model-len") + 1] == str(longest)
+
+
 def test_prefix_caching_is_on_only_where_its_share_was_stated():
     stated = replace(ANSWER.request, prefix_share=0.4)
     assert "--no-enable-prefix-caching" in serve_words(generation_candidate(), ANSWER.request)

@@ -266,9 +266,9 @@ async def _empty(endpoint, writer):
     return True
 
 
-def _status(status, extra=""):
+def _status(status, extra="", why=""):
     async def answer(endpoint, writer):
-        return await _json(writer, status, {"error": {"message": f"said {status}"}}, extra)
+        return await _json(writer, status, {"error": {"message": why or f"said {status}"}}, extra)
 
     return answer
 
@@ -278,5 +278,6 @@ _BEHAVIOURS = {
     "huge": _huge, "page": _page, "garbage": _garbage, "other_json": _other_json,
     "no_http": _no_http, "error_event": _error_event, "empty": _empty,
     "302": _status(302, "location: http://elsewhere.invalid/v1\r\n"),
+    "no_template": _status(400, why="provide a chat template"),
     **{str(status): _status(status) for status in (400, 403, 429, 500, 503)},
 }  # fmt: skip

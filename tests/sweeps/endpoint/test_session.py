@@ -186,6 +186,15 @@ def test_a_server_that_answers_badly_is_named_with_the_way_out(behaviour):
     assert text.isprintable()
 
 
+def test_a_completion_that_is_refused_is_told_and_not_the_chat_tried_after_it():
+    """vLLM refuses a prompt that is too long on one route, and a missing template on the other."""
+    with (
+        fake_endpoint(behaviours=["400", "400", "400", "no_template"]) as endpoint,
+        pytest.raises(MeasuringError, match="said 400"),
+    ):
+        session_of(endpoint)[0].require_measured("tiny")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("behaviour", FAULTS)
 def test_what_was_measured_before_a_fault_is_kept(behaviour):
