@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from advisor.catalog import Catalog, OfferQuery, PartialOffer
 from advisor.catalog.gpu_names import sheet_names
 from advisor.catalog.gpu_prices import cheapest_by_gpu
-from advisor.catalog.instances import GpuSheet
+from advisor.catalog.gpu_sheets import GpuSheet
 from advisor.domain import DataKind, Market, Offer, Price, Provenance, Task
 from advisor.domain.words import ANY_MARKET
 from advisor.questions.listings import Gpus, InstanceDetails, Offers

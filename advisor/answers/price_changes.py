@@ -63,7 +63,7 @@ def catalog_in(place: str) -> Catalog:
 
 def price_changes(old: Catalog, new: Catalog, query: OfferQuery) -> dict[str, Any]:
     """Counts by cloud and market, and a row for each price that came, went or changed, the largest
-    changes first."""
+    changes first. `median_percent` is over the prices that changed."""
     before, after = _prices(old, query), _prices(new, query)
     rows: list[Row] = []
     totals: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -75,7 +75,7 @@ def price_changes(old: Catalog, new: Catalog, query: OfferQuery) -> dict[str, An
         totals[cloud, market][what] += 1
         if what != "same":
             rows.append(_row(key, was, now))
-        if was and now and was.usd_per_hour:
+        if was and now and was.usd_per_hour and differ(was.usd_per_hour, now.usd_per_hour):
             steps[cloud, market].append(100 * (now.usd_per_hour / was.usd_per_hour - 1))
     rows.sort(key=lambda row: -abs(row["percent"] or 0))
     totalled = [

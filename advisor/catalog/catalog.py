@@ -11,11 +11,19 @@ from advisor.catalog.assumed import read_facts
 from advisor.catalog.clouds import Cloud, CpuOnly, Place, by_price, cpu_only
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
-from advisor.catalog.instances import BuiltLate, GpuSheet, PartialType, read_origins, read_sheets
-from advisor.catalog.matching import OfferQuery, is_gpu
-from advisor.catalog.prices import RATE_VARIABLE, Currency, read_bases
+from advisor.catalog.gpu_sheets import BuiltLate, GpuSheet, read_sheets
+from advisor.catalog.instances import PartialType, read_origins
+from advisor.catalog.known_names import (
+    require_gpu,
+    require_instance,
+    require_rate,
+    require_region,
+)
+from advisor.catalog.matching import OfferQuery
+from advisor.catalog.prices import Currency, read_bases
+from advisor.catalog.unpriced import unpriced
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
-from advisor.errors import NoOfferError, UsageError, unknown_name
+from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.records import dataclass, replace
 
@@ -157,7 +165,7 @@ class Catalog:
                 return spelling
         names = {name.casefold(): name for home in clouds for name in home.instances.names}
         if text.casefold() not in names:
-            _require_instance(text, clouds)
+            require_instance(text, clouds)
         return names[text.casefold()]
 
     def is_in_dollars(self, cloud: str) -> bool:
@@ -176,7 +184,7 @@ class Catalog:
 
     def require_gpu(self, name: str, cloud: str) -> None:
         """`UsageError` with near names for a GPU that no data sheet and no type has."""
-        self._require_gpu(name, [self._cloud(cloud)])
+        require_gpu(name, self.gpus, [self._cloud(cloud)])
 
     def partial_type(self, name: str, cloud: str | None = None) -> PartialType:
         """What is known of a type, however little."""
@@ -260,47 +268,7 @@ class Catalog:
         """Types that match and cannot be ranked: without a price (`no_price`) where the region
         (or any) offers them, without facts (`facts_missing`), or withdrawn (`not_offered`).
         """
-        asked = self._asked(query)
-        lacking = {
-            (cloud.name, name): one.missing
-            for cloud in asked
-            for name, one in cloud.incomplete(query).items()
-        }
-        rejected = [
-            Rejected(
-                cloud=cloud,
-                instance_type=name,
-                reason="facts_missing",
-                detail=Message("not known of it: {facts}", facts=tuple(missing)),
-            )
-            for (cloud, name), missing in lacking.items()
-        ]
-        rejected += [
-            Rejected(
-                cloud=cloud.name,
-                instance_type=name,
-                reason="not_offered",
-                detail=Message(
-                    "{region} no longer offers it ({cloud} said so on {date})",
-                    region=query.region,
-                    cloud=cloud.name,
-                    date=day,
-                ),
-            )
-            for cloud in asked
-            for name, day in cloud.withdrawn(query)
-        ]
-        market = str(query.market or "instance")
-        detail = Message("no {market} price anywhere is known", market=market)
-        if query.region:
-            detail = Message(
-                "no {market} price in {region} is known", market=market, region=query.region
-            )
-        return rejected + [
-            Rejected(cloud=cloud.name, instance_type=name, reason="no_price", detail=detail)
-            for cloud in asked
-            for name in cloud.unpriced(query)
-        ]
+        return unpriced(self._asked(query), query)
 
     def places(self, query: OfferQuery) -> Iterator[Place]:
         """Every price in the region, on the market and of the types that are asked for, whatever is
@@ -335,11 +303,11 @@ class Catalog:
         """The clouds a query is about, once its names are known to be right."""
         asked = self._of_query(query)
         for name in query.instances:
-            _require_instance(name, asked)
+            require_instance(name, asked)
         for name in query.gpus:
-            self._require_gpu(name, asked)
+            require_gpu(name, self.gpus, asked)
         if query.region is not None:
-            _require_region(query.region, asked)
+            require_region(query.region, asked)
             asked = [cloud for cloud in asked if query.region in cloud.priced_regions]
         return asked
 
@@ -348,26 +316,13 @@ class Catalog:
         if query.cloud in (None, "any"):
             return [cloud for cloud in self._clouds.values() if cloud.has_rate]
         cloud = self._cloud(str(query.cloud))
-        if not cloud.has_rate:
-            raise UsageError(
-                "prices of {cloud} are in {currency}, and what a US dollar is worth is not known",
-                cloud=cloud.name, currency=cloud.currency, field="cloud",
-                hint=Message("say it: {variable}=0.9 advisor ..",
-                             variable=RATE_VARIABLE.format(cloud.currency)),
-            )  # fmt: skip
+        require_rate(cloud)
         return [cloud]
-
-    def _require_gpu(self, name: str, asked: Sequence[Cloud]) -> None:
-        if any(is_gpu(sheet, name) for sheet in self.gpus):
-            return
-        sold = frozenset().union(*(cloud.instances.gpu_names for cloud in asked))
-        if not any(is_gpu(one, name) for one in sold):
-            raise unknown_name("GPU", name, {*sold, *self.gpus}, field="gpu")
 
     def _home_of(self, name: str, cloud: str | None) -> Cloud:
         """The cloud (the named one, else the first) that has a type."""
         clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
-        _require_instance(name, clouds)
+        require_instance(name, clouds)
         return next(home for home in clouds if name in home.instances)
 
     def _cloud(self, name: str) -> Cloud:
@@ -377,25 +332,3 @@ class Catalog:
                 hint=Message("it has: {clouds}; any means all of them", clouds=tuple(self._clouds)),
             )  # fmt: skip
         return self._clouds[name]
-
-
-def _require_instance(name: str, clouds: Sequence[Cloud]) -> None:
-    if not any(name in cloud.instances for cloud in clouds):
-        known = [known for cloud in clouds for known in cloud.instances.names]
-        raise unknown_name(
-            "instance type", name, known, listed_by="advisor catalog list", field="instance"
-        )
-
-
-def _require_region(region: str, clouds: Sequence[Cloud]) -> None:
-    priced = sorted({name for cloud in clouds for name in cloud.priced_regions})
-    if region in priced:
-        return
-    known = {name for cloud in clouds for name in cloud.instances.regions}
-    if region not in known:
-        # A type that no region is known to offer has an empty name of one.
-        raise unknown_name("region", region, (known | set(priced)) - {""}, field="region")
-    raise NoOfferError(
-        f"no prices of region {region} are in the catalogue; regions with prices: "
-        f"{', '.join(priced)}"
-    )

@@ -3,11 +3,13 @@ and market: Linux on demand, spot, and commitments without upfront. It tells no 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
 from advisor.catalog.import_json import Row
+from advisor.catalog.import_rows import UNKNOWN_TYPE
 from advisor.catalog.refreshed import PriceKey, Refreshed
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.errors import UsageError
@@ -38,15 +40,15 @@ def is_ec2instances(document: Any) -> bool:
 
 def read_ec2instances(
     document: list[Mapping[str, Any]], as_of: date, known: frozenset[str]
-) -> tuple[Refreshed, int]:
-    """Prices of the known types, and how many types are not known; `UsageError` with the place of
-    what is no price."""
+) -> tuple[Refreshed, Counter[str]]:
+    """Prices of the known types, and how many types are left out by reason; `UsageError` with the
+    place of what is no price."""
     found = Refreshed()
-    left_out = 0
+    left_out = Counter[str]()
     for at, entry in enumerate(document):
         name = entry.get("instance_type")
         if not isinstance(name, str) or name not in known:
-            left_out += 1
+            left_out[UNKNOWN_TYPE] += 1
             continue
         for region, linux in _linux(entry, f"[{at}]"):
             place = f"[{at}].pricing.{region}.linux"

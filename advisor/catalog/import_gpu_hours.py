@@ -8,13 +8,14 @@ instance (serverless), of a term, and in another currency than US dollars are le
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from advisor.catalog.import_json import Row, rows_with
-from advisor.catalog.import_rows import ImportRow
+from advisor.catalog.import_rows import ANY_CLOUD, ImportRow
 from advisor.domain import LIST, OBSERVED, Market
 from advisor.errors import UsageError
 from advisor.messages import Message
@@ -41,6 +42,8 @@ _TIERS = {
 # Tiers that are sold side by side, which tell types apart.
 SIDE_BY_SIDE = ("secure", "community")
 GLOBAL = "global"
+# Why a row is left out that is as good as another.
+SECOND_PRICE = "a second price of one card; the latest counts, then the cheapest"
 # Names of trackers -> the catalogue's.
 _CLOUDS = {
     "datacrunch": "verda", "lambdalabs": "lambda", "lambdacloud": "lambda", "vastai": "vast",
@@ -71,15 +74,15 @@ def is_gpu_hours(document: Any) -> bool:
     return any(row.text(_PROVIDER) and row.text(_CARD) for row in rows_with(document, PRICES))
 
 
-def read_gpu_hours(document: Any, as_of: date | None) -> tuple[list[GpuHour], int]:
-    """Every row that is an instance's, and how many are not; `as_of` is the day of rows that tell
-    none. `UsageError` with the place of a row for what is no price."""
+def read_gpu_hours(document: Any, as_of: date | None) -> tuple[list[GpuHour], Counter[str]]:
+    """Every row that is an instance's, and how many are left out by reason; `as_of` is the day of
+    rows that have none. `UsageError` with the place of a row for what is no price."""
     found: list[GpuHour] = []
-    left_out = 0
+    left_out = Counter[str]()
     for row in rows_with(document, PRICES):
         hour = _gpu_hour(row, as_of)
-        if hour is None:
-            left_out += 1
+        if isinstance(hour, str):
+            left_out[hour] += 1
         else:
             found.append(hour)
     if not found:
@@ -87,20 +90,26 @@ def read_gpu_hours(document: Any, as_of: date | None) -> tuple[list[GpuHour], in
     return found, left_out
 
 
-def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | None:
-    """None for what is no instance's price in US dollars."""
+def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
+    """Or why it is left out."""
     provider, card = _plain(row.text(_PROVIDER)), row.text(_CARD)
     tier = _tier(row)
-    if not provider or not card or tier not in _TIERS or _currency(row) != "USD":
-        return None
+    if not provider or not card:
+        return "no provider or no GPU"
+    if provider == ANY_CLOUD:
+        return "a provider called 'any', which means every cloud"
+    if tier not in _TIERS:
+        return "no price of an instance by the hour (serverless and others)"
+    if _currency(row) != "USD":
+        return "not in US dollars"
     usd = _usd(row)
     if usd is None:
-        return None
+        return "no price"
     day = row.day(_DAY) or as_of
     if day is None:
         raise UsageError(
-            "the file tells no date", hint=Message("say when it was fetched: --as-of 2026-11-20"),
-            field="as_of",
+            "{place} has no date", place=row.place, field="as_of",
+            hint=Message("say when it was fetched: --as-of 2026-11-20"),
         )  # fmt: skip
     market, kind = _TIERS[tier]
     return GpuHour(
@@ -149,16 +158,19 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.casefold())
 
 
-def rows_of_new_clouds(hours: Iterable[GpuHour], source: str) -> list[ImportRow]:
+def rows_of_new_clouds(
+    hours: Collection[GpuHour], source: str
+) -> tuple[list[ImportRow], Counter[str]]:
     """GPU hours of clouds that are not known: a type of one GPU each, by card and tier. Of two rows
-    for one the latest counts, and of those the cheapest."""
+    for one the latest counts, and of those the cheapest; the others are left out."""
     best: dict[tuple[str, str, Market], GpuHour] = {}
     for hour in sorted(hours, key=lambda one: (one.as_of, -one.usd)):
         best[hour.cloud, _type_name(hour), hour.market] = hour
+    left_out = Counter({SECOND_PRICE: len(hours) - len(best)})
     facts: dict[tuple[str, str], dict[str, float | str]] = {}
     for (cloud, name, _), hour in best.items():
         facts.setdefault((cloud, name), _facts(hour))
-    return [
+    rows = [
         ImportRow(
             line=at,
             cloud=cloud,
@@ -175,6 +187,7 @@ def rows_of_new_clouds(hours: Iterable[GpuHour], source: str) -> list[ImportRow]
         )
         for at, ((cloud, name, market), hour) in enumerate(best.items(), 1)
     ]
+    return rows, left_out
 
 
 def _type_name(hour: GpuHour) -> str:

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from datetime import date
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from advisor.catalog.import_rows import is_to_come
@@ -28,10 +29,12 @@ class BadFieldError(UsageError):
 
 
 class Row(NamedTuple):
-    """Where a row stands ('offers[3]'), and its fields by their plain names."""
+    """Where a row stands ('offers[3]'), its fields by their plain names, and those as the file
+    writes them."""
 
     place: str
     fields: Mapping[str, Any]
+    written: Mapping[str, str] = MappingProxyType({})
 
     def text(self, names: tuple[str, ...]) -> str:
         """The first of these fields that has a text; "" where none has."""
@@ -58,9 +61,9 @@ class Row(NamedTuple):
         try:
             told = date.fromisoformat(text[:10])
         except ValueError:
-            raise self.bad(f"tells '{text[:_MOST_SHOWN]}' as its date") from None
+            raise self.bad(f"has the date '{text[:_MOST_SHOWN]}'; write 2026-11-20") from None
         if is_to_come(told):
-            raise self.bad(f"is of {told}, a day to come")
+            raise self.bad(f"has the date {told}, which is in the future")
         return told
 
     def bad(self, reason: str) -> BadFieldError:
@@ -76,8 +79,10 @@ class Row(NamedTuple):
             except ValueError:
                 value = math.nan
         if not is_positive(value) or not _LEAST <= value <= _MOST:
-            raise self.bad(f"has {name} {json.dumps(self.fields.get(name))[:_MOST_SHOWN]}, "
-                           "which is no number above 0 that can be believed")  # fmt: skip
+            field, found = self.written.get(name, name), json.dumps(self.fields.get(name))
+            raise self.bad(
+                f"has {field} {found[:_MOST_SHOWN]}; it must be a number above 0, at most 1,000,000"
+            )
         return float(value)
 
 
@@ -86,13 +91,13 @@ def parsed(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise UsageError("the file is no JSON: {error}", error=one_line(str(error)),
+        raise UsageError("the file is not valid JSON: {error}", error=one_line(str(error)),
                          field="file") from error  # fmt: skip
 
 
 def rows_with(document: Any, wanted: tuple[str, ...]) -> Iterator[Row]:
     """Every object that has one of the fields, in the order of the file."""
-    yield from _rows(document, "", {}, frozenset(wanted), 0)
+    yield from _rows(document, Row("", {}), frozenset(wanted), 0)
 
 
 def plain(name: str) -> str:
@@ -100,24 +105,26 @@ def plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _rows(
-    value: Any, place: str, outer: Mapping[str, Any], wanted: frozenset[str], depth: int
-) -> Iterator[Row]:
+def _rows(value: Any, outer: Row, wanted: frozenset[str], depth: int) -> Iterator[Row]:
     if depth > _DEEPEST:
         raise UsageError("the file is nested deeper than any price list", field="file")
     if isinstance(value, list):
         for at, entry in enumerate(value):
-            yield from _rows(entry, f"{place}[{at}]", outer, wanted, depth + 1)
+            inside = outer._replace(place=f"{outer.place}[{at}]")
+            yield from _rows(entry, inside, wanted, depth + 1)
     elif isinstance(value, dict):
         named = {plain(name): entry for name, entry in value.items()}
-        fields = {**outer, **{n: v for n, v in named.items() if not isinstance(v, (list, dict))}}
+        own = {n: v for n, v in named.items() if not isinstance(v, (list, dict))}
+        written = {**outer.written, **{plain(name): one_line(name) for name in value}}
+        row = Row(outer.place or "the file", {**outer.fields, **own}, written)
         if wanted & named.keys():
-            yield Row(place or "the file", fields)
+            yield row
             return
         for name, entry in value.items():
             if isinstance(entry, (list, dict)):
-                inner = f"{place}.{name}" if place else name
-                yield from _rows(entry, inner[-_MOST_SHOWN:], fields, wanted, depth + 1)
+                inner = f"{outer.place}.{name}" if outer.place else name
+                inside = row._replace(place=inner[-_MOST_SHOWN:])
+                yield from _rows(entry, inside, wanted, depth + 1)
 
 
 def _no_constant(name: str) -> Any:

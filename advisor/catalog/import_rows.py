@@ -32,6 +32,10 @@ FACTS = (
 )
 OPTIONAL = ("cloud", "source", "terms", *FACTS)
 CURRENCIES = ("USD", "CNY", "EUR")
+# Means every cloud, and names none.
+ANY_CLOUD = "any"
+# Why a price is left out.
+UNKNOWN_TYPE = "of a type that is not known"
 ARCHITECTURES = ("x86_64", "arm64")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
 _NUMBERS = {
@@ -157,7 +161,7 @@ def day(line: int, text: str) -> date:
     except ValueError:
         raise bad(line, f"has as_of '{text}'; write a date like 2026-07-20") from None
     if is_to_come(told):
-        raise bad(line, f"has as_of '{text}', a day to come; write when the price was told")
+        raise bad(line, f"has as_of '{text}', which is in the future; write the day of the price")
     return told
 
 

@@ -10,6 +10,7 @@ catalogues add to these are not read.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
@@ -44,15 +45,15 @@ def is_skypilot(text: str) -> bool:
     return {"InstanceType", "AcceleratorName"} <= {cell.strip() for cell in header.split(",")}
 
 
-def read_skypilot(text: str, name: str, as_of: date) -> tuple[list[ImportRow], int]:
-    """Rows of a `vms.csv` that was fetched on `as_of`, and how many lines are no offers."""
+def read_skypilot(text: str, name: str, as_of: date) -> tuple[list[ImportRow], Counter[str]]:
+    """Rows of a `vms.csv` that was fetched on `as_of`, and how many lines are left out."""
     found: list[ImportRow] = []
-    left_out = 0
+    left_out = Counter[str]()
     for line, cells in csv_lines(text, NEEDED, None):
         if cells["InstanceType"] and cells["vCPUs"] and cells["MemoryGiB"]:
             found += _offers(line, cells, name, as_of)
         else:
-            left_out += 1
+            left_out["no instance type, vCPUs or memory"] += 1
     if not found:
         raise UsageError("the file has no offers: no line names an instance type with its facts")
     return _one_a_region(found), left_out

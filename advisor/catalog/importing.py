@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -21,26 +21,27 @@ from advisor.catalog.import_ec2instances import is_ec2instances, read_ec2instanc
 from advisor.catalog.import_facts import build_facts_table, is_facts, read_facts_file
 from advisor.catalog.import_gpu_hours import is_gpu_hours, read_gpu_hours, rows_of_new_clouds
 from advisor.catalog.import_json import parsed
-from advisor.catalog.import_rows import ImportRow, bad, is_to_come, plain_name, read_rows
+from advisor.catalog.import_rows import ANY_CLOUD, ImportRow, bad, is_to_come, plain_name, read_rows
 from advisor.catalog.import_skypilot import is_skypilot, read_skypilot
 from advisor.catalog.import_tables import build_tables
 from advisor.catalog.imported import ImportedFiles, imported_files, store
 from advisor.catalog.laid_over import LaidOver, with_gpu_hours, with_rows
-from advisor.catalog.refreshed import keep_refreshed
+from advisor.catalog.overlaid import since
+from advisor.catalog.refreshed import Refreshed, keep_refreshed
 from advisor.errors import UsageError
 from advisor.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """One import: its name, the offers of each cloud in it, and lines that were no offers; or the
-    disk prices or facts that it tells of clouds that are known. `refreshed` counts prices that lie
-    over those of the snapshot, as those of a refresh do.
+    """One import: its name, the offers of each cloud in it, and rows that were left out by reason;
+    or the disk prices or facts that it has of clouds that are known. `refreshed` counts prices that
+    lie over those of the snapshot, as those of a refresh do.
     """
 
     name: str
     offers: dict[str, int]
-    left_out: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
     disk_prices: dict[str, int] = field(default_factory=dict)
     facts: dict[str, int] = field(default_factory=dict)
     refreshed: dict[str, int] = field(default_factory=dict)
@@ -57,11 +58,14 @@ def import_file(
     name = plain_name(0, "name", (name or path.stem).lower().replace(" ", "_"))
     if as_of is not None and is_to_come(as_of):
         raise UsageError(
-            f"{as_of} is a day to come; say when the file was fetched: --as-of 2026-07-20",
+            f"{as_of} is in the future; say when the file was fetched: --as-of 2026-07-20",
             field="as_of",
         )
     text = _read(path)
-    if text.lstrip("\ufeff \t\r\n")[:1] in ("[", "{"):
+    begins = text.lstrip("\ufeff \t\r\n")[:1]
+    if not begins:
+        raise UsageError("the file is empty", field="file")
+    if begins in ("[", "{") or path.suffix.lower() == ".json":
         return _take_json(text, path, name, folder, catalog, as_of)
     if is_disk_prices(text):
         return _take_disk_prices(text, path, name, folder, catalog)
@@ -69,7 +73,7 @@ def import_file(
         return _take_facts(text, path, name, folder, catalog)
     rows, left_out = _rows(text, name, as_of)
     if is_skypilot(text) and name in set(catalog.clouds) - import_clouds(folder):
-        return _laid_over(with_rows(rows, catalog, name), name, folder, left_out)
+        return _laid_over(with_rows(rows, catalog, name), name, folder, catalog, left_out)
     return _take_offers(rows, path, name, folder, catalog, left_out)
 
 
@@ -86,14 +90,14 @@ def _take_json(
     document = parsed(text)
     if is_ec2instances(document):
         if as_of is None:
-            raise _undated("the file of ec2instances.info")
+            raise _undated("ec2instances.info's file")
         known = frozenset(one.name for one in catalog.instances(OF_EC2INSTANCES))
         found, left_out = read_ec2instances(document, as_of, known)
-        return _laid_over(LaidOver({OF_EC2INSTANCES: found}), name, folder, left_out)
+        return _laid_over(LaidOver({OF_EC2INSTANCES: found}), name, folder, catalog, left_out)
     if not is_gpu_hours(document):
         raise UsageError(
-            "the file is JSON and no price list that is known",
-            hint=Message("a tracker's rows tell a provider, a GPU and a price in US dollars; "
+            "this JSON is none of the price lists that can be read",
+            hint=Message("rows of a tracker have a provider, a GPU and a price in US dollars; "
                          "ec2instances.info lists types with their pricing"),
             field="file",
         )  # fmt: skip
@@ -102,31 +106,47 @@ def _take_json(
     bundled = set(catalog.clouds) - import_clouds(folder)
     over = with_gpu_hours([hour for hour in hours if hour.cloud in bundled], catalog, source)
     # What another import brought stays as it is.
-    new = [hour for hour in hours if hour.cloud not in bundled | import_clouds(folder, but=name)]
-    left_out += over.left_out + sum(hour.cloud not in bundled for hour in hours) - len(new)
-    rows, counts = rows_of_new_clouds(new, source), dict[str, int]()
-    if rows:
-        counts = _take_offers(rows, path, name, folder, catalog, left_out).offers
-    elif not over.prices:
-        raise _nothing_known()
-    return Imported(name, counts, left_out, refreshed=_kept(over, folder))
+    others = import_clouds(folder, but=name)
+    new = [hour for hour in hours if hour.cloud not in bundled | others]
+    rows, second_prices = rows_of_new_clouds(new, source)
+    of_others = sum(hour.cloud in others - bundled for hour in hours)
+    left_out += second_prices + Counter({"of another import's cloud": of_others})
+    if not rows:
+        return _laid_over(over, name, folder, catalog, left_out)
+    newer = _newer(over, catalog)
+    left_out += newer.left_out
+    counts = _take_offers(rows, path, name, folder, catalog, left_out).offers
+    return Imported(name, counts, +left_out, refreshed=_kept(newer.prices, folder))
 
 
-def _laid_over(over: LaidOver, name: str, folder: Path, left_out: int) -> Imported:
-    if not over.prices:
-        raise _nothing_known()
-    return Imported(name, {}, left_out + over.left_out, refreshed=_kept(over, folder))
+def _laid_over(
+    over: LaidOver, name: str, folder: Path, catalog: Catalog, left_out: Counter[str]
+) -> Imported:
+    """`UsageError` with the reasons where nothing is left."""
+    newer = _newer(over, catalog)
+    reasons = left_out + newer.left_out
+    if not newer.prices:
+        raise UsageError(
+            "the file has no price that can be taken: {reasons}",
+            reasons="; ".join(f"{count:,} {reason}" for reason, count in reasons.items()),
+            field="file",
+        )
+    return Imported(name, {}, reasons, refreshed=_kept(newer.prices, folder))
 
 
-def _kept(over: LaidOver, folder: Path) -> dict[str, int]:
+def _newer(over: LaidOver, catalog: Catalog) -> LaidOver:
+    """Without prices that are older than the one that is known."""
+    kept = {cloud: since(catalog.bundles[0], cloud, one) for cloud, one in over.prices.items()}
+    before, after = (sum(len(one.prices) for one in some.values()) for some in (over.prices, kept))
+    older = Counter({"older than the price that is known": before - after})
+    return LaidOver({cloud: one for cloud, one in kept.items() if one}, over.left_out + older)
+
+
+def _kept(prices: Mapping[str, Refreshed], folder: Path) -> dict[str, int]:
     """Keep prices as those of a refresh are kept; how many of each cloud."""
-    for cloud, found in over.prices.items():
+    for cloud, found in prices.items():
         keep_refreshed(folder, cloud, found)
-    return {cloud: len(found.prices) for cloud, found in over.prices.items()}
-
-
-def _nothing_known() -> UsageError:
-    return UsageError("the file prices no type that is known", field="file")
+    return {cloud: len(found.prices) for cloud, found in prices.items()}
 
 
 def _take_facts(text: str, path: Path, name: str, folder: Path, catalog: Catalog) -> Imported:
@@ -135,22 +155,28 @@ def _take_facts(text: str, path: Path, name: str, folder: Path, catalog: Catalog
     manifest, tables = build_facts_table(rows)
     counts = Counter(row.cloud for row in rows)
     store(folder, name, manifest | _told_of(name, path, [date.today()]) | {
-        "offers": {}, "left_out": 0, "fact_counts": counts,
+        "offers": {}, "left_out": 0, "left_out_by_reason": {}, "fact_counts": counts,
     }, tables)  # fmt: skip
     return Imported(name, {}, facts=dict(counts))
 
 
 def _take_offers(
-    rows: Sequence[ImportRow], path: Path, name: str, folder: Path, catalog: Catalog, left_out: int
+    rows: Sequence[ImportRow],
+    path: Path,
+    name: str,
+    folder: Path,
+    catalog: Catalog,
+    left_out: Counter[str],
 ) -> Imported:
     _require_free(name, {row.cloud for row in rows}, folder, catalog)
     manifest, tables = build_tables(rows, catalog.gpus)
     offers = Counter(row.cloud for row in rows if row.price is not None)
     counts = {cloud: offers[cloud] for cloud in manifest["clouds"]}
     manifest |= _told_of(name, path, [row.as_of for row in rows])
-    manifest |= {"offers": counts, "left_out": left_out}
+    reasons = dict(+left_out)
+    manifest |= {"offers": counts, "left_out": left_out.total(), "left_out_by_reason": reasons}
     store(folder, name, manifest, tables)
-    return Imported(name, counts, left_out)
+    return Imported(name, counts, +left_out)
 
 
 def _take_disk_prices(text: str, path: Path, name: str, folder: Path, catalog: Catalog) -> Imported:
@@ -160,9 +186,9 @@ def _take_disk_prices(text: str, path: Path, name: str, folder: Path, catalog: C
     manifest, tables = build_disk_tables(rows)
     counts = Counter(row.cloud for row in rows)
     store(folder, name, manifest | _told_of(name, path, [row.as_of for row in rows]) | {
-        "offers": {}, "left_out": 0, "disk_price_counts": counts,
+        "offers": {}, "left_out": 0, "left_out_by_reason": {}, "disk_price_counts": counts,
     }, tables)  # fmt: skip
-    return Imported(name, {}, 0, dict(counts))
+    return Imported(name, {}, disk_prices=dict(counts))
 
 
 def _require_told_once(rows: Sequence[DiskPriceRow], name: str, folder: Path) -> None:
@@ -193,12 +219,14 @@ def imports_in(folder: Path) -> list[Imported]:
 def _told(files: ImportedFiles) -> Imported:
     head = files.manifest
     disks, facts = head.get("disk_price_counts", {}), head.get("fact_counts", {})
-    return Imported(files.name, head["offers"], head["left_out"], disks, facts)
+    # Imports of older releases have the number alone.
+    left_out = Counter(head.get("left_out_by_reason") or {"no offers": head["left_out"]})
+    return Imported(files.name, head["offers"], +left_out, disks, facts)
 
 
-def _rows(text: str, name: str, as_of: date | None) -> tuple[list[ImportRow], int]:
+def _rows(text: str, name: str, as_of: date | None) -> tuple[list[ImportRow], Counter[str]]:
     if not is_skypilot(text):
-        return read_rows(text, name), 0
+        return read_rows(text, name), Counter()
     if as_of is None:
         raise _undated("a SkyPilot catalogue")
     return read_skypilot(text, name, as_of)
@@ -206,7 +234,7 @@ def _rows(text: str, name: str, as_of: date | None) -> tuple[list[ImportRow], in
 
 def _undated(what: str) -> UsageError:
     return UsageError(
-        f"{what} tells no date; say when it was fetched: --as-of 2026-07-20", field="as_of"
+        f"{what} has no date in it; say when it was fetched: --as-of 2026-07-20", field="as_of"
     )
 
 
@@ -216,13 +244,18 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"cannot read '{path}': {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"'{path}' is no UTF-8 text; save it as CSV in UTF-8") from error
+        raise UsageError(f"'{path}' is not a text in UTF-8; save it as CSV in UTF-8") from error
 
 
 def _require_free(name: str, clouds: set[str], folder: Path, catalog: Catalog) -> None:
     """An import never hides or mixes with prices of another origin."""
-    own: set[str] = set()
-    others = {"any"}
+    if ANY_CLOUD in clouds:
+        raise UsageError(
+            "no cloud can be called 'any': that means all of them",
+            hint="give it another name in the column cloud, or with --name",
+            field="name",
+        )
+    own, others = set[str](), set[str]()
     for one in imported_files(folder):
         (own if one.name == name else others).update(one.manifest["clouds"])
     taken = (set(catalog.clouds) - own) | others

@@ -7,13 +7,13 @@ types, and clouds whose prices do not change within weeks, keep the price that t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.import_gpu_hours import SIDE_BY_SIDE, GpuHour
-from advisor.catalog.import_rows import ImportRow
+from advisor.catalog.import_gpu_hours import SECOND_PRICE, SIDE_BY_SIDE, GpuHour
+from advisor.catalog.import_rows import UNKNOWN_TYPE, ImportRow
 from advisor.catalog.matching import ECC_SHARE, OfferQuery, is_gpu
 from advisor.catalog.refreshed import Refreshed
 from advisor.domain import ESTIMATED, Market, Offer, Price
@@ -28,10 +28,10 @@ _SAME = 1.01
 
 @dataclass(frozen=True, slots=True)
 class LaidOver:
-    """New prices by cloud, and how many rows are of no type that they price."""
+    """New prices by cloud, and how many rows are left out by reason."""
 
     prices: dict[str, Refreshed]
-    left_out: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
 
 
 def with_gpu_hours(hours: Iterable[GpuHour], catalog: Catalog, source: str) -> LaidOver:
@@ -39,29 +39,47 @@ def with_gpu_hours(hours: Iterable[GpuHour], catalog: Catalog, source: str) -> L
     by_cloud: dict[str, list[GpuHour]] = defaultdict(list)
     for hour in hours:
         by_cloud[hour.cloud].append(hour)
-    prices, left_out = {}, 0
+    prices, left_out = {}, Counter[str]()
     for cloud, told in by_cloud.items():
+        if not catalog.is_in_dollars(cloud):
+            left_out["of a cloud whose list is in another currency"] += len(told)
+            continue
+        offers = _sold_by_gpu(catalog, cloud)
         found, used = Refreshed(), set()
-        for offer in _sold_by_gpu(catalog, cloud):
+        for offer in offers:
             best = _hour_of(offer, told)
             if best is not None and _is_plausible(offer, best):
                 used.add(best.place)
                 key = (offer.instance.name, offer.region, best.market)
                 found.prices[key] = _price(offer, best, source)
-        left_out += len(told) - len(used)
+        left_out.update(_why_unused(hour, offers) for hour in told if hour.place not in used)
         if found:
             prices[cloud] = found
     return LaidOver(prices, left_out)
+
+
+def _why_unused(hour: GpuHour, offers: Sequence[Offer]) -> str:
+    """Why a row prices none of the cloud's offers."""
+    if not offers:
+        return "of a cloud that lists prices of types, not of GPUs"
+    if hour.market is not Market.ON_DEMAND:
+        return "spot prices of a cloud of which none are known"
+    named = [one for one in offers if _tier(one) == hour.tier and _is_card(one, hour)]
+    if not named:
+        return "no type of the cloud is known that is sold by this GPU"
+    if not any(_is_plausible(one, hour) for one in named):
+        return f"more than {PLAUSIBLE:g} times off the price that is known, so not believed"
+    return SECOND_PRICE
 
 
 def with_rows(rows: Iterable[ImportRow], catalog: Catalog, cloud: str) -> LaidOver:
     """Rows of a known cloud as prices of its types; those of types it does not have are left
     out."""
     known = {one.name for one in catalog.instances(cloud)}
-    found, left_out = Refreshed(), 0
+    found, left_out = Refreshed(), Counter[str]()
     for row in rows:
         if row.instance_type not in known or row.price is None:
-            left_out += 1
+            left_out["no price" if row.price is None else UNKNOWN_TYPE] += 1
             continue
         found.prices[row.instance_type, row.region, row.market] = Price(
             usd_per_hour=row.price, kind=row.kind, as_of=row.as_of, source=row.source

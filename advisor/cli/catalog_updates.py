@@ -26,6 +26,7 @@ from advisor.questions.spec_requests import DEFAULT_REGION, hardware_fields
 from advisor.records import replace
 from advisor.render.text import table
 
+_USUAL_REGIONS = {"azure": "eastus or westeurope", "gcp": "us-central1 or europe-west4"}
 MARKETS = {
     "any": (Market.ON_DEMAND, Market.SPOT),
     "on-demand": (Market.ON_DEMAND,),
@@ -95,7 +96,8 @@ def _import_document(entry: Imported) -> dict[str, Any]:
         "disk_prices": entry.disk_prices,
         "facts": entry.facts,
         "refreshed": entry.refreshed,
-        "left_out": entry.left_out,
+        "left_out": entry.left_out.total(),
+        "left_out_by_reason": dict(entry.left_out),
     }
 
 
@@ -103,29 +105,23 @@ def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
     if not imports:
         return ["nothing has been imported"]
     rows = [
-        [entry.name, cloud, str(count), str(entry.left_out)]
+        [entry.name, cloud, f"{count}{what}"]
         for entry in imports
-        for cloud, count in entry.offers.items()
-    ]
-    rows += [
-        [entry.name, cloud, f"{count} (disk prices)", "0"]
-        for entry in imports
-        for cloud, count in entry.disk_prices.items()
-    ]
-    rows += [
-        [entry.name, cloud, f"{count} ({what})", str(left)]
-        for entry in imports
-        for what, counts, left in (
-            ("facts", entry.facts, 0),
-            ("refreshed prices", entry.refreshed, entry.left_out),
+        for what, counts in (
+            ("", entry.offers),
+            (" (disk prices)", entry.disk_prices),
+            (" (facts)", entry.facts),
+            (" (refreshed prices)", entry.refreshed),
         )
         for cloud, count in counts.items()
     ]
-    lines = table(["import", "cloud", "offers", "lines left out"], rows, right=(2, 3))
+    lines = table(["import", "cloud", "offers"], rows, right=(2,))
+    for entry in imports:
+        lines += [f"{entry.name}: left out {n:,} {why}" for why, n in entry.left_out.items()]
     if added:
         (one,) = imports
-        cloud = next(iter(one.offers or one.disk_prices or one.facts or one.refreshed))
-        lines.append(f"Ask with --cloud {cloud}, or --cloud any.")
+        clouds = dict.fromkeys((*one.offers, *one.disk_prices, *one.facts, *one.refreshed))
+        lines.append(f"Ask with {', '.join(f'--cloud {cloud}' for cloud in clouds)} or any.")
     return lines
 
 
@@ -135,7 +131,7 @@ def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
     type=Text("--cloud"),
     default=DEFAULT_CLOUD,
     show_default=True,
-    help=f"Whom to ask: {', '.join(LIVE_CLOUDS)}.",
+    help=f"Cloud whose prices are fetched: {', '.join(LIVE_CLOUDS)}.",
 )
 @click.option("--region", type=Text("--region"), help="Region.  [default: us-east-1 of aws]")
 @click.option(
@@ -286,7 +282,7 @@ def _refresh(
 def _region(cloud: str, region: str | None) -> str:
     place = region or DEFAULT_REGION.get(cloud)
     if place is None:
-        some = ", ".join(_bundled().regions(cloud)[:5])
+        some = _USUAL_REGIONS[cloud]
         raise UsageError("{cloud} needs a region", cloud=cloud, field="region",
                          hint=Message("such as {regions}", regions=some))  # fmt: skip
     return place

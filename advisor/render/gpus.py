@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.catalog.gpu_prices import SORT_KEYS, usd_per_gpu_hour
-from advisor.catalog.instances import GpuSheet
+from advisor.catalog.gpu_sheets import GpuSheet
 from advisor.domain import Offer
 from advisor.render.blocks import price_block
 from advisor.render.text import table

@@ -25,6 +25,11 @@ def price_changes_text(document: Document) -> str:
 
 
 def _totals(totals: list[Document]) -> list[str]:
+    """Clouds with a change, then how many prices elsewhere are the same."""
+    if not totals:
+        return ["Neither has any such price."]
+    moved = [row for row in totals if row["changed"] or row["added"] or row["removed"]]
+    still = sum(row["same"] for row in totals if row not in moved)
     header = ["cloud", "market", "same", "changed", "added", "removed", "median change"]
     rows = [
         [
@@ -32,9 +37,12 @@ def _totals(totals: list[Document]) -> list[str]:
             *(f"{row[what]:,}" for what in ("same", "changed", "added", "removed")),
             _percent(row["median_percent"]),
         ]
-        for row in totals
+        for row in moved
     ]
-    return table(header, rows, right=(2, 3, 4, 5, 6)) if rows else ["Neither has any such price."]
+    lines = table(header, rows, right=(2, 3, 4, 5, 6)) if moved else []
+    return (
+        [*lines, f"{still:,} prices of other clouds and markets are the same."] if still else lines
+    )
 
 
 def _largest(rows: list[Document]) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """Which of Google's SKUs make up a machine type, and how much of each.
 
-Google prices cores, memory, GPUs and local SSD apart. Names of SKUs are those of the public price
-list (cloud.google.com/skus) for predefined types; the sums equal the bundled prices of all types
-of these families, on demand and on spot, to four digits (`tests/infra/live/test_gcp.py`). What is
-not in these tables has no price here: M1, M2 and M4 pay premiums, shared cores a share.
+Google prices cores, memory, GPUs and local SSD apart. Names of SKUs are as recalled from its public
+list and were never compared with it; which of them make up a type holds for the bundled prices of
+all types of these families, on demand and on spot, to four digits (`tests/infra/live/test_gcp.py`).
+What is not in these tables has no price here: M1, M2 and M4 pay premiums, shared cores a share,
+and the SKUs of C4N, N4A and N4D are not known.
 """
 
 from __future__ import annotations

@@ -65,14 +65,15 @@ class WebList:
             while wanted is not None:
                 question = tuple(sorted(wanted.items()))
                 if question in asked or len(asked) >= MOST_PAGES:
-                    raise LiveError("{service}: its pages do not end (after {count})",
-                                    service=self.service, count=len(asked),
-                                    hint="is a proxy in between?")  # fmt: skip
+                    raise LiveError("{service}: page {count} leads back to a page that was read, "
+                                    "or there are more than {most}",
+                                    service=self.service, count=len(asked), most=MOST_PAGES,
+                                    hint="a proxy in between may cause this")  # fmt: skip
                 asked.add(question)
                 page = _tried(partial(_page, self, client, wanted))
                 wanted = following(page)
                 if wanted is not None:
-                    say(f"{self.service}: {len(asked)} pages")
+                    say(f"{self.service}: page {len(asked)} read")
                 yield page
 
 

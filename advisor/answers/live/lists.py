@@ -72,8 +72,10 @@ def price_list(
     if cloud == "gcp":
         return _gcp(known, access, say)
     raise UsageError(
-        "nobody can be asked for the prices of '{cloud}'", cloud=cloud, field="cloud",
-        hint=Message("it works for {clouds}", clouds=tuple(LIVE_CLOUDS)),
+        "'{cloud}' has no price list that can be asked", cloud=cloud, field="cloud",
+        hint=Message("{clouds} have one; for others take the file of a price tracker: `advisor "
+                     "catalog refresh --tracker URL` or `advisor catalog import FILE`",
+                     clouds=tuple(LIVE_CLOUDS)),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
-from advisor.catalog.import_gpu_hours import PRICES, read_gpu_hours
+from advisor.catalog.import_gpu_hours import PRICES, SECOND_PRICE, read_gpu_hours
 from advisor.catalog.import_json import rows_with
 from advisor.catalog.imported import import_names
 from advisor.catalog.importing import import_file
@@ -59,9 +59,13 @@ def test_a_gpu_hour_is_no_price_of_a_size_that_costs_more_a_gpu(tmp_path):
 
 
 def test_what_is_no_instance_not_in_dollars_or_not_to_be_believed_is_left_out(tmp_path):
-    """Serverless, euros, and 100 dollars for an L40."""
+    """Serverless, euros, and 100 dollars for an L40: each with its reason."""
     result, catalog = take(tmp_path, FILES / "latest.json")
-    assert result.left_out == 3
+    assert result.left_out == {
+        "no price of an instance by the hour (serverless and others)": 1,
+        "not in US dollars": 1,
+        "more than 3 times off the price that is known, so not believed": 1,
+    }
     assert catalog.price("n3-L40x1", "CANADA-1") == BUNDLED.price("n3-L40x1", "CANADA-1")
 
 
@@ -93,7 +97,7 @@ def test_ec2instances_prices_known_types_on_every_market_it_tells(tmp_path):
     usd = {str(market): price.usd_per_hour for market, price in told.items()}
     assert usd == {"on-demand": 1.006, "spot": 0.45, "commitment-1y": 0.6338}
     assert {price.as_of for price in told.values()} == {DAY}
-    assert (result.refreshed, result.left_out) == ({"aws": 4}, 1)
+    assert (result.refreshed, result.left_out.total()) == ({"aws": 4}, 1)
 
 
 def test_skypilot_prices_types_of_a_known_cloud_whatever_columns_it_adds(tmp_path):
@@ -113,21 +117,29 @@ def row(**changes):
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ([row(), row(usd_per_gpu_hour=0)], r"\[1\] has usdpergpuhour 0, which is no number"),
-        ([row(usd_per_gpu_hour=-2)], "no number above 0"),
-        ([row(usd_per_gpu_hour=True)], "no number above 0"),
-        ([row(usd_per_gpu_hour="free")], "no number above 0"),
+        (
+            [row(), row(usd_per_gpu_hour=0)],
+            r"\[1\] has usd_per_gpu_hour 0; it must be a number above 0",
+        ),
+        ([row(usd_per_gpu_hour=-2)], "must be a number above 0"),
+        ([row(usd_per_gpu_hour=True)], "must be a number above 0"),
+        ([row(usd_per_gpu_hour="free")], "must be a number above 0"),
         ('[{"provider": "a", "gpu": "b", "usd_per_gpu_hour": NaN}]', "NaN is no number"),
         ([row(usd_per_gpu_hour=None, price=2)], "tells no currency"),
-        ([row(date=None)], "tells no date"),
-        ([row(date="soon")], "tells 'soon' as its date"),
-        ([row(date="2999-01-01")], "a day to come"),
+        ([row(date=None)], r"\[0\] has no date"),
+        ([row(date="soon")], "has the date 'soon'"),
+        ([row(date="2999-01-01")], "in the future"),
         ([row(usd_per_gpu_hour=None, usd_per_hour=20, min_gpus=8)], "of one GPU or of all"),
         ([row(kind="serverless")], "no price of a GPU hour"),
-        ([row(gpu="abacus")], "prices no type that is known"),
-        ({"prices": [1, 2, 3]}, "no price list that is known"),
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON|nested deeper"),
+        ([row(gpu="abacus")], "no price that can be taken: 1 no type of the cloud is known"),
+        ({"prices": [1, 2, 3]}, "none of the price lists that can be read"),
+        ("{", "is not valid JSON"),
+        (" \n", "the file is empty"),
+        ("plain words", "is not valid JSON"),
+        ([row(usd_per_gpu_hour=99)], "1 more than 3 times off the price that is known"),
+        ([row(provider="any")], "no price of a GPU hour"),
+        ([row(date="2020-01-01")], "older than the price that is known"),
+        ("[" * 100_000, "is not valid JSON|nested deeper"),
         ("[" * 40 + "]" * 40, "nested deeper"),
     ],
 )
@@ -136,6 +148,17 @@ def test_what_is_no_price_refuses_the_file_with_its_place(tmp_path, document, re
         take(tmp_path, written(tmp_path, document))
     assert import_names(tmp_path / "kept") == []
     assert refreshed_clouds(tmp_path / "kept") == []
+
+
+def test_of_two_prices_of_one_card_one_counts_and_the_other_is_told(tmp_path):
+    """Of a cloud that is known and of a new one: the latest, then the cheapest."""
+    both = [{"gpu": "h100-sxm", "usd_per_gpu_hour": usd, "date": "2026-11-20", "provider": cloud}
+            for cloud in ("verda", "crusoe") for usd in (3.9, 4.9)]  # fmt: skip
+    result, catalog = take(tmp_path, written(tmp_path, [*both, row(provider="any")]))
+    assert catalog.price("1x-h100-sxm", "global", cloud="crusoe").usd_per_hour == 3.9
+    assert catalog.price("1H100.80S.30V", "FIN-01").usd_per_hour == 3.9
+    assert sorted(result.left_out.values()) == [1, 2]
+    assert {reason for reason, count in result.left_out.items() if count == 2} == {SECOND_PRICE}
 
 
 words = ["verda", "h100-sxm", "USD", "EUR", "spot", "2026-11-20", "0", "1.5", "$2"]
@@ -249,5 +272,5 @@ def test_a_bad_fact_refuses_the_file_with_its_line(tmp_path, line, reason):
 
 def test_a_file_fetched_on_a_day_to_come_is_refused(tmp_path):
     """Its prices would never count as old."""
-    with pytest.raises(UsageError, match="a day to come"):
+    with pytest.raises(UsageError, match="in the future"):
         take(tmp_path, FILES / "instances.json", as_of=date(2199, 1, 1))

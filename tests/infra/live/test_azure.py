@@ -139,7 +139,7 @@ def test_a_service_that_fails_is_one_line(fault: str, told: str, listed, impatie
 
 def test_pages_that_lead_in_a_circle_end(listed) -> None:
     listed.meters, listed.page, listed.endless = [meter(A100, 4.775)], 1, True
-    with pytest.raises(LiveError, match="pages do not end"):
+    with pytest.raises(LiveError, match="leads back to a page that was read"):
         ask(listed)
     assert len(listed.asked) == 2
 

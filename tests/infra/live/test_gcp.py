@@ -190,7 +190,7 @@ def test_the_key_travels_in_a_header_alone(listed) -> None:
 
 def test_pages_that_lead_in_a_circle_end(listed) -> None:
     listed.skus, listed.page, listed.endless = N2_SKUS, 1, True
-    with pytest.raises(LiveError, match="pages do not end"):
+    with pytest.raises(LiveError, match="leads back to a page that was read"):
         ask(listed, N2)
 
 

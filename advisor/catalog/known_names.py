@@ -1,0 +1,56 @@
+"""Names that a query has: known to the clouds that it is about, or refused with near ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from advisor.catalog.clouds import Cloud
+from advisor.catalog.matching import is_gpu
+from advisor.catalog.prices import RATE_VARIABLE
+from advisor.errors import NoOfferError, UsageError, unknown_name
+from advisor.messages import Message
+
+
+def require_rate(cloud: Cloud) -> None:
+    """`UsageError` for a cloud whose prices are not known in dollars."""
+    if not cloud.has_rate:
+        raise UsageError(
+            "prices of {cloud} are in {currency}, and what a US dollar is worth is not known",
+            cloud=cloud.name, currency=cloud.currency, field="cloud",
+            hint=Message("say it: {variable}=0.9 advisor ..",
+                         variable=RATE_VARIABLE.format(cloud.currency)),
+        )  # fmt: skip
+
+
+def require_gpu(name: str, sheets: Iterable[str], clouds: Sequence[Cloud]) -> None:
+    """`UsageError` with near names for a GPU that no data sheet and no type has."""
+    if any(is_gpu(sheet, name) for sheet in sheets):
+        return
+    sold = frozenset().union(*(cloud.instances.gpu_names for cloud in clouds))
+    if not any(is_gpu(one, name) for one in sold):
+        raise unknown_name("GPU", name, {*sold, *sheets}, field="gpu")
+
+
+def require_instance(name: str, clouds: Sequence[Cloud]) -> None:
+    """`UsageError` with near names for a type that none of the clouds has."""
+    if not any(name in cloud.instances for cloud in clouds):
+        known = [known for cloud in clouds for known in cloud.instances.names]
+        raise unknown_name(
+            "instance type", name, known, listed_by="advisor catalog list", field="instance"
+        )
+
+
+def require_region(region: str, clouds: Sequence[Cloud]) -> None:
+    """`UsageError` with near names for a region nobody knows, `NoOfferError` for one without
+    prices."""
+    priced = sorted({name for cloud in clouds for name in cloud.priced_regions})
+    if region in priced:
+        return
+    known = {name for cloud in clouds for name in cloud.instances.regions}
+    if region not in known:
+        # A type that no region is known to offer has an empty name of one.
+        raise unknown_name("region", region, (known | set(priced)) - {""}, field="region")
+    raise NoOfferError(
+        f"no prices of region {region} are in the catalogue; regions with prices: "
+        f"{', '.join(priced)}"
+    )
