@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -13,8 +13,11 @@ from advisor.answers.reporting.parallel import gathered_in_parallel, pays
 from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
 from advisor.answers.reporting.saved import answered_again, read_saved
 from advisor.answers.reporting.sections import Answered, Named, bare_section, section
+from advisor.domain import Recommendation
 from advisor.engine import Preparations
+from advisor.messages import Message
 from advisor.render.document import is_language
+from advisor.render.price_calls import price_call_block
 from advisor.render.sizing.facts import SCHEMA, totals
 
 # Told after each workload: how many are done.
@@ -85,7 +88,26 @@ def _saved_section(
     if answer is None:
         return bare_section(named, document)
     prepared = preparations.of(answer.request)
-    return section(named, Answered(answer, document, context, prepared), measured, as_of)
+    told = _translatable(document, answer)
+    return section(named, Answered(answer, told, context, prepared), measured, as_of)
+
+
+def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[str, Any]:
+    """A saved answer with the sentences that its question is still answered with as messages, which
+    other languages have words for."""
+    call = price_call_block(answer) or {"sentences": ()}
+    messages = {
+        str(one): one for one in (*call["sentences"], *answer.warnings, *answer.assumptions)
+    }
+
+    def known(sentences: Sequence[str]) -> list[Message | str]:
+        return [messages.get(sentence, sentence) for sentence in sentences]
+
+    found = {**document, **{name: known(document[name]) for name in ("warnings", "assumptions")}}
+    saved = document.get("price_call")
+    if saved:
+        found["price_call"] = {**saved, "sentences": known(saved["sentences"])}
+    return found
 
 
 def _assembled(

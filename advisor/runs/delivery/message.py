@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from advisor.errors import DeliveryError, one_line
 from advisor.render.difference.text import difference_text, headline
+from advisor.render.document import plain
+from advisor.render.document_names import covers_clouds, place_name
 from advisor.render.sizing.formats import ReportFormat
 from advisor.units import format_usd
 
@@ -93,7 +95,7 @@ def report_message(document: Mapping[str, Any], file: Attachment) -> Message:
     lines = [title, "", *map(_answer, document["workloads"]), *_total(document["totals"])]
     return Message(
         kind=REPORT, title=title, text="\n".join(lines) + "\n", day=document["as_of"],
-        document=document, files=(file,),
+        document=plain(document), files=(file,),
     )  # fmt: skip
 
 
@@ -120,16 +122,18 @@ def _short(title: str) -> str:
 
 def _answer(workload: Mapping[str, Any]) -> str:
     """One line: what is picked, and what it costs."""
-    return one_line(f"{workload['name']}: {_picked(workload['answer'])}")
+    return one_line(f"{workload['name']}: {_picked(workload)}")
 
 
-def _picked(answer: Mapping[str, Any]) -> str:
+def _picked(workload: Mapping[str, Any]) -> str:
+    answer = workload["answer"]
     spec = answer["spec"]
     if answer["status"] != "answered" or spec is None:
         return "nothing meets the target"
     count = "" if spec["count"] == 1 else f"{spec['count']} x "
     cost = f"{format_usd(spec['usd_per_hour'])} an hour"
-    return f"{count}{spec['instance_type']} + {spec['disk']} in {spec['region']}, {cost}"
+    place = place_name(spec, clouds=covers_clouds(workload["recommendation"]))
+    return f"{count}{spec['instance_type']} + {spec['disk']} in {place}, {cost}"
 
 
 def _total(totals: Mapping[str, Any]) -> list[str]:

@@ -260,3 +260,13 @@ def test_the_plan_in_the_documentation_can_be_asked():
     plan = read_plan(file.read_bytes(), file.name)
     questions = [report_run.planned(one, file.name) for one in plan.entries]
     assert len(checked(load_context(), questions)) == len(plan.entries) == 4
+
+
+def test_a_saved_answer_says_how_its_price_is_known_in_the_language_of_its_report(ask, tmp_path):
+    saved = tmp_path / "spot.json"
+    words = ("--task", "inference", "--model", "googlenet", "--target-throughput", "500")
+    saved.write_text(ask("recommend", *words, "--market", "spot", "-o", "json")[1])
+    code, out, _ = ask("report", "--from", str(saved), "--language", "zh-CN")
+    assert code == 0
+    assert "观测价格" in out
+    assert "Observed price" not in out

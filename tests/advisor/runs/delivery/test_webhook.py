@@ -11,10 +11,12 @@ import jsonschema
 import pytest
 
 from advisor.errors import DeliveryError, UsageError
-from advisor.runs.delivery.message import TransientDeliveryError
+from advisor.messages import Message as Sentence
+from advisor.runs.delivery.message import Attachment, TransientDeliveryError, report_message
 from advisor.runs.delivery.sending import deliver
 from advisor.runs.delivery.targets import parse_target
 from advisor.runs.delivery.webhook import WebhookTarget
+from tests.advisor.render.sizing.reports import golden_report
 from tests.advisor.runs.delivery.servers import certificate, hook, parcel
 
 
@@ -127,3 +129,13 @@ def test_addresses_that_are_refused(text, why):
     with pytest.raises(UsageError, match=why) as told:
         parse_target(text)
     assert "ann:secret" not in str(told.value)
+
+
+def test_a_report_that_was_just_made_is_sent_with_its_sentences_as_texts():
+    """One that was saved has texts already; a new one still has messages."""
+    document = golden_report()
+    document["workloads"][0]["recommendation"]["warnings"] = [Sentence("{age} days old", age=3)]
+    sent = report_message(document, Attachment("report.md", "text/markdown", b"x"))
+    assert sent.id.startswith("advisor-")
+    told = json.loads(json.dumps(sent.body(sent.id)))["document"]
+    assert told["workloads"][0]["recommendation"]["warnings"] == ["3 days old"]
