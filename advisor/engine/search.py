@@ -15,6 +15,7 @@ import numpy as np
 
 from advisor.domain import Rejected, Request
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
+from advisor.engine.cpu_bounds import ranked_by_bound
 from advisor.engine.disks import with_fitted_disks
 from advisor.engine.limits import (
     answering,
@@ -24,14 +25,12 @@ from advisor.engine.limits import (
     cost,
     is_plain,
     limits,
-    ranks_by_price,
     wants_front,
 )
 from advisor.engine.pareto import pareto_rows
 from advisor.engine.prepared import CpuTypes, Group, Prepared
 from advisor.engine.rejected import SlowCpus
 from advisor.engine.table import Table
-from advisor.messages import Message
 from advisor.records import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -202,9 +201,20 @@ def _ranks_of_cpus(
     if not cpus.most.any():
         return {}
     found.cpus.append(cpus)
-    places, ranks = _worth_a_look(request, cpus, found, last)
+    places, ranks = _ranked_by_bound(request, cpus, found, last)
     names = [cpus.types[place].name for place in places]
     return dict(zip(names, ranks.tolist(), strict=True))
+
+
+def _ranked_by_bound(
+    request: Request, cpus: CpuTypes, found: Found, last: float
+) -> tuple[Integers, Floats]:
+    """`ranked_by_bound`, with what cannot answer counted among what is turned down."""
+    bound = ranked_by_bound(request, cpus, last)
+    if bound.slow is not None:
+        found.slow.append(bound.slow)
+    found.rejected += bound.rejected
+    return bound.places, bound.ranks
 
 
 def _look_at_whole(
@@ -225,7 +235,7 @@ def _look_in_groups(request: Request, prepared: Prepared, shown: int, found: Fou
     nothing more could be shown, or lie on the front."""
     _look_at_accelerated(request, prepared, found)
     last = math.inf if wants_front(request) else _smallest(found.costs(request), shown)
-    places, ranks = _worth_a_look(request, prepared.cpus, found, last)
+    places, ranks = _ranked_by_bound(request, prepared.cpus, found, last)
     names = [prepared.cpus.types[place].name for place in places]
     asked = _look_until(request, prepared, shown, found, names, ranks, places)
     group = prepared.on_cpu()
@@ -355,52 +365,3 @@ def _may_lead(request: Request, prepared: Prepared, place: int, front: Table | N
         return True
     usd, rate = prepared.cpus.usd[place], prepared.cpus.most[place] * request.max_count
     return not bool(((front.usd <= usd) & (front.lower >= rate)).any())
-
-
-def _worth_a_look(
-    request: Request, cpus: CpuTypes, found: Found, last: float
-) -> tuple[Integers, Floats]:
-    """Places of types that may answer, and rank before the last that is shown, by the least that
-    they could rank by; those that cannot answer are rejected, for the first limit that they miss
-    however well they do."""
-    target, count = request.target_throughput or 0.0, request.max_count
-    most, usd = cpus.most, cpus.usd
-    slow = most * count < target
-    if slow.any():
-        found.slow.append(SlowCpus(cpus, np.flatnonzero(slow), target, count))
-    rates = np.where(slow, np.inf, most)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        run_usd = usd / (rates * 3600) * (request.run_samples or 1e6)
-        hours = (request.run_samples or 0.0) / (rates * count * 3600)
-        needed = np.maximum(1.0, np.ceil(target / np.where(rates > 0, rates, np.inf)))
-    ranks = usd * needed if ranks_by_price(request) else run_usd
-    limited = any(limit is not None for limit in
-                  (request.max_hours, request.max_run_usd, request.max_usd_per_hour))  # fmt: skip
-    # Whether more than a rate is missed has to be told of each type.
-    worth = ~slow & ((ranks <= last) | (not ranks_by_price(request) or limited))
-    checks = (
-        ("too_long", hours, request.max_hours,
-         Message("its run takes {least:hours} or more (median), above {limit:hours}")),
-        ("over_max_cost", run_usd, request.max_run_usd,
-         Message("its run costs {least:usd} or more (median), above {limit:usd}")),
-        ("over_max_price", usd, request.max_usd_per_hour,
-         Message("{least:usd}/h is above {limit:usd}/h")),
-    )  # fmt: skip
-    for reason, values, limit, message in checks:
-        if limit is None or (reason != "over_max_price" and not request.run_samples):
-            continue
-        missed = worth & (values > limit)
-        found.rejected += [
-            Rejected(
-                cpus.types[at].cloud,
-                cpus.types[at].name,
-                reason,
-                Message(message.text, code=reason, least=float(values[at]), limit=limit),
-                cpus.types[at].usd_per_hour,
-            )
-            for at in np.flatnonzero(missed).tolist()
-        ]
-        worth &= ~missed
-    places = np.flatnonzero(worth)
-    order = np.argsort(ranks[places], kind="stable")
-    return places[order], ranks[places][order]

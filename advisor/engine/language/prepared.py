@@ -12,7 +12,7 @@ from advisor.domain.money import HOURS_PER_MONTH
 from advisor.engine.language.loads import Loads
 from advisor.engine.language.rates import Level, Predicted, Replicas
 from advisor.engine.language.table import ServingTable
-from advisor.engine.language.ways import Way, splits_of, ways_of
+from advisor.engine.language.ways import Finder, Way, splits_of, ways_of
 from advisor.engine.offers import place_query
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
@@ -33,18 +33,17 @@ class Prepared:
     def __init__(
         self,
         request: GenerationRequest,
-        catalog: Catalog,
-        model: LanguageModel,
+        finder: Finder,
         predictor: ServingModel,
         predicted: Predicted,
         most_usd_per_hour: float | None = None,
     ) -> None:
-        self._request, self._catalog, self._predicted = request, catalog, predicted
+        self._request, self._predicted = request, predicted
         self.predictor = predictor
         self.version = predictor.engine_version(request.engine)
-        self.ways, rejected, self.considered = ways_of(request, catalog, model, most_usd_per_hour)
+        self.ways, rejected, self.considered = ways_of(finder, request, most_usd_per_hour)
         query = place_query(request, accelerated=True)
-        self.rejected = [*rejected, *catalog.unpriced(query)]
+        self.rejected = [*rejected, *finder.catalog.unpriced(query)]
 
     @cached_property
     def replicas(self) -> Replicas:
@@ -77,6 +76,7 @@ class ServingPreparations:
         self.catalog, self.model, self.predictor = catalog, model, predictor
         self._predicted = Predicted()
         self._known: dict[tuple[GenerationRequest, float | None], Prepared] = {}
+        self._finders: dict[GenerationRequest, Finder] = {}
 
     def of(self, request: GenerationRequest, most_usd_per_hour: float | None = None) -> Prepared:
         """What the request needs, prepared now or before. `UsageError` for what the model does
@@ -85,14 +85,19 @@ class ServingPreparations:
         key = key_of(request), most_usd_per_hour
         found = self._known.pop(key, None)
         if found is None:
-            found = Prepared(
-                key[0], self.catalog, self.model, self.predictor, self._predicted,
-                most_usd_per_hour,
-            )  # fmt: skip
+            finder = self._finder(key[0])
+            found = Prepared(key[0], finder, self.predictor, self._predicted, most_usd_per_hour)
         self._known[key] = found  # the last one used is the last one to go
         while len(self._known) > _MOST_KEPT:
             del self._known[next(iter(self._known))]
         return found
+
+    def _finder(self, request: GenerationRequest) -> Finder:
+        """The one of the last request about whatever prices, or a new one."""
+        at_any_price = replace(request, price_kinds=(), listed_on=None)
+        if at_any_price not in self._finders:
+            self._finders = {at_any_price: Finder(at_any_price, self.catalog, self.model)}
+        return self._finders[at_any_price].with_prices_of(request)
 
 
 def key_of(request: GenerationRequest) -> GenerationRequest:

@@ -5,6 +5,7 @@ that memory holds, replicas on the rest, and a disk; or the reason why nothing s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.catalog import Catalog, used_gpus
@@ -88,18 +89,14 @@ def offers_judged(
 
 
 def ways_of(
-    request: GenerationRequest,
-    catalog: Catalog,
-    model: LanguageModel,
-    most_usd_per_hour: float | None = None,
+    finder: Finder, request: GenerationRequest, most_usd_per_hour: float | None = None
 ) -> tuple[list[Way], list[Rejected], int]:
     """All ways to serve, a reason for each type that has none, and how many offers there are; of
     instances that cost no more."""
-    finder = Finder(request, catalog, model)
     found: list[Way] = []
     rejected: dict[tuple[str, str], Rejected] = {}
     count = 0
-    for offer, notes in offers_judged(request, catalog, most_usd_per_hour):
+    for offer, notes in offers_judged(request, finder.catalog, most_usd_per_hour):
         count += 1
         ways = notes if isinstance(notes, Rejected) else finder.ways(offer, notes)
         if isinstance(ways, Rejected):
@@ -137,15 +134,21 @@ class Finder:
     """Finds ways for one request; what offers share is found once."""
 
     def __init__(self, request: GenerationRequest, catalog: Catalog, model: LanguageModel) -> None:
-        self._request, self._catalog, self._model = request, catalog, model
+        self._request, self.catalog, self._model = request, catalog, model
         self._cards = Cards(catalog)
         self._memory: dict[tuple[GpuFacts, LlmPrecision], dict[int, ServingMemory]] = {}
         self._uses: dict[tuple[GpuFacts, LlmPrecision], dict[int, GpuMemoryUse | None]] = {}
         self._deployments: dict[tuple[GpuFacts, LlmPrecision, int, str], Deployment] = {}
 
+    def with_prices_of(self, request: GenerationRequest) -> Finder:
+        """For the same request about other prices: what memory holds is known already."""
+        other = copy(self)
+        other._request = request
+        return other
+
     def ways(self, offer: Offer, notes: tuple[Message, ...]) -> list[Way] | Rejected:
         """Every way to serve on the offer, or why there is none."""
-        gpu = self._catalog.gpu_of(offer.instance)
+        gpu = self.catalog.gpu_of(offer.instance)
         assert gpu is not None  # `judged_offer` turns down what has no data sheet
         card = self._cards.of(gpu)
         precision = self.precision_on(card)
@@ -185,7 +188,7 @@ class Finder:
             gib = gib_to_read(weights, offer.instance.memory_mib, replicas)
             if gib not in disks:
                 disks[gib] = ready_disk(
-                    self._request, self._catalog, offer, weights, gib=gib, gpus=gpus
+                    self._request, self.catalog, offer, weights, gib=gib, gpus=gpus
                 )
             disk = disks[gib]
             if isinstance(disk, Rejected):
