@@ -127,7 +127,7 @@ def _sample(network: Runnable) -> str:
 
 
 def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[[Workload], float]:
-    """The card in MiB that a workload of an own network surely fits, as `advisor memory` says.
+    """The card in MiB that a workload of an own network fits, as `advisor memory` says.
 
     Raises what `advisor memory` raises.
     """

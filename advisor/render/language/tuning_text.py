@@ -82,12 +82,12 @@ def tuning_lines(
     level = risk_of(
         rate.lower / rate.median, len(candidate.extrapolation), calibrated=candidate.calibrated
     )
-    standing = (
+    basis = (
         f"Modelled, not measured; {RISKS[level]} risk ({level} of 4); "
         f"{price_text(spec.offer.market, spec.offer.price)}; predictor {sources.model_id[:8]}."
     )
     return [
-        *textwrap.wrap(standing, WIDTH),
+        *textwrap.wrap(basis, WIDTH),
         "",
         f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
         f"{place_name(spec.offer, request)}, {spec.offer.market}",

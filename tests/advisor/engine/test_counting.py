@@ -1,4 +1,4 @@
-"""Several identical instances: as few as surely do, and never dearer than without the choice."""
+"""Several identical instances: as few as will do, and never dearer than without the choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hours and dollars of a run follow from the rates, and limits set to them are surely kept."""
+"""Hours and dollars of a run follow from the rates, and limits on them hold at the confidence."""
 
 from dataclasses import replace
 from datetime import date
@@ -81,7 +81,7 @@ def test_more_of_a_resource_never_takes_longer(faster, roomier, vcpus):
 
 @pytest.mark.slow
 @given(st.floats(0.1, 300), st.floats(0.5, 400), st.floats(0.1, 500))
-def test_limits_are_surely_kept_and_the_cheapest_run_that_keeps_them_is_chosen(epochs, hours, usd):
+def test_limits_hold_and_the_cheapest_run_within_them_is_chosen(epochs, hours, usd):
     answer = ask(epochs=epochs, max_hours=hours, max_run_usd=usd, max_results=500)
     for one in answer.ranked:
         assert one.run.hours.upper <= hours

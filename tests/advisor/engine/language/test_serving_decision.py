@@ -174,7 +174,7 @@ def test_a_disk_too_slow_for_the_limit_is_a_reason() -> None:
 
 
 def test_close_calls_name_a_cheaper_spec_that_may_do() -> None:
-    """Its chance lies between never and surely, and the trial is worth its money."""
+    """Its chance lies between 0 and 1, and the trial is worth its money."""
     found = answer(target_output_tokens_per_second=3000, max_tpot_ms=40, cloud="any", region=None)
     cheaper = [one for one in found.close_calls if one.kind is CloseCallKind.CHEAPER_MAY_REACH]
     assert cheaper

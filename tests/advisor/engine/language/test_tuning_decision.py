@@ -62,7 +62,7 @@ def test_without_a_target_the_cheapest_run_is_first() -> None:
 
 @given(st.floats(100, 200_000))
 def test_a_target_is_kept_by_the_lower_bound_for_the_least_money_an_hour(target: float) -> None:
-    """What is recommended reaches the target surely enough, and prices ascend."""
+    """What is recommended reaches the target at the confidence, and prices ascend."""
     found = answer(target_tokens_per_second=target)
     assert all(one.tokens_per_second.lower >= target for one in found.ranked)
     prices = [one.spec.total_usd_per_hour for one in found.ranked]
