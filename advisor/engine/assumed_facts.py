@@ -19,7 +19,7 @@ from advisor.domain import AssumedFact, Disk, InstanceType
 from advisor.messages import Message
 
 _RATE = Message("{value:,g} MiB/s ({low:,g} to {high:,g})")
-_IOPS = Message("{value:,g} IOPS ({low:,g} to {high:,g})")
+_IOPS = Message("{value:,.0f} IOPS ({low:,.0f} to {high:,.0f})")
 _KINDS = {
     READ_MIB_S: _RATE,
     READ_IOPS: _IOPS,

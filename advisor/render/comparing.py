@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,11 +76,14 @@ def notes_lines(answers: Sequence[InstancePrediction | ServingPrediction]) -> li
     """Where each instance stands and how its price is known, and what all of them assume and warn
     of; an instance that several networks are compared on is named once."""
     prices = dict.fromkeys(text for one in answers if (text := _price_text(one)))
-    assumed = dict.fromkeys(text for one in answers for text in one.assumptions)
+    # What is assumed of one instance comes before what all of them share, which may be cut.
+    place = {text: at for one in answers for at, text in enumerate(one.assumptions)}
+    shared = Counter(text for one in answers for text in one.assumptions)
+    assumed = sorted(shared, key=lambda text: (shared[text], place[text]))
     warned = dict.fromkeys(text for one in answers for text in one.warnings)
     return [
         *wrapped("Prices", list(prices), len(prices)),
-        *wrapped("Assumed", list(assumed), 3),
+        *wrapped("Assumed", assumed, 5),
         *wrapped("Warning", list(warned), 3),
     ]
 
