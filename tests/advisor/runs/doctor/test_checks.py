@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import time
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
@@ -83,19 +82,23 @@ def test_a_clock_before_the_bundled_prices_is_wrong():
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("import time; time.sleep(60)", "did not load in 0.5 s"),
         ("raise ImportError('libcudart.so.12: cannot open')", "libcudart.so.12"),
         ("import os; os.kill(os.getpid(), 11)", "ended with code -11"),
         ("print('[')", "does not load"),
     ],
 )
-def test_a_torch_that_hangs_or_breaks_is_told_and_breaks_nothing_here(code, words):
+def test_a_torch_that_breaks_is_told_and_breaks_nothing_here(code, words):
     pytest.importorskip("torch")
-    begun = time.monotonic()
-    told = packages.check_torch(0.5, code)
+    told = packages.check_torch(60, code)
     assert told.state is State.PROBLEM
     assert words in told.found
-    assert time.monotonic() - begun < 30
+
+
+def test_a_torch_that_hangs_is_ended_and_told():
+    pytest.importorskip("torch")
+    told = packages.check_torch(0.5, "import time; time.sleep(600)")
+    assert told.state is State.PROBLEM
+    assert "did not load in 0.5 s" in told.found
 
 
 def test_a_torch_without_cuda_beside_a_driver_is_a_problem(monkeypatch, tmp_path):
