@@ -30,7 +30,7 @@ COMMANDS = {
     "verify": "one measured trial: does an instance reach the target?",
     "measure": "measure your network or script here for two minutes, into a file",
     "doctor": "check this machine, and clean up after killed sweeps",
-    "sweep": "measure workloads on this machine: plan, run, status, list, log, simulate",
+    "sweep": "measure workloads on this machine: plan, run, status, stop, list, log, simulate",
     "cloud": "what the advisor runs on AWS: status, reap, policy, template",
     "schedule": "sweeps, fits and price refreshes at set times: add, list, show, remove, run",
     "keys": "API keys of `advisor serve`: add, list, revoke",

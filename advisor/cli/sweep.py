@@ -1,4 +1,4 @@
-"""`advisor sweep`: plan, run, list; `status`, `log` and `simulate` have files of their own."""
+"""`advisor sweep`: plan, run, list; `status`, `stop`, `log`, `simulate` have files of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from advisor.cli.questions import FieldType, SectionedCommand, output_option, qu
 from advisor.cli.stored import fail_if_damaged, print_damaged, stored_measurements
 from advisor.cli.sweep_adaptive import plan_adaptively, print_adaptive, run_adaptively
 from advisor.cli.sweep_simulate import simulate
-from advisor.cli.sweep_status import log, status
+from advisor.cli.sweep_status import log, status, stop
 from advisor.cli.sweep_view import (
     COLUMNS,
     RIGHT,
@@ -64,7 +64,7 @@ def sweep() -> None:
     """
 
 
-for _command in (status, log, simulate):
+for _command in (status, stop, log, simulate):
     sweep.add_command(_command)
 
 

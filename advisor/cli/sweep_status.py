@@ -1,8 +1,10 @@
-"""`advisor sweep status` and `advisor sweep log`."""
+"""`advisor sweep status`, `stop` and `log`."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from collections import deque
@@ -16,7 +18,7 @@ import click
 from advisor.cli.live import is_terminal, live_block
 from advisor.cli.questions import Name, Positive, SectionedCommand, question_options
 from advisor.cli.stored import fail_if_damaged, print_damaged
-from advisor.errors import DataError, UsageError
+from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.messages import Message
 from advisor.places import sweep_log_path
 from advisor.quantities import parse_positive
@@ -174,6 +176,33 @@ def _changes() -> Show:
             click.echo("\n".join([*snapshot_lines(snapshot, trouble), ""]))
 
     return show
+
+
+_STOP_LOOKS, _STOP_LOOK_SECONDS = 5, 0.2
+
+
+@click.command()
+def stop() -> None:
+    """End the sweeps of this machine that measure into the store, as Ctrl-C would: finished trials
+    stay, and the same `sweep run` continues. Those of other machines are named."""
+    from sweeps.store import open_store
+
+    with closing(open_store(reading=True)) as store:
+        for _ in range(_STOP_LOOKS):  # between two trials a driver has no lease for a moment
+            if drivers := {held.driver: held for held in store.running().values()}:
+                break
+            time.sleep(_STOP_LOOK_SECONDS)
+    for name, held in drivers.items():
+        if held.here:
+            os.kill(held.pid, signal.SIGTERM)
+            click.echo(f"stopping: {name}")
+    if elsewhere := [name for name, held in drivers.items() if not held.here]:
+        raise MeasuringError(
+            "measured elsewhere: {drivers}", drivers=", ".join(elsewhere),
+            hint="stop it there; on a cluster by: ray job submit -- advisor sweep stop",
+        )  # fmt: skip
+    if not drivers:
+        click.echo("nobody measures into this store")
 
 
 def _described(question: SweepGrid) -> list[str] | None:

@@ -55,7 +55,8 @@ class Stored:
 class Held:
     """A lease that is in force: who measures the trial, since when and for how long at least.
 
-    `seconds_held` is None, and `label` empty, where an older version took it.
+    `seconds_held` is None, and `label` empty, where an older version took it. `here`: its process
+    is one of this machine (and container).
     """
 
     trial_id: str
@@ -64,6 +65,7 @@ class Held:
     seconds_left: float
     seconds_held: float | None = None
     label: str = ""
+    here: bool = False
 
     @property
     def driver(self) -> str:

@@ -11,7 +11,7 @@ from sweeps.store.contract import Held
 from sweeps.store.database import Database
 from sweeps.store.dialects import DatabaseSeconds, insert_if_absent
 from sweeps.store.schema import LEASES
-from sweeps.trial.ownership import Owner, columns_of, process_has_gone
+from sweeps.trial.ownership import Owner, columns_of, place, process_has_gone
 
 LEASE_SECONDS = 120.0
 _NO_PATIENCE = 0.0
@@ -55,7 +55,15 @@ class Leases:
         """See `LeaseBook`."""
         rows = self._database.read(lambda connection: connection.execute(_query()).all())
         return {
-            row.trial_id: Held(row.trial_id, row.host, row.pid, row.left, row.held, row.label or "")
+            row.trial_id: Held(
+                row.trial_id,
+                row.host,
+                row.pid,
+                row.left,
+                row.held,
+                row.label or "",
+                here=bool(row.place) and row.place == place(),
+            )
             for row in rows
             if _is_in_force(row)
         }

@@ -8,12 +8,13 @@ import sys
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from advisor.domain import Status
-from advisor.errors import DataError, UsageError
+from advisor.errors import DataError, MeasuringError, UsageError
 from sweeps.datasets.photographs import write_samples
 from sweeps.store import SqlStore, open_store
 from sweeps.trial.ownership import this_process
@@ -54,6 +55,32 @@ def test_watching_ends_when_nothing_runs_any_more_and_tells_a_line_each_time(mon
 
 def _fresh(_row, fresh):
     return fresh
+
+
+_DRIVER = """
+import sys, time
+from contextlib import closing
+from sweeps.store import open_store
+from sweeps.trial.ownership import this_process
+
+with closing(open_store()) as store:
+    store.leases.take(sys.argv[1], this_process(), "held")
+    print("holds", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_stop_ends_the_driver_of_this_machine_and_names_that_of_another():
+    assert "nobody measures" in ask("stop")
+    with closing(open_store()) as store:
+        there = replace(this_process(), name="other", host="node-7", place="another boot")
+        store.leases.take(TRIALS[0].trial_id, there)
+        command = [sys.executable, "-c", _DRIVER, TRIALS[1].trial_id]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as here:
+            assert here.stdout.readline() == "holds\n"
+            with pytest.raises(MeasuringError, match=r"measured elsewhere: node-7 \(process"):
+                ask("stop")
+            assert here.wait(timeout=30) == -signal.SIGTERM
 
 
 def test_a_database_that_goes_away_meanwhile_is_told_and_waited_for(monkeypatch):
