@@ -1,9 +1,10 @@
-"""What Ray costs a sweep: time per trial, scaling over nodes, the driver's memory.
+"""What Ray costs a sweep: time per trial, how busy a fleet is, the driver's memory.
 
 A trial here is a real one (lease, limits, worker process, its protocol, a row in SQLite) whose
 worker only sleeps. Nodes are emulated on this machine (`ray.cluster_utils.Cluster`), so that they
-share its cores. The part about memory has no worker processes: 10,000 of them would take hours.
-    python benchmarks/ray_cost.py cost|cluster-cost|scaling|memory --json
+share its cores. The parts fleet and memory have no worker processes: 16 at a time would measure
+these cores, and 10,000 would take hours.
+    python -m benchmarks.ray_cost cost|cluster-cost|fleet|memory --json
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from advisor.domain import (
     ON_CPU,
+    Accelerator,
     DatasetProfile,
     DiskRate,
     LimitedBy,
@@ -45,7 +48,8 @@ from sweeps.trial.trial_process import run_attempt
 SCHEMA = "advisor.ray-cost/1"
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS, TRIALS_A_ROUND, STEPS = 5, 40, 600
-SLEEP_SECONDS, TRIALS_A_NODE, MOST_NODES = 0.5, 50, 8
+SLEEP_SECONDS, FLEET_TRIALS, FLEET = 0.5, 400, ("T4",) * 4 + ("L4",) * 4
+SLOTS_A_NODE = 2
 MEMORY_TRIALS = 10_000
 _PROFILE = DatasetProfile(
     name="none", samples=1, bytes_per_sample=1.0, storage_format="jpeg-files", width=1, height=1
@@ -163,30 +167,44 @@ def spread(values: Sequence[float]) -> dict[str, float]:
             "most": round(max(values), 1)}  # fmt: skip
 
 
-def scaling(folder: Path) -> dict[str, Any]:
-    """Trials a second on 1, 2, 4 and 8 nodes; 50 trials a node, 400 on the eight."""
-    found = []
-    nodes = 1
-    while nodes <= MOST_NODES:
-        measure = partial(measured_by_a_worker, seconds=SLEEP_SECONDS)
-        with cluster(nodes) as one, closing(RayExecutor(one.address, measure=measure)) as executor:
-            seconds_of(executor, trials(2 * nodes, f"warm-{nodes}"), folder)
-            asked = trials(TRIALS_A_NODE * nodes, f"nodes-{nodes}")
-            busy = cpu_seconds()
-            seconds = seconds_of(executor, asked, folder)
-            cores = (cpu_seconds() - busy) / seconds
-        found.append(
-            {"nodes": nodes, "trials": len(asked), "seconds": round(seconds, 2),
-             "trials_per_second": round(len(asked) / seconds, 3),
-             "machine_cores_busy": round(cores, 2)}
-        )  # fmt: skip
-        sys.stderr.write(f"{found[-1]}\n")
-        nodes *= 2
-    alone = found[0]["trials_per_second"]
-    for one_row in found:
-        ideal = one_row["nodes"] * alone
-        one_row["share_of_ideal"] = round(one_row["trials_per_second"] / ideal, 3)
-    return {"sleep_seconds": SLEEP_SECONDS, "cores": os.cpu_count(), "rows": found}
+def fleet(folder: Path) -> dict[str, Any]:
+    """Eight nodes of two kinds of GPU with two GPUs each: the share of their slots that is busy
+    from the first trial's beginning to the last one's end, both kinds in turns."""
+    from tests.sweeps.ray_clusters import add_node, cluster_of
+
+    with cluster_of() as one:
+        for gpu in FLEET:
+            add_node(one, cpus=4, gpu=gpu, trials=SLOTS_A_NODE)
+        with closing(RayExecutor(one.address, measure=slept)) as executor:
+            seconds_of(executor, on_gpus(8 * len(FLEET), "warm"), folder)
+            busy, begun = cpu_seconds(), time.perf_counter()
+            seconds_of(executor, on_gpus(FLEET_TRIALS, "fleet"), folder)
+            cores = (cpu_seconds() - busy) / (time.perf_counter() - begun)
+    with closing(SqlStore(f"sqlite:///{folder}/fleet.sqlite")) as store:
+        spans = [row.environment["span"] for row in store.all()]
+    first, last = min(begun for begun, _ in spans), max(ended for _, ended in spans)
+    slots = SLOTS_A_NODE * len(FLEET)
+    return {
+        "nodes": len(FLEET), "slots": slots, "trials": len(spans), "sleep_seconds": SLEEP_SECONDS,
+        "seconds": round(last - first, 2), "machine_cores_busy": round(cores, 2),
+        "slots_busy": round(sum(end - begin for begin, end in spans) / slots / (last - first), 3),
+    }  # fmt: skip
+
+
+def on_gpus(count: int, mark: str) -> list[Trial]:
+    """Trials of the fleet's GPUs in turns."""
+    kinds = [Accelerator.parse(f"cuda:{gpu}") for gpu in sorted(set(FLEET))]
+    return [
+        replace(one, accelerator=kinds[number % len(kinds)])
+        for number, one in enumerate(trials(count, mark))
+    ]
+
+
+def slept(trial: Trial) -> Measurement:
+    """A row that says when its trial had its slot."""
+    begun = time.time()
+    time.sleep(SLEEP_SECONDS)
+    return replace(row_of(trial), environment={"span": [begun, time.time()]})
 
 
 def cpu_seconds() -> float:
@@ -221,7 +239,7 @@ def resident_mib() -> float:
 
 def main() -> None:
     """Print one JSON document."""
-    parts = {"cost": own_cost, "cluster-cost": cluster_cost, "scaling": scaling, "memory": memory}
+    parts = {"cost": own_cost, "cluster-cost": cluster_cost, "fleet": fleet, "memory": memory}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=parts)
     parser.add_argument("--json", action="store_true", help="the only format there is")

@@ -59,7 +59,8 @@ _NO_COMMANDS = (
     "head_start_ray_commands", "worker_start_ray_commands", "cluster_synced_files",
     "rsync_exclude", "rsync_filter",
 )  # fmt: skip
-_HEAD_ID = "f" * 51 + "00000"  # of Ray's provider for several nodes on one machine
+# Of Ray's provider for several nodes on one machine.
+_HEAD_ID, FIRST_NODE = "f" * 51 + "00000", "f" * 51 + "00001"
 
 
 @contextmanager
@@ -114,6 +115,30 @@ def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]
             if any(str(folder) in word for word in one.info["cmdline"] or ()):
                 with suppress(psutil.NoSuchProcess):
                     one.kill()
+
+
+_DRIVER = """
+import sys
+from contextlib import closing
+from sweeps.executors.ray.executor import RayExecutor
+from sweeps.driver.runner import run_sweep
+from sweeps.store import SqlStore
+from tests.sweeps.ray_clusters import measured_slowly, numbered
+
+url, address, count, *accelerators = sys.argv[1:]
+trials = numbered(int(count), *accelerators)
+with closing(SqlStore(url)) as store:
+    executor = RayExecutor(address, measure=measured_slowly)
+    with closing(executor):
+        executor.refuse_impossible(trials)
+        run_sweep(trials, executor, store, poll_seconds=0.1)
+"""
+
+
+def driver(url: str, address: str, count: int, *accelerators: str) -> subprocess.Popen[bytes]:
+    """A sweep over `numbered` trials, in a process of its own."""
+    command = [sys.executable, "-c", _DRIVER, url, address, str(count), *accelerators]
+    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def numbered(count: int, *accelerators: str, first: int = 0) -> list[Trial]:

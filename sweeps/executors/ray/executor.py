@@ -101,6 +101,7 @@ class RayExecutor:
         self._waiting: deque[_Flight] = deque()
         self._without_node: dict[Needs, float] = {}
         self._cached_nodes: tuple[float, list[Node]] = (0.0, [])
+        self._places: dict[Needs, int] = {}
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
         """`MeasuringError` that names the way out when no node takes some of the trials, and the
@@ -139,28 +140,31 @@ class RayExecutor:
         listed_at, nodes = self._cached_nodes
         if not listed_at or time.monotonic() - listed_at > _NODES_CACHED_SECONDS:
             nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-            self._cached_nodes = time.monotonic(), nodes
+            self._cached_nodes, self._places = (time.monotonic(), nodes), {}
         return nodes
+
+    def _places_of(self, needs: Needs) -> int:
+        """How many such trials the nodes take at once."""
+        nodes = self._nodes()
+        if needs not in self._places:
+            self._places[needs] = slots(needs, nodes)
+        return self._places[needs]
 
     def _fill(self, coming: Iterator[Trial]) -> None:
         """Submit as many of each kind as have a place, and some more; take trials until all nodes
         have work by that, and some more."""
-        nodes = self._nodes()
-        there = all_slots(nodes)
+        there = all_slots(self._nodes())
         submitted = Counter(flight.needs for flight in self._running.values())
-        places = {needs: slots(needs, nodes) for needs in submitted}
-        at_work = sum(min(count, places[needs]) for needs, count in submitted.items())
+        at_work = sum(min(count, self._places_of(one)) for one, count in submitted.items())
 
         def offer(flight: _Flight) -> bool:
             """Whether it was submitted: there is not yet enough of its kind."""
             nonlocal at_work
-            needs = flight.needs
-            if needs not in places:
-                places[needs] = slots(needs, nodes)
-            if submitted[needs] >= places[needs] + _AHEAD:
+            places, count = self._places_of(flight.needs), submitted[flight.needs]
+            if count >= places + _AHEAD:
                 return False
-            at_work += submitted[needs] < places[needs]
-            submitted[needs] += 1
+            at_work += count < places
+            submitted[flight.needs] += 1
             self._submit(flight)
             return True
 
@@ -185,7 +189,8 @@ class RayExecutor:
         """The trials whose nodes all went, or never came, for too long."""
         now, nodes = time.monotonic(), self._nodes()
         pending = {ref: one for ref, one in self._running.items() if one.deadline is None}
-        lacking = {one.needs for one in pending.values() if not slots(one.needs, nodes)}
+        kinds = {one.needs for one in pending.values()}
+        lacking = {needs for needs in kinds if not self._places_of(needs)}
         since = self._without_node
         self._without_node = {needs: since.get(needs, now) for needs in lacking}
         for needs in lacking:

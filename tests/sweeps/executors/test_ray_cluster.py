@@ -21,7 +21,7 @@ from sweeps.executors.ray.executor import LOST_RUNS, RayExecutor
 from sweeps.store import SqlStore
 from tests.sweeps import ray_clusters
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
-from tests.sweeps.ray_clusters import ROOT, add_node, numbered
+from tests.sweeps.ray_clusters import ROOT, add_node, driver, numbered
 
 pytestmark = [pytest.mark.slow, *LEFT_TO_THE_COLLECTOR]
 
@@ -134,31 +134,9 @@ def test_a_trial_that_ray_had_not_begun_when_its_node_went_is_taken_back(ray_clu
     assert row.attempts == ()
 
 
-_DRIVER = """
-import sys
-from contextlib import closing
-from dataclasses import replace
-from sweeps.executors.ray.executor import RayExecutor
-from sweeps.driver.runner import run_sweep
-from sweeps.store import SqlStore
-from tests.sweeps.ray_clusters import measured_slowly, numbered
-
-url, address, count = sys.argv[1:]
-with closing(SqlStore(url)) as store:
-    executor = RayExecutor(address, measure=measured_slowly)
-    with closing(executor):
-        run_sweep(numbered(int(count)), executor, store, poll_seconds=0.1)
-"""
-
-
-def driver(url, cluster, count):
-    command = [sys.executable, "-c", _DRIVER, url, cluster.address, str(count)]
-    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
-
-
 def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(ray_cluster, tmp_path):
     url, count = f"sqlite:///{tmp_path}/m.sqlite", 24
-    drivers = [driver(url, ray_cluster, count) for _ in range(2)]
+    drivers = [driver(url, ray_cluster.address, count) for _ in range(2)]
     with closing(SqlStore(url)) as store:
         while len(store.done_ids()) < 6:
             time.sleep(0.1)
