@@ -240,7 +240,7 @@ class RayExecutor:
         """Measure it again when its node or Ray's worker went, a bounded number of times."""
         exceptions = self._ray.exceptions
         where = f" on node {flight.node}" if flight.node else ""
-        text = " ".join(str(error).split())[:300]
+        text = " ".join(str(getattr(error, "cause", None) or error).split())[:300]
         failure = _failure(flight, Status.FAILED, f"{type(error).__name__}{where}: {text}")
         own_fault = (
             exceptions.RayTaskError, exceptions.OutOfMemoryError, exceptions.TaskCancelledError,
