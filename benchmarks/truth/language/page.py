@@ -95,16 +95,16 @@ _NOTES = """## What the misses are
   and a model, and scored with a whole chip left out and each row alike. Tried, GPU / LLM left out:
   no limit of 60 (94.2 / 94.6); also a chip left out whole, static batches among the rates, and
   groups by what the refit knew (92.6 / 92.6, worst group but the RTX 4090 81; without the 1.5B).
-- RTX 4090: of its misses four or five are Qwen2.5-1.5B, whose step takes 11.3 ms with 3 sequences
+- RTX 4090: four of its misses are Qwen2.5-1.5B, whose step takes 11.3 ms with 3 sequences
   and 12.5 with 27, nearly four times what its bytes take: kernels seem to be launched one by one.
-  Llama-8B on two or four of them takes 14 to 15 ms, too, 0.4 ms a layer. Tried: all-reduces with a
+  Llama-8B on two or four of them takes 14 to 15 ms, 0.4 to 0.5 a layer. Tried: all-reduces with a
   scatter between hosts (0.6 in the log) and slower for cards that cannot read each other's memory,
   without the 1.5B: over PCIe 17.2 with the GPU left out, but output tokens/s of an unseen LLM in
   closed loops 14.5 / 11.1. The rows are kept.
 - After trials: intervals keep the quantiles of rows without trials, and are too narrow. The error
   of a run decides the medians: 0.04 in the log gives the figures above; 0.05 gives TPOT of an LLM
-  after three 8.5 / 6.0 and of a GPU 9.4 / 6.2; 0.06 gives 8.4 / 6.0 and 10.8 / 6.4. A user's own
-  effects of prompts between steps, engine and cache changed less than 0.2.
+  after three 8.5 / 6.0 and of a GPU 9.4 / 6.2; 0.06 gives 8.4 / 6.0 and 10.8 / 6.4. An own effect
+  of the prompts between steps changed 0.1.
 - The cheapest choice after one trial: 55 of 59 cases, where 95 % asks for 57; one case fewer than
   without a trial.
 - An engine left out: 55 % of the answered rows are TensorRT-LLM's, and all at unlimited load. No
