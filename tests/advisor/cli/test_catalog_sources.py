@@ -14,8 +14,9 @@ def told(ask, *arguments):
     return {row["source"]: row for row in json.loads(out)["sources"]}
 
 
-def test_every_price_rests_on_a_source_that_is_shown(ask):
-    """Prices of instances and of disks, counted one by one."""
+def test_every_price_rests_on_a_source_that_is_shown(ask, monkeypatch):
+    """Prices of instances and of disks, in euros too, counted one by one."""
+    monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.9")
     catalog = load_catalog()
     offers, query = catalog.offers(OfferQuery(cloud="any")), OfferQuery(cloud="any")
     counted = len(offers) + len(catalog.partial_offers(query))
