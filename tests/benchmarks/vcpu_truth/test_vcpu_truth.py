@@ -45,7 +45,7 @@ def test_the_doubts_of_the_product_are_those_that_were_measured(found):
     from advisor.runs.fitting import KNOWN_SIGMA
     from models.performance import estimates
     from models.performance.machines import USUAL_SECOND_THREAD_YIELD
-    from models.performance.pipeline import SECOND_THREAD_SIGMA
+    from models.performance.pipeline import OTHER_ARCHITECTURE_SIGMA, SECOND_THREAD_SIGMA
 
     spreads = found["spreads"]
     assert pytest.approx(spreads["cpu_speed"]["x86_64_log_sigma"], abs=0.02) == KNOWN_SIGMA
@@ -55,7 +55,7 @@ def test_the_doubts_of_the_product_are_those_that_were_measured(found):
     doubling = spreads["per_doubling_of_cores"]["log_sigma"]
     assert pytest.approx(doubling, abs=0.01) == estimates._PER_DOUBLING_OF_VCPUS_SIGMA
     shift = abs(spreads["cpu_speed"]["between_architectures_log_shift"])
-    assert pytest.approx(shift, abs=0.02) == estimates._OTHER_ARCHITECTURE_SIGMA
+    assert pytest.approx(shift, abs=0.02) == OTHER_ARCHITECTURE_SIGMA
 
 
 @pytest.mark.slow
