@@ -54,7 +54,7 @@ def test_prices_of_both_clouds_are_kept_apart_and_used_together(lists, ask) -> N
     jsonschema.validate(document, SCHEMA)
     assert document["cloud"] == "gcp"
     assert all(one["changed"] for one in document["prices"])
-    assert "Google's price list: 1 pages" not in err
+    assert "Google's price list: page" not in err
     sizes = fill_azure(lists, 0.9)
     code, out, err = ask(*AZURE_COMMAND)
     assert code == 0
