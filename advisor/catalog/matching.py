@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from advisor.catalog.instances import PartialType
 from advisor.domain import ANY, InstanceType, Market, Offer, Price, Range, require_positive
-from advisor.domain.price_age import counts, is_old
+from advisor.domain.price_age import PriceSpread, counts, is_old
 from advisor.records import dataclass
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them
@@ -25,7 +25,8 @@ class OfferQuery:
     a GPU or another accelerator. `max_usd_per_hour` limits the instance alone: with its disk a
     spec costs more, so the total is limited where specs are made. GPU memory is that of one GPU,
     or of the share of one that a type has; a K80 card counts as two GPUs. `listed_on` keeps prices
-    that are listed and not old on that day, `fresh_on` those that are not old then.
+    that are listed and not old on that day, `fresh_on` those that are not old then,
+    `price_spread` those that are so sure.
     """
 
     cloud: str | None = None
@@ -34,6 +35,7 @@ class OfferQuery:
     price_kinds: tuple[str, ...] = ()
     listed_on: date | None = None
     fresh_on: date | None = None
+    price_spread: PriceSpread | None = None
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
     accelerated: bool | None = None
@@ -48,10 +50,13 @@ class OfferQuery:
     def counts(self) -> Callable[[Price], bool] | None:
         """Whether a price is one of those that are asked for; None where every one is."""
         kinds, listed_on, fresh_on = self.price_kinds, self.listed_on, self.fresh_on
-        if not kinds and listed_on is None and fresh_on is None:
+        spread = self.price_spread
+        if not kinds and listed_on is None and fresh_on is None and spread is None:
             return None
         return lambda price: (
-            counts(price, kinds, listed_on) and (fresh_on is None or not is_old(price, fresh_on))
+            counts(price, kinds, listed_on)
+            and (fresh_on is None or not is_old(price, fresh_on))
+            and (spread is None or spread.holds(price))
         )
 
     @property

@@ -14,6 +14,17 @@ from advisor.records import replace
 _FAST_DAYS = 30
 
 
+class PriceSpread(NamedTuple):
+    """Prices whose upper end on a day is at most so many times the price."""
+
+    most: float
+    day: date
+
+    def holds(self, price: Price) -> bool:
+        """Whether a price is so sure."""
+        return aged(price, self.day).high <= self.most * (1 + 1e-9)
+
+
 class _Moved(NamedTuple):
     """Between which factors 9 of 10 prices lay `days` later."""
 

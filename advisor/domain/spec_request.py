@@ -7,6 +7,7 @@ from datetime import date
 
 from advisor.domain.machines import ANY, Range, require_positive
 from advisor.domain.money import HOURS_PER_MONTH, DiskChoice
+from advisor.domain.price_age import PriceSpread
 from advisor.domain.words import Market
 from advisor.records import dataclass
 
@@ -18,13 +19,13 @@ class SpecRequest:
     `confidence` is the probability with which bounds must hold. `region` None is every region: each
     type is then taken where it is cheapest; `market` None is every market. Instances count whose
     price is of `price_kinds` (empty: all), and with `listed_on` only what is listed and not old on
-    that day, disks too, which the decision asks itself; with `fresh_on` only those whose
-    price is not old then. `disk` without a size is sized for what it
-    must hold; `disk_types` leaves these to choose among. `max_gpus` is how many GPUs of an instance
-    are used at most (None: all of them). `vcpu_quota` holds pairs of an AWS quota code (as
-    L-DB2E81BA) and the vCPUs of it that may still be used; what it does not name is not limited.
-    `horizon_hours` is how long the spec is to be paid for: it decides whether a verifying trial
-    pays, and never what is recommended.
+    that day, disks too, and with `price_spread` only what is so sure, which the decision asks
+    itself; with `fresh_on` only those whose price is not old then. `disk` without a size is sized
+    for what it must hold; `disk_types` leaves these to choose among. `max_gpus` is how many GPUs of
+    an instance are used at most (None: all of them). `vcpu_quota` holds pairs of an AWS quota code
+    (as L-DB2E81BA) and the vCPUs of it that may still be used; what it does not name is not
+    limited. `horizon_hours` is how long the spec is to be paid for: it decides whether a verifying
+    trial pays, and never what is recommended.
     """
 
     confidence: float = 0.9
@@ -34,6 +35,7 @@ class SpecRequest:
     price_kinds: tuple[str, ...] = ()
     listed_on: date | None = None
     fresh_on: date | None = None
+    price_spread: PriceSpread | None = None
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
     max_gpu_memory_mib: float | None = None

@@ -71,8 +71,9 @@ def _by_median_price(
         _require_intervals(request, table)
         nearest, beyond_price = _nearest(request, prepared, table), _beyond_price(request, table)
     chosen, front = shown[0] if shown else None, found.front()
-    # An answer at listed prices is asked for its first spec alone.
-    unpriced = prepared.unpriced if request.listed_on is None else ()
+    # An answer at surer prices is asked for its first spec alone.
+    at_any_price = request.listed_on is None and request.price_spread is None
+    unpriced = prepared.unpriced if at_any_price else ()
     rejected = Rejections(
         [*found.rejected, *unpriced],
         [Missed(request, one.table, one.missed) for one in found.looked],

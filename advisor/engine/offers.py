@@ -23,6 +23,7 @@ def place_query(request: SpecRequest, *, accelerated: bool | None) -> OfferQuery
         price_kinds=request.price_kinds,
         listed_on=request.listed_on,
         fresh_on=request.fresh_on,
+        price_spread=request.price_spread,
         gpus=request.gpus,
         min_gpu_memory_mib=request.min_gpu_memory_mib,
         max_gpu_memory_mib=request.max_gpu_memory_mib,

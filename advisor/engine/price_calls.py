@@ -2,8 +2,9 @@
 
 A price that its seller lists today is what will be paid; an estimated, an observed or an old one
 lies in an interval. What is cheapest by such a price is held against the cheapest listed one, the
-cheapest one of a recent list, and the cheapest that nobody estimated: the one that costs least at
-the upper end of its interval is chosen, and what is cheapest by its median may be cheaper.
+cheapest one of a recent list, the cheapest that nobody estimated, and the cheapest whose price is
+as sure as that of the surest spec behind it: the one that costs least at the upper end of its
+interval is chosen, and what is cheapest by its median may be cheaper.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, PriceCall
 from advisor.domain.decision import AnyCandidate
-from advisor.domain.price_age import aged_spec, all_listed
+from advisor.domain.price_age import PriceSpread, aged_spec, all_listed
 from advisor.errors import NoIntervalError, NoOfferError
 from advisor.records import dataclass, replace
 
@@ -23,6 +24,8 @@ Answer = TypeVar("Answer", bound=Any)
 AnyRequest = Any
 # Specs of an answer of which the first counts, with what may be held against it.
 _FEW = 2
+# The cheapest specs by the median among which the surest is looked for, however many are shown.
+_BEHIND = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,8 @@ def decided_by_price(
     recent = published
     if published is None or not all_listed(published.answer.chosen.spec, today):
         recent = _among(request, drafted, today, listed_on=today)
-    options: list[Draft[Answer] | None] = [draft, published, recent]
+    surer = _as_sure_as_behind(request, drafted, answer, cost, today)
+    options: list[Draft[Answer] | None] = [draft, published, recent, surer]
     if first.spec.offer.price.kind == ESTIMATED:
         options.append(_of_kinds(request, drafted, today, {LIST, OBSERVED}))
     found = [one for one in options if one is not None]
@@ -101,6 +105,26 @@ def _listed_behind(
     return None
 
 
+def _as_sure_as_behind(
+    request: AnyRequest,
+    drafted: Callable[[AnyRequest], Draft[Answer]],
+    answer: Answer,
+    cost: Callable[[AnyCandidate], float],
+    today: date,
+) -> Draft[Answer] | None:
+    """The answer at prices as sure as that of the spec which costs least at its upper end, among
+    the cheapest by the median; None where that is the first of them, or a listed one."""
+    if request.max_results < _BEHIND:
+        more = _among(request, drafted, today, most=_BEHIND)
+        answer = more.answer if more else answer
+    behind = answer.ranked[:_BEHIND]
+    surest = min(behind, key=lambda one: _at_most(one, cost))
+    if surest is behind[0] or all_listed(surest.spec, today):
+        return None
+    most = surest.spec.offer.price.high
+    return _among(request, drafted, today, price_spread=PriceSpread(most, today))
+
+
 def _of_kinds(
     request: AnyRequest,
     drafted: Callable[[AnyRequest], Draft[Answer]],
@@ -116,13 +140,13 @@ def _among(
     request: AnyRequest,
     drafted: Callable[[AnyRequest], Draft[Answer]],
     today: date,
+    most: int = _FEW,
     **prices: Any,
 ) -> Draft[Answer] | None:
-    """The answer that some prices give, of few specs: the first is what counts. None where they
+    """The answer that some prices give, of `most` specs: the first is what counts. None where they
     give none."""
-    few = min(request.max_results, _FEW)
     try:
-        draft = _aged(drafted(replace(request, max_results=few, **prices)), today)
+        draft = _aged(drafted(replace(request, max_results=most, **prices)), today)
     except (NoOfferError, NoIntervalError):
         return None
     return draft if draft.answer.chosen is not None else None

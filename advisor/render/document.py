@@ -132,10 +132,13 @@ class _Codec:
     read: Callable[[Any], Any]
 
 
+_OF_THE_DECISION = ("listed_on", "fresh_on", "price_spread")
+
+
 def request_fields(kind: type[Any]) -> list[str]:
     """The names of a request's fields: what is asked for first, then what the spec must be, without
     what the decision asks itself."""
-    names = [name for name in kind.__slots__ if name not in ("listed_on", "fresh_on")]
+    names = [name for name in kind.__slots__ if name not in _OF_THE_DECISION]
     return sorted(names, key=SpecRequest.__slots__.__contains__)
 
 

@@ -94,7 +94,7 @@ class ServingPreparations:
 
     def _finder(self, request: GenerationRequest) -> Finder:
         """The one of the last request about whatever prices, or a new one."""
-        at_any_price = replace(request, price_kinds=(), listed_on=None)
+        at_any_price = replace(request, price_kinds=(), listed_on=None, price_spread=None)
         if at_any_price not in self._finders:
             self._finders = {at_any_price: Finder(at_any_price, self.catalog, self.model)}
         return self._finders[at_any_price].with_prices_of(request)

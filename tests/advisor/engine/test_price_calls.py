@@ -29,9 +29,11 @@ def decide(candidates, request=REQUEST, today=TODAY):
             one
             for one in candidates
             if all(counts(price, asked.price_kinds, asked.listed_on) for price in one.spec.prices)
+            and (asked.price_spread is None or asked.price_spread.holds(one.spec.offer.price))
         ]
         found.sort(key=hourly)
-        return Draft(recommendation(request=asked, ranked=tuple(found), today=today))
+        shown = tuple(found[: asked.max_results])
+        return Draft(recommendation(request=asked, ranked=shown, today=today))
 
     return decided_by_price(request, answered, hourly, today)
 
@@ -69,6 +71,20 @@ def test_what_was_seen_is_chosen_where_an_estimate_is_not_sure_enough():
     assert answer.chosen.spec.name == "seen"
     assert answer.price_call.listed.spec.name == "a"
     assert answer.price_call.cheaper.spec.name == "guess"
+
+
+def test_a_surer_one_behind_the_first_is_chosen_however_few_are_shown():
+    """Two that were seen, of which the cheaper may cost most of all; the listed one costs more."""
+    some = [
+        priced("wide", 0.5, OBSERVED, high=4.0), priced("narrow", 0.6, OBSERVED, high=1.2),
+        priced("a", 1.0),
+    ]  # fmt: skip
+    for most in (1, 2, 10):
+        answer = decide(some, replace(REQUEST, max_results=most))
+        assert answer.chosen.spec.name == "narrow"
+        assert answer.price_call.listed.spec.name == "a"
+        assert answer.price_call.cheaper.spec.name == "wide"
+        assert len(answer.ranked) <= most
 
 
 def test_an_old_list_price_that_is_sure_enough_is_chosen_where_a_cheaper_one_that_was_seen_is_not():
@@ -114,6 +130,12 @@ candidates = st.lists(
           priced(one.spec.name, one.spec.offer.price.usd_per_hour)),
     min_size=1, max_size=6,
 )  # fmt: skip
+
+
+@given(candidates)
+def test_what_is_chosen_costs_least_at_the_upper_end_of_its_price(some):
+    chosen = decide(some).chosen
+    assert chosen.spec.high_usd_per_hour <= min(one.spec.high_usd_per_hour for one in some) + 1e-9
 
 
 @given(candidates)

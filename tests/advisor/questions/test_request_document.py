@@ -54,6 +54,7 @@ def test_the_document_has_every_field_of_a_request():
         "network",
         "listed_on",
         "fresh_on",
+        "price_spread",
     }  # the decision asks that itself
     assert set(document) == asked | {"model"}
 

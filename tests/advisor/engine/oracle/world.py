@@ -25,7 +25,9 @@ SHARES = {"aws": 1.0, "gcp": 0.5, "azure": 0.15, "alibaba": 0.15}
 # are.
 _SHARES_OF_KINDS = (0.5, 0.25, 0.15, 0.1)
 AS_OF = date(2026, 7, 20)
-CURRENCIES = {"USD": Currency(1.0, AS_OF), "CNY": Currency(7.07, AS_OF)}
+CURRENCIES = {
+    name: Currency(rate, AS_OF) for name, rate in {"USD": 1.0, "CNY": 7.07, "EUR": 0.9}.items()
+}
 
 
 class World:
