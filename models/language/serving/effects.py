@@ -68,8 +68,8 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
     "prefill": {"gpu": 0.06, "chip": 0.1, "engine": 0.08, "arithmetic": 0.12, "format": 0.12,
                 "mixture": 0.3, "experts": 0.4},
     "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
-    "link": {"way": 0.4, "gpu": 0.14, "engine": 0.13},
-    "latency": {"way": 0.4, "chip": 0.1, "engine": 0.2, "era": 0.52, "version": 0.2},
+    "link": {"way": 0.4, "host": 0.6, "gpu": 0.14, "engine": 0.13},
+    "latency": {"way": 0.4, "host": 0.6, "chip": 0.1, "engine": 0.2, "era": 0.52, "version": 0.2},
     "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8, "model": 0.15},
     "constant": {"engine": 0.25, "era": 0.26, "version": 0.1, "static": 0.4},
     "layer": {"engine": 0.2, "era": 0.33, "version": 0.12, "kernels": 0.18},
@@ -112,7 +112,8 @@ _USUAL_BANDWIDTH_GB_S = 3352.0
 # The best kept public benchmark of engines: predictions mean what it would measure.
 REFERENCE_SOURCE = "inferencex"
 # Effects of who measured, and of what stands for one line of rows: no question names them. `own`
-# stands in their place in questions and in a user's trials, and moves with those alone.
+# stands in their place in questions and in a user's trials, and moves with those alone; so does
+# `host`, as all-reduces over PCIe take up to three times as long on one host as on another.
 OF_ROWS = ("source", "cell")
 
 
@@ -142,15 +143,20 @@ def shape_of(model: LanguageModel) -> str:
     return f"{model.layers}x{model.hidden}x{model.experts}"
 
 
+def line_of(deployment: Deployment) -> str:
+    """What trials of a user's own tell most of: a shape on a GPU in an engine."""
+    return "/".join((shape_of(deployment.model), deployment.gpu.name, deployment.engine))
+
+
 def groups_of(setting: Setting) -> dict[str, str]:
     """The group of each kind that a setting belongs to; kinds that it has no part in are absent."""
     deployment = setting.deployment
     model, gpu, engine = deployment.model, deployment.gpu, deployment.engine
-    shape = shape_of(model)
     precision = "bf16" if deployment.precision == "fp16" else deployment.precision
     chip = _chip(gpu.compute_capability)
     version = f"{engine}/{deployment.version}" if deployment.version else ""
-    cell = "/".join((shape, gpu.name, engine, version, deployment.precision, setting.source))
+    cell = "/".join((line_of(deployment), deployment.version, deployment.precision, setting.source))
+    way = deployment.link if deployment.tensor_parallel > 1 else ""
     groups = {
         "gpu": gpu.name,
         "chip": chip,
@@ -164,8 +170,8 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "mixture": "mixture" if model.experts else "",
         "experts": f"{precision}/{int(gpu.compute_capability)}" if model.experts else "",
         "mla": "mla" if model.mla else "",
-        "way": deployment.link if deployment.tensor_parallel > 1 else "",
-        "model": shape,
+        "way": way,
+        "model": shape_of(model),
         "source": "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED,
         "load": setting.load if setting.load in ("static", "maximum") else "",
         "open": "open" if setting.load == "open" else "",
@@ -174,6 +180,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "eager": "eager" if setting.eager else "",
         "cell": cell if setting.source else "",
         "own": "" if setting.source else cell,
+        "host": "" if setting.source or way != "pcie" else cell,
     }
     return {kind: group for kind, group in groups.items() if group}
 

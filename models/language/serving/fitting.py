@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.records import replace
-from models.language.serving.effects import OF_ROWS
+from models.language.serving.effects import OF_ROWS, line_of
 from models.language.serving.fit import Fit, MeasuredValue, fitted
 from models.language.serving.predictor import ServingPredictor
+from models.performance.step_times import chip
 
 Rows = NDArray[np.bool_]
 
 # Quantities of rows by the quantity of an answer whose bounds they calibrate.
 _ANSWERED = {
     "each_token": "each_token", "first_token": "first_token", "rate": "rate", "saturated": "rate",
-    "batch": "each_token", "arriving": "first_token",
+    "batch": "rate", "arriving": "first_token",
 }  # fmt: skip
-# Held out: each GPU, each model, each GPU with half of the models, cells of rows.
-_CELL_FOLDS, _MODEL_HALVES = 2, 2
-_FEWEST_ROWS, _MOST_OF_A_GROUP, _MOST_QUANTILES = 60, 60, 200
+# Held out: the cards of each chip, each model, each chip with half of the models, cells of rows.
+_CELL_FOLDS, _MODEL_HALVES, _TRIALS = 2, 2, 3
+_FEWEST_ROWS, _MOST_QUANTILES = 60, 200
 # Versions of fewer values than this do not answer: they are a single visitor's.
 _FEWEST_OF_A_VERSION = 60
 _NARROWED, _MOVED = 0.92, 0.25
@@ -34,9 +36,9 @@ def fit_serving(
 ) -> ServingPredictor:
     """The predictor fitted on values, with bounds calibrated on what is held out in turn; with
     those of `shipped` where one is given, in one fit instead of some thirty."""
-    predictor = predictor_of(fitted(values), values)
-    widths = shipped.widths if shipped else held_out_widths(values)
-    return replace(predictor, widths=widths)
+    fit = fitted(values)
+    widths = shipped.widths if shipped else held_out_widths(values, fit)
+    return replace(predictor_of(fit, values), widths=widths)
 
 
 def predictor_of(fit: Fit, values: Sequence[MeasuredValue]) -> ServingPredictor:
@@ -81,41 +83,67 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part)
 
 
-def held_out_widths(values: Sequence[MeasuredValue]) -> dict[str, tuple[float, ...]]:
-    """Sorted residuals in predicted deviations, by quantity and what was held out.
-
-    Of each GPU or model at most `_MOST_OF_A_GROUP` count, so that none outweighs the others."""
+def held_out_widths(values: Sequence[MeasuredValue], fit: Fit) -> dict[str, tuple[float, ...]]:
+    """Sorted residuals in predicted deviations, by quantity and by what was known of the deployment
+    (`ServingPredictor.known`), from fits that start at that of all values. Every value counts
+    alike, as in the figures of accuracy."""
     residuals: dict[str, list[float]] = defaultdict(list)
-    for name, out, scored in _splits(values):
+    for out, scored, tried in _splits(values):
         kept = [value for value, gone in zip(values, out, strict=True) if not gone]
-        test = _some([value for value, one in zip(values, scored, strict=True) if one])
-        if not test:
-            continue
-        predictor = predictor_of(fitted(kept), kept)
-        mean, doubt = predictor.log_estimates(test)
-        left = (np.log([value.seconds for value in test]) - mean) / doubt
-        for value, one in zip(test, left.tolist(), strict=True):
-            residuals[f"{_ANSWERED[value.quantity]}/{name}"].append(one)
+        test = [value for value, one in zip(values, scored, strict=True) if one]
+        if test:
+            predictor = predictor_of(fitted(kept, fit), kept)
+            of_trials = _after_trials(predictor, test) if tried else ()
+            for group, one in chain(_standardised(predictor, test), of_trials):
+                residuals[group].append(one)
     return {name: _quantiles(group) for name, group in residuals.items()}
 
 
-def _splits(values: Sequence[MeasuredValue]) -> Iterator[tuple[str, Rows, Rows]]:
-    """What is held out, which values are left out of the fit then, and which are scored."""
-    gpus = np.array([value.setting.deployment.gpu.name for value in values])
+def _standardised(
+    predictor: ServingPredictor, values: Sequence[MeasuredValue]
+) -> Iterator[tuple[str, float]]:
+    """Residuals of values in predicted deviations, with the group that each calibrates."""
+    mean, doubt = predictor.log_estimates(values)
+    left = (np.log([value.seconds for value in values]) - mean) / doubt
+    known = predictor.known([value.setting.deployment for value in values])
+    for value, group, one in zip(values, known, left.tolist(), strict=True):
+        yield f"{_ANSWERED[value.quantity]}/{group}", one
+
+
+def _after_trials(
+    predictor: ServingPredictor, values: Sequence[MeasuredValue]
+) -> Iterator[tuple[str, float]]:
+    """The same of closed loops once `_TRIALS` of their model, GPU and engine were measured."""
+    lines: dict[str, dict[Hashable, list[MeasuredValue]]] = defaultdict(dict)
+    for value in values:
+        if value.setting.load in ("", "waves"):
+            line = lines[line_of(value.setting.deployment)]
+            line.setdefault(value._replace(quantity="", seconds=0.0), []).append(value)
+    rng = np.random.default_rng(3)
+    for loops in lines.values():
+        runs = [list(loops.values())[place] for place in rng.permutation(len(loops))]
+        if len(runs) > _TRIALS:
+            known = predictor.conditioned_on(list(chain(*runs[:_TRIALS])))
+            yield from _standardised(known, list(chain(*runs[_TRIALS:])))
+
+
+def _splits(values: Sequence[MeasuredValue]) -> Iterator[tuple[Rows, Rows, bool]]:
+    """Which values are left out of the fit, which of them are scored, and whether after trials
+    too."""
+    gpus = np.array([chip(value.setting.deployment.gpu.name) for value in values])
     models = np.array([value.setting.deployment.model.name for value in values])
     halves = np.unique(models, return_inverse=True)[1] % _MODEL_HALVES
     cells = np.array([_cell(value) for value in values])
     folds = np.random.default_rng(1).permutation(len(np.unique(cells))) % _CELL_FOLDS
     fold = folds[np.unique(cells, return_inverse=True)[1]]
     for gpu in _large(gpus):
-        yield "gpu", gpus == gpu, gpus == gpu
+        yield gpus == gpu, gpus == gpu, True
         for half in range(_MODEL_HALVES):
-            out = (gpus == gpu) | (halves == half)
-            yield "both", out, (gpus == gpu) & (halves == half)
+            yield (gpus == gpu) | (halves == half), (gpus == gpu) & (halves == half), False
     for model in _large(models):
-        yield "model", models == model, models == model
+        yield models == model, models == model, True
     for one in range(_CELL_FOLDS):
-        yield "known", fold == one, fold == one
+        yield fold == one, fold == one, False
 
 
 def _cell(value: MeasuredValue) -> str:
@@ -127,20 +155,6 @@ def _cell(value: MeasuredValue) -> str:
 def _large(labels: NDArray[np.str_]) -> list[str]:
     names, counts = np.unique(labels, return_counts=True)
     return [str(name) for name in names[counts >= _FEWEST_ROWS]]
-
-
-def _some(values: Sequence[MeasuredValue]) -> list[MeasuredValue]:
-    """At most so many of each GPU, model and quantity."""
-    groups: dict[tuple[str, ...], list[MeasuredValue]] = defaultdict(list)
-    for value in values:
-        deployment = value.setting.deployment
-        groups[value.quantity, deployment.gpu.name, deployment.model.name].append(value)
-    rng = np.random.default_rng(2)
-    return [
-        group[place]
-        for group in groups.values()
-        for place in sorted(rng.permutation(len(group))[:_MOST_OF_A_GROUP].tolist())
-    ]
 
 
 def _quantiles(group: Sequence[float]) -> tuple[float, ...]:

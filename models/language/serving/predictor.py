@@ -13,7 +13,7 @@ from models.gaussian import conditioned, variances
 from models.language.bounds import Bounds
 from models.language.deployments import Deployment, Traffic
 from models.language.observations import ServingObservation
-from models.language.serving.effects import Design, Setting, design_of, shape_of
+from models.language.serving.effects import Design, Setting, design_of, line_of, shape_of
 from models.language.serving.eras import minor_version
 from models.language.serving.fit import MeasuredValue, measured
 from models.language.serving.load import open_loop
@@ -37,18 +37,18 @@ _MOST_UPDATES, _REWEIGHTED, _DEGREES = 8, 3, 4.0
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
 _RUN_SIGMA = {
-    "each_token": 0.04, "first_token": 0.12, "arriving": 0.12, "rate": 0.04, "batch": 0.04,
+    "each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05,
 }  # fmt: skip
-# Groups of held-out residuals by whether rows of the GPU and of the model were in the fit.
-KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model",
-         (False, False): "both"}  # fmt: skip
+# Whether rows of the GPU and of the model were in the fit.
+_KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model",
+          (False, False): "both"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class ServingPredictor:
     """The posterior of serving: means (p,) and covariance (p, p) of named parameters.
 
-    `widths` are sorted standardised residuals by quantity and by what was held out; `versions` the
+    `widths` are sorted standardised residuals by quantity and by what was `known`; `versions` the
     newest version of each engine among the rows, whose effects answer.
     """
 
@@ -63,6 +63,18 @@ class ServingPredictor:
     def engine_version(self, engine: str) -> str:
         """The version of an engine that answers; "" where no row of it is known."""
         return self.versions.get(engine, "")
+
+    def known(self, deployments: Sequence[Deployment]) -> list[str]:
+        """What taught the predictor of each, as `widths` name it: "tried" after own trials of its
+        model, GPU and engine; "known" from rows of its GPU and model's shape; "gpu" or "model"
+        where that is unknown, or "both"."""
+        shapes = {name.rpartition("/")[2] for name in self.names if "/model/" in name}
+        tried = {name.split("/own/")[1].rsplit("/", 3)[0] for name in self.names if "/own/" in name}
+        return [
+            "tried" if line_of(entry) in tried
+            else _KNOWN[entry.gpu.name in self.gpus, shape_of(entry.model) in shapes]
+            for entry in deployments
+        ]  # fmt: skip
 
     def closed_loop(
         self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
@@ -231,13 +243,8 @@ class ServingPredictor:
         ]
         design = design_of(settings, parameters)
         mean, covariance = self._extended(parameters)
-        shapes = {name.rpartition("/")[2] for name in self.names if "/model/" in name}
-        known = [
-            KNOWN[entry.gpu.name in self.gpus, shape_of(entry.model) in shapes]
-            for entry in deployments
-        ]
         logs = Logs(*design.logs(mean).T)
-        return _View(asked_of(answering, traffic), design, logs, covariance, known)
+        return _View(asked_of(answering, traffic), design, logs, covariance, self.known(answering))
 
     def _rates(
         self, view: _View, logs_of: Callable[[Logs], RequestLogs], sequences: Floats,

@@ -230,4 +230,5 @@ def test_own_trials_move_the_answer_towards_them(
     assert abs(np.log(after.median[0] / measured)) < 0.5 * abs(np.log(times))
     assert after.upper[0] / after.lower[0] < before.upper[0] / before.lower[0]
     assert (after.median[1] > before.median[1]) == (times > 1)
+    assert own.known([deployment])[0] == "tried" != own.known([other])[0]
     assert predictor.conditioned([]) is predictor
