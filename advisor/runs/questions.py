@@ -49,6 +49,7 @@ from advisor.runs.fields import (
     Regions,
     Share,
 )
+from sweeps.datasets.remote import is_address
 from sweeps.planning.disks import split_disks
 
 HERE, AWS = "here", "aws"
@@ -198,6 +199,12 @@ class SweepGrid(Question):
             )  # fmt: skip
         if described:
             self.require_trials()
+        if self.ray_address and self.disk_path and is_address(self.data or ""):
+            raise wrong(
+                "data", "{field}: a cluster's nodes do not copy an address to {disk_path}",
+                disk_path=FieldName("disk_path"),
+                hint="copy the data to that disk of each node, and name the path there",
+            )  # fmt: skip
 
     @property
     def is_empty(self) -> bool:

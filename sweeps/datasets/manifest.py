@@ -75,7 +75,7 @@ class Manifest(Sequence[Path]):
 def manifest_of(folder: Path, suffixes: frozenset[str]) -> Manifest:
     """Of all files with such a suffix, in lower case: the one that is kept, else made now.
 
-    Raises `DataError` for a name with a line break.
+    Raises `DataError` for a name with a line break, and for a folder that cannot be listed.
     """
     return kept_manifest(folder) or _made(folder, suffixes)
 
@@ -151,14 +151,23 @@ def _keep(folder: Path, listing: IO[bytes], folders: dict[str, int], size: int) 
 def _lines(folder: Path, suffixes: frozenset[str], folders: dict[str, int]) -> Iterator[bytes]:
     """The lines of each folder's images, folder by folder; `folders` gets their times of change."""
     label = 0
-    for place, inner, names in os.walk(folder):
-        inner.sort()
+    for place, inner, names in os.walk(folder, onerror=_refuse_unlisted):
+        # At the root of a mounted disk, for the system alone.
+        inner[:] = sorted(name for name in inner if name != "lost+found")
         here = os.path.relpath(place, folder)
         folders[here] = os.stat(place).st_mtime_ns  # noqa: PTH116 - a million may follow
         images = sorted(name for name in names if _suffix(name) in suffixes)
         beneath = "" if here == "." else here + os.sep
         yield b"".join(_line(place, beneath, name, label) for name in images)
         label += bool(images)
+
+
+def _refuse_unlisted(error: OSError) -> None:
+    """Without this folder the list would be short, and be kept."""
+    raise DataError(
+        "cannot list the folder '{folder}' ({reason})", folder=error.filename,
+        reason=error.strerror or error, hint="check its rights and its disk",
+    ) from error  # fmt: skip
 
 
 def _suffix(name: str) -> str:

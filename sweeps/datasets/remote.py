@@ -118,14 +118,13 @@ class S3Folder:
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        from botocore.exceptions import BotoCoreError, ClientError
-        from urllib3.exceptions import HTTPError
+        from botocore.exceptions import ClientError
 
         try:
             yield
         except ClientError as error:
             raise self._refused(str(error.response.get("Error", {}).get("Code", ""))) from error
-        except (BotoCoreError, HTTPError, OSError) as error:
+        except Exception as error:  # botocore's and urllib3's, and ValueError for a wrong endpoint
             raise _unreachable(self.address, error) from error
 
     def _refused(self, code: str) -> AdvisorError:
@@ -158,24 +157,20 @@ class FsspecFolder:
         """See `RemoteFolder`."""
         system, root = self._opened
         with _faults_of(self.address):
-            if system.isfile(root):
-                yield _listed(root.rpartition("/")[2], root, system.info(root))
+            facts = system.info(root)
+            if facts["type"] == "file":
+                yield _listed(root.rpartition("/")[2], root, facts)
                 return
             if only:
                 if system.isfile(f"{root}/{only}"):
                     yield _listed(only, f"{root}/{only}", system.info(f"{root}/{only}"))
                 return
-            system.info(root)  # walking finds nothing where there is nothing
-            # Folder by folder: a list of all files of a large data set takes gigabytes.
-            for place, _, files in system.walk(root, detail=True):
-                beneath = place.removeprefix(root).strip("/")
-                for name, facts in files.items():
-                    path = "/".join(filter(None, (beneath, name)))
-                    yield _listed(path, f"{place}/{name}", facts)
+            yield from _beneath_folder(system, root)
 
     def read(self, key: str) -> Iterator[bytes]:
         """See `RemoteFolder`."""
-        with _faults_of(self.address), self._opened[0].open(key, "rb") as file:
+        system, _ = self._opened
+        with _faults_of(self.address), system.open(key, "rb") as file:
             while part := file.read(PART_BYTES):
                 yield part
 
@@ -204,6 +199,21 @@ class FsspecFolder:
         except Exception as error:  # each file system has its own for missing credentials
             raise _unreachable(self.address, error) from error
         return system, root.rstrip("/")
+
+
+def _beneath_folder(system: Any, root: str) -> Iterator[RemoteFile]:
+    """Folder by folder: a list of all files of a large data set takes gigabytes. fsspec's own
+    `walk` leaves out the folders that it cannot list."""
+    folders = [(root, "")]
+    while folders:
+        place, beneath = folders.pop()
+        for facts in system.ls(place, detail=True):
+            key = facts["name"].rstrip("/")
+            path = beneath + key.rpartition("/")[2]
+            if facts["type"] != "directory":
+                yield _listed(path, key, facts)
+            elif key != place:  # some stores list a folder in itself
+                folders.append((key, f"{path}/"))
 
 
 def _listed(path: str, key: str, facts: dict[str, Any]) -> RemoteFile:
@@ -236,7 +246,7 @@ def _faults_of(address: str) -> Iterator[None]:
             "{address} may not be read with these credentials", address=address,
             hint="sign in, or ask for the right to list and read it",
         ) from error  # fmt: skip
-    except OSError as error:
+    except Exception as error:  # each file system has its own for expired credentials
         raise _unreachable(address, error) from error
 
 

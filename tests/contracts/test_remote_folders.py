@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from advisor.errors import AdvisorError, DataError, UsageError
 from sweeps.datasets.remote import name_of, remote_folder
@@ -43,6 +44,10 @@ def refusing(code):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+class Expired(Exception):
+    """As the libraries of stores raise for a login that has expired: an exception of their own."""
 
 
 class FolderContract:
@@ -109,6 +114,11 @@ class TestS3(FolderContract):
             with pytest.raises(DataError, match=words):
                 list(remote_folder("s3://photos/set").files())
 
+    def test_a_wrong_endpoint_is_named(self, monkeypatch):
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "no endpoint")
+        with pytest.raises(DataError, match="no endpoint"):
+            list(remote_folder("s3://photos/set").files())
+
     def test_a_store_that_does_not_answer_is_named(self, monkeypatch):
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
         monkeypatch.setattr("sweeps.datasets.remote._TRIES", 1)
@@ -137,6 +147,20 @@ class TestFsspec(FolderContract):
     def test_an_address_with_nothing_is_named(self):
         with pytest.raises(UsageError, match="nothing at"):
             list(remote_folder(f"file://{self.folder}/nowhere").files())
+
+    @pytest.mark.parametrize("fault", [OSError("503"), PermissionError("no right"), Expired()])
+    def test_a_folder_that_cannot_be_listed_is_never_left_out(self, monkeypatch, fault):
+        """The file system's own listing, but for one folder."""
+        address, listed = self.put("set", FILES), LocalFileSystem.ls
+
+        def ls(system, path, **options):
+            if path.endswith("dogs"):
+                raise fault
+            return listed(system, path, **options)
+
+        monkeypatch.setattr(LocalFileSystem, "ls", ls)
+        with pytest.raises(DataError, match="credentials"):
+            list(remote_folder(address).files())
 
     def test_without_fsspec_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "fsspec", None)

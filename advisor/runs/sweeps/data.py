@@ -41,7 +41,7 @@ def planned_data(grid: SweepGrid) -> SweepData:
 def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
     """The data, made or brought here if they have to be and copied to the mounted disks;
     `on_progress` gets (made, all). A cluster's nodes bring what lies at an address themselves."""
-    if grid.ray_address and not grid.disk_path and is_address(grid.data or ""):
+    if grid.ray_address and is_address(grid.data or ""):
         return planned_data(grid)
     data = data_of_networks(
         grid.networks, grid.data, on_progress, with_photographs=bool(grid.preset)

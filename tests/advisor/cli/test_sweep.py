@@ -21,6 +21,7 @@ GRID = (
     "--networks", "googlenet", "--tasks", "preprocessing", "--vcpus", "0.5,1",
     "--memory", "1GiB", "--disks", "unlimited", "--accelerator", "cpu",
 )  # fmt: skip
+CLUSTER = ("plan", *GRID, "--ray-address", "h:6379")
 
 
 def ask(*arguments):
@@ -231,6 +232,10 @@ def test_failed_trials_are_stored_told_and_measured_again_when_asked(images, mea
         (("plan", *GRID, "--disk-path", "gp3"), "write it like gp3=/mnt/gp3"),
         (("plan", *GRID, "--disk-path", "gp3=/no/such"), "mount the disk first"),
         (("plan", *GRID, "--disk-path", "gp3=/"), "no --disks gp3"),
+        (
+            (*CLUSTER, "--data", "s3://b/p", "--disk-path", "unlimited=/"),
+            "--data: .*--disk-path.*of each node",
+        ),
         (("plan", *GRID, "--networks", "bert_base"), "has no preprocessing"),
     ],
 )

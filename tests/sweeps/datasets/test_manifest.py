@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 from pathlib import Path
@@ -113,6 +114,28 @@ def test_any_file_name_comes_back_as_it_is(tmp_path_factory, names):
     for name in names:
         (folder / f"{name}.jpg").write_bytes(name.encode())
     assert {path.name for path in manifest_of(folder, JPEG)} == {f"{name}.jpg" for name in names}
+
+
+def test_a_folder_that_cannot_be_listed_is_never_left_out(images, monkeypatch):
+    """A list without it would be short, and kept. Listing fails once, as on a network's disk."""
+    scandir = os.scandir
+
+    def failing(place):
+        if str(place).endswith("cats"):
+            raise OSError(errno.EIO, "Input/output error", place)
+        return scandir(place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", failing)
+        with pytest.raises(DataError, match=r"cats' \(Input/output error\)"):
+            manifest_of(images, JPEG)
+    assert len(manifest_of(images, JPEG)) == 3
+
+
+def test_what_a_file_system_keeps_at_its_root_is_not_searched(images):
+    (images / "lost+found").mkdir()
+    picture(images / "lost+found" / "#12.jpg")
+    assert len(manifest_of(images, JPEG)) == 3
 
 
 def test_a_line_break_in_a_name_is_refused_with_the_name(tmp_path):

@@ -54,6 +54,18 @@ def test_data_that_cannot_be_brought_fail_the_trial_with_the_way_out(address):
     assert row.trial == planned
 
 
+def test_a_login_that_expired_fails_the_trial_and_not_the_sweep(address, monkeypatch):
+    """Libraries of stores raise exceptions of their own."""
+
+    def refused(_system, _path):
+        raise RuntimeError("the token has expired")
+
+    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.info", refused)
+    row = with_data(measure)(replace(trial(), dataset_path=address))
+    assert row.status is Status.FAILED
+    assert "the token has expired" in row.reason
+
+
 def test_a_path_of_this_machine_is_left_as_it_is(tmp_path):
     planned = replace(trial(), dataset_path=str(tmp_path))
     row = with_data(lambda one: replace(measurement(), trial=one))(planned)
