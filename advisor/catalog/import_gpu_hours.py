@@ -1,8 +1,9 @@
 """GPU hours as public trackers of rental prices tell them, in JSON: a row a provider and card.
 
 Known so far: the `latest.json` of gpurentalprices.com and the offerings of gpu-pricing. A price is
-of one GPU, or of `gpu_count` of them where the field says a price and no GPU. Rows of what is no
-instance (serverless), of a term, and in another currency than US dollars are left out and counted.
+of one GPU, or of `gpu_count` of them where the field says a price and no GPU; a row that tells a
+count is of that size alone. Rows of what is no instance (serverless, a part of a GPU), of a term,
+and in another currency than US dollars are left out and counted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _CARD = ("gpu", "gpumodel", "gpuname", "gputype", "gpuslug", "model", "accelerat
 _MEMORY = ("vramgb", "vram", "vramgib", "gpumemorygb", "gpumemorygib", "gpumemory")
 _TIER = ("tier", "kind", "pricingtype", "pricetype", "type", "market", "billing")
 _COUNT = ("gpucount", "numgpus", "gpus", "count")
-_VCPUS, _RAM = ("vcpuspergpu", "vcpus", "vcpu"), ("ramgbpergpu", "rampergpugb", "ramgb", "ramgib")
+_VCPUS_PER_GPU, _VCPUS = ("vcpuspergpu",), ("vcpus", "vcpu")
+_RAM_PER_GPU, _RAM = ("ramgbpergpu", "rampergpugb"), ("ramgb", "ramgib")
 _DAY = ("collectedat", "asof", "pricedate", "date", "updatedat", "lastupdated", "generatedat",
         "updated", "snapshotdate")  # fmt: skip
 _TIERS = {
@@ -42,6 +44,7 @@ _TIERS = {
 # Tiers that are sold side by side, which tell types apart.
 SIDE_BY_SIDE = ("secure", "community")
 GLOBAL = "global"
+_MOST_GPUS = 1024
 # Why a row is left out that is as good as another.
 SECOND_PRICE = "a second price of one card; the latest counts, then the cheapest"
 # Names of trackers -> the catalogue's.
@@ -54,7 +57,11 @@ _CLOUDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuHour:
-    """What one GPU costs by the hour, in US dollars, and what comes with it where that is told."""
+    """What one GPU costs by the hour, in US dollars, and what comes with it where that is told.
+
+    `gpu_count` is the size that the price is of, None where any size costs as much by the GPU;
+    vCPUs and memory are those of the whole size.
+    """
 
     place: str
     cloud: str
@@ -64,6 +71,7 @@ class GpuHour:
     market: Market
     kind: str
     usd: float
+    gpu_count: int | None
     as_of: date
     vcpus: float | None
     memory_of_host_gib: float | None
@@ -102,9 +110,11 @@ def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
         return "no price of an instance by the hour (serverless and others)"
     if _currency(row) != "USD":
         return "not in US dollars"
-    usd = _usd(row)
+    usd, count = _usd(row), row.number(_COUNT)
     if usd is None:
         return "no price"
+    if count is not None and not (count.is_integer() and count <= _MOST_GPUS):
+        return "of a part of a GPU, or of more than any machine has"
     day = row.day(_DAY) or as_of
     if day is None:
         raise UsageError(
@@ -121,10 +131,19 @@ def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
         market=market,
         kind=kind,
         usd=usd,
+        gpu_count=None if count is None else int(count),
         as_of=day,
-        vcpus=row.number(_VCPUS),
-        memory_of_host_gib=row.number(_RAM),
+        vcpus=_of_size(row, _VCPUS_PER_GPU, _VCPUS, count),
+        memory_of_host_gib=_of_size(row, _RAM_PER_GPU, _RAM, count),
     )
+
+
+def _of_size(
+    row: Row, per_gpu: tuple[str, ...], of_all: tuple[str, ...], count: float | None
+) -> float | None:
+    """What comes with all GPUs of a row; None where it tells nothing."""
+    each = row.number(per_gpu)
+    return row.number(of_all) if each is None else each * (count or 1)
 
 
 def _usd(row: Row) -> float | None:
@@ -161,8 +180,8 @@ def _plain(text: str) -> str:
 def rows_of_new_clouds(
     hours: Collection[GpuHour], source: str
 ) -> tuple[list[ImportRow], Counter[str]]:
-    """GPU hours of clouds that are not known: a type of one GPU each, by card and tier. Of two rows
-    for one the latest counts, and of those the cheapest; the others are left out."""
+    """GPU hours of clouds that are not known: a type by card, tier and count, of one GPU where none
+    is told. Of two rows for one the latest counts, then the cheapest; the others are left out."""
     best: dict[tuple[str, str, Market], GpuHour] = {}
     for hour in sorted(hours, key=lambda one: (one.as_of, -one.usd)):
         best[hour.cloud, _type_name(hour), hour.market] = hour
@@ -177,7 +196,7 @@ def rows_of_new_clouds(
             instance_type=name,
             region=GLOBAL,
             market=market,
-            price=hour.usd,
+            price=hour.usd * (hour.gpu_count or 1),
             currency="USD",
             kind=hour.kind,
             as_of=hour.as_of,
@@ -191,14 +210,15 @@ def rows_of_new_clouds(
 
 
 def _type_name(hour: GpuHour) -> str:
-    """'1x-H100-SXM', with the memory and the tier where they tell two apart."""
+    """'8x-H100-SXM', with the memory and the tier where they tell two apart."""
     words = [re.sub(r"[^A-Za-z0-9]+", "-", hour.card).strip("-") or "gpu"]
     words += [f"{hour.memory_gib:g}GB"] if hour.memory_gib else []
-    return f"1x-{'-'.join(words)}" + (f".{hour.tier}" if hour.tier else "")
+    return f"{hour.gpu_count or 1}x-{'-'.join(words)}" + (f".{hour.tier}" if hour.tier else "")
 
 
 def _facts(hour: GpuHour) -> dict[str, float | str]:
-    facts: dict[str, float | str] = {"gpu_name": hour.card.replace(",", " "), "gpu_count": 1}
+    card, count = hour.card.replace(",", " "), hour.gpu_count or 1
+    facts: dict[str, float | str] = {"gpu_name": card, "gpu_count": count}
     if hour.memory_gib:
         facts["gpu_memory_gib"] = hour.memory_gib
     if hour.vcpus and hour.memory_of_host_gib:

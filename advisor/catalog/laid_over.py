@@ -1,8 +1,8 @@
 """What a public file tells of types that the catalogue knows, to be laid over its own prices.
 
 A GPU hour is the price of a type only where the cloud sells it by the GPU: of each card those types
-are priced anew that cost the least for one of its GPUs now (all, where the list is linear). Other
-types, and clouds whose prices do not change within weeks, keep the price that they have.
+are priced anew that cost the least for one of its GPUs now (all, where the list is linear); a row that
+tells how many GPUs it is of prices types of that count alone. Other types, and clouds whose prices do not change within weeks, keep the price that they have.
 """
 
 from __future__ import annotations
@@ -67,6 +67,9 @@ def _why_unused(hour: GpuHour, offers: Sequence[Offer]) -> str:
     named = [one for one in offers if _tier(one) == hour.tier and _is_card(one, hour)]
     if not named:
         return "no type of the cloud is known that is sold by this GPU"
+    named = [one for one in named if _is_size(one, hour)]
+    if not named:
+        return "no type of the cloud with so many of this GPU is sold by the GPU"
     if not any(_is_plausible(one, hour) for one in named):
         return f"more than {PLAUSIBLE:g} times off the price that is known, so not believed"
     return SECOND_PRICE
@@ -106,16 +109,29 @@ def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
 
 
 def _hour_of(offer: Offer, told: Sequence[GpuHour]) -> GpuHour | None:
-    """The row that names the card most exactly, the latest and then the cheapest of them."""
+    """The row that names the card most exactly, then the size; of those the latest, then the
+    cheapest."""
     tier = _tier(offer)
     fitting = [
         hour
         for hour in told
-        if hour.market is Market.ON_DEMAND and hour.tier == tier and _is_card(offer, hour)
+        if hour.market is Market.ON_DEMAND
+        and hour.tier == tier
+        and _is_size(offer, hour)
+        and _is_card(offer, hour)
     ]
-    exact = {hour.place: (-len(_words(hour.card)), -hour.as_of.toordinal(), hour.usd)
-             for hour in fitting}  # fmt: skip
+    exact = {
+        hour.place: (
+            -len(_words(hour.card)), hour.gpu_count is None, -hour.as_of.toordinal(), hour.usd,
+        )
+        for hour in fitting
+    }  # fmt: skip
     return min(fitting, key=lambda hour: exact[hour.place], default=None)
+
+
+def _is_size(offer: Offer, hour: GpuHour) -> bool:
+    """Clouds sell many GPUs for less a GPU than one, so that a size tells nothing of another."""
+    return hour.gpu_count in (None, offer.instance.gpu_count)
 
 
 def _is_plausible(offer: Offer, hour: GpuHour) -> bool:

@@ -58,6 +58,33 @@ def test_a_gpu_hour_is_no_price_of_a_size_that_costs_more_a_gpu(tmp_path):
     assert catalog.price(one, "us-east-1") == BUNDLED.price(one, "us-east-1")
 
 
+@pytest.mark.parametrize("field", ["usd_per_hour", "usd_per_gpu_hour"])
+def test_a_row_of_a_size_prices_types_of_that_size_alone(tmp_path, field):
+    """Eight of a card for less a GPU never price a single one: of known clouds and of new ones."""
+
+    def told(provider, gpu, count, usd_per_gpu):
+        usd = usd_per_gpu * (count if field == "usd_per_hour" else 1)
+        each = {"vcpusPerGpu": 20, "ramGbPerGpu": 100}
+        return {"provider": provider, "gpu": gpu, "gpu_count": count, field: usd, **each}
+
+    rows = [
+        told("Lambda", "A100 SXM", 8, 1.625), told("Lambda", "A100 SXM", 1, 2.0),
+        told("Lambda", "H100", 8, 2.9),
+        told("new", "H100", 8, 2.5), told("new", "H100", 1, 3.0), told("new", "H100", 0.5, 3.0),
+    ]  # fmt: skip
+    document = {"generated_at": "2026-11-20", "rows": rows}
+    result, catalog = take(tmp_path, written(tmp_path, document))
+    assert catalog.price("gpu_1x_a100_sxm4", "us-east-1").usd_per_hour == 2.0
+    assert catalog.price("gpu_8x_a100", "us-east-1").usd_per_hour == 13.0
+    known = catalog.price("gpu_1x_h100_pcie", "us-east-1", cloud="lambda")
+    assert known == BUNDLED.price("gpu_1x_h100_pcie", "us-east-1", cloud="lambda")
+    assert catalog.price("8x-H100", "global", cloud="new").usd_per_hour == 20.0
+    assert catalog.price("1x-H100", "global", cloud="new").usd_per_hour == 3.0
+    eight = catalog.instance("8x-H100", "new")
+    assert (eight.gpu_count, eight.vcpus, eight.memory_mib) == (8, 160, 800 * 1024)
+    assert result.left_out == {"of a part of a GPU, or of more than any machine has": 1}
+
+
 def test_what_is_no_instance_not_in_dollars_or_not_to_be_believed_is_left_out(tmp_path):
     """Serverless, euros, and 100 dollars for an L40: each with its reason."""
     result, catalog = take(tmp_path, FILES / "latest.json")
