@@ -1,8 +1,9 @@
 """What a public file tells of types that the catalogue knows, to be laid over its own prices.
 
 A GPU hour is the price of a type only where the cloud sells it by the GPU: of each card those types
-are priced anew that cost the least for one of its GPUs now (all, where the list is linear); a row that
-tells how many GPUs it is of prices types of that count alone. Other types, and clouds whose prices do not change within weeks, keep the price that they have.
+are priced anew that cost the least for one of its GPUs now (all, where the list is linear). A row
+that tells how many GPUs it is of prices types of that count alone. Other types, and clouds whose
+prices do not change within weeks, keep the price that they have.
 """
 
 from __future__ import annotations

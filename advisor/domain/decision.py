@@ -104,6 +104,11 @@ class Request(SpecRequest):
         )
 
     @property
+    def ranks_by_price(self) -> bool:
+        """Whether the price by the hour decides; else what a run, or a sample, costs."""
+        return self.target_throughput is not None and self.run_samples is None
+
+    @property
     def run_samples(self) -> float | None:
         """Samples of the whole run; None where none was asked for."""
         if self.epochs is not None:

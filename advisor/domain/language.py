@@ -83,6 +83,11 @@ class GenerationRequest(SpecRequest):
         return tuple(name for name in names if getattr(self, name) is not None)
 
     @property
+    def ranks_by_price(self) -> bool:
+        """Whether the price by the hour decides; else what an output token costs."""
+        return bool(self.targets)
+
+    @property
     def longest_tokens(self) -> int:
         """Tokens of the longest sequence that must fit: as asked, a whole mean request at least."""
         return max(self.context_tokens or 0, math.ceil(self.input_tokens + self.output_tokens))

@@ -39,6 +39,11 @@ class FineTuningRequest(SpecRequest):
             max_run_usd=self.max_run_usd,
         )
 
+    @property
+    def ranks_by_price(self) -> bool:
+        """Whether the price by the hour decides; else what the run costs."""
+        return self.target_tokens_per_second is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningMemoryUse:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from advisor.domain import Candidate, CloseCall, CloseCallKind, DiskChoice, Request
-from advisor.engine.limits import answering, at_count, cost, ranks_by_price
+from advisor.engine.limits import answering, at_count, cost
 from advisor.engine.prepared import Prepared
 from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
 from advisor.engine.table import Table
@@ -240,7 +240,7 @@ def _worth(request: Request, by_rank: Sequence[_Contender], taken: Sequence[bool
         np.array([taken]),
         np.array([one.cost for one in by_rank]),
     )
-    times = request.horizon_hours if ranks_by_price(request) else 1.0
+    times = request.horizon_hours if request.ranks_by_price else 1.0
     return float(shares[0, 0]) * by_rank[0].cost * times
 
 
@@ -265,7 +265,7 @@ def _call(request: Request, one: _Narrow, known: Mapping[tuple[int, int], Candid
     candidate = known[id(contender.table), contender.at]
     other = None if instead is None else known[id(instead.table), instead.at]
     saves_per_run = None
-    if instead is not None and not ranks_by_price(request):
+    if instead is not None and not request.ranks_by_price:
         saves_per_run = instead.cost - contender.cost
     return CloseCall(
         kind=one.kind,

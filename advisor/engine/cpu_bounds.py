@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from advisor.domain import Rejected, Request
-from advisor.engine.limits import ranks_by_price
 from advisor.engine.prepared import CpuTypes
 from advisor.engine.rejected import SlowCpus
 from advisor.messages import Message
@@ -37,11 +36,11 @@ def ranked_by_bound(request: Request, cpus: CpuTypes, last: float) -> ByBound:
         run_usd = cpus.usd / (rates * 3600) * (request.run_samples or 1e6)
         hours = (request.run_samples or 0.0) / (rates * count * 3600)
         needed = np.maximum(1.0, np.ceil(target / np.where(rates > 0, rates, np.inf)))
-    ranks = cpus.usd * needed if ranks_by_price(request) else run_usd
+    ranks = cpus.usd * needed if request.ranks_by_price else run_usd
     limited = any(limit is not None for limit in
                   (request.max_hours, request.max_run_usd, request.max_usd_per_hour))  # fmt: skip
     # Whether more than a rate is missed has to be found of each type.
-    may = ~slow & ((ranks <= last) | (not ranks_by_price(request) or limited))
+    may = ~slow & ((ranks <= last) | (not request.ranks_by_price or limited))
     rejected = list(_missing_limits(request, cpus, may, hours, run_usd))
     places = np.flatnonzero(may)
     order = np.argsort(ranks[places], kind="stable")

@@ -23,7 +23,6 @@ from advisor.engine.limits import (
     at_count,
     completed,
     cost,
-    ranks_by_price,
     with_runs,
 )
 from advisor.engine.table import Table, best_of_each, is_among
@@ -68,7 +67,7 @@ class _Fitting:
     def fitted(self, table: Table, rows: Booleans) -> Table:
         """The table with the orders that were found, at every batch."""
         request = self.request
-        by_price = ranks_by_price(request)
+        by_price = request.ranks_by_price
         good = np.flatnonzero(rows & self._enough(table))
         if not len(good):
             return table
@@ -163,7 +162,7 @@ class _Fitting:
         request = self.request
         usd = table.count[rows] * (table.offer_usd[rows] + disk_usd)
         usd = np.where(usd > (request.max_usd_per_hour or math.inf), np.inf, usd)
-        if ranks_by_price(request):
+        if request.ranks_by_price:
             return usd
         return usd / (table.upper[rows] * 3600) * (request.run_samples or 1e6)
 

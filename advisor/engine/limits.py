@@ -72,14 +72,9 @@ def wants_front(request: Request) -> bool:
     return request.target_throughput is None or request.pareto
 
 
-def ranks_by_price(request: Request) -> bool:
-    """Whether the price by the hour decides; else what a run, or a sample, costs."""
-    return request.target_throughput is not None and request.run_samples is None
-
-
 def is_plain(request: Request) -> bool:
     """Whether a rate and a price by the hour of one instance decide: then few types are near."""
-    return ranks_by_price(request) and not wants_front(request) and request.max_count == 1
+    return request.ranks_by_price and not wants_front(request) and request.max_count == 1
 
 
 def completed(request: Request, table: Table) -> Table:
@@ -175,7 +170,7 @@ def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
 
 def cost(request: Request, table: Table) -> Floats:
     """What rows rank by: the price by the hour for a target, else a run's or a sample's median."""
-    if ranks_by_price(request):
+    if request.ranks_by_price:
         return table.usd
     if request.run_samples is not None:
         return table.run_usd
@@ -184,7 +179,7 @@ def cost(request: Request, table: Table) -> Floats:
 
 def cost_of(request: Request, candidate: Candidate) -> float:
     """The same of a record."""
-    if ranks_by_price(request):
+    if request.ranks_by_price:
         return candidate.spec.total_usd_per_hour
     run = candidate.usd_per_run
     return run.median if run else candidate.usd_per_million_samples
@@ -287,7 +282,7 @@ def best_rows(request: Request, table: Table, good: Integers) -> Integers:
         return good
     costs, lower = cost(request, table)[good], table.lower[good]
     chosen = good[best_of_each(table.kind[good], costs, -lower)]
-    if not ranks_by_price(request):
+    if not request.ranks_by_price:
         return chosen  # at the batch that makes its samples, or its run, cheapest
     return good_batches(table, good, chosen)
 

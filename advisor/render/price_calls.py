@@ -19,9 +19,11 @@ from advisor.domain import (
     Spec,
 )
 from advisor.domain.decision import AnyCandidate
+from advisor.domain.language import GenerationCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
 from advisor.naming import place_name, spec_name
+from advisor.render.blocks import by_price
 from advisor.render.text import INDENT, WIDTH, beside, folded_command
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone or
@@ -54,10 +56,10 @@ def resting_sentence(answer: AnyAnswer) -> Message | None:
     kinds = _kinds(spec, answer.today)
     if not kinds:
         return None
+    cost, per = _cost(answer.chosen, answer.request)
     lies = Message(
-        "{kind} ({low:usd} to {high:usd}/h)",
-        kind=kinds, low=spec.low_usd_per_hour, high=spec.high_usd_per_hour,
-    )  # fmt: skip
+        "{kind} ({low:usd} to {high:usd}{per})", kind=kinds, per=per, **by_price(spec, cost)
+    )
     if spec.low_usd_per_hour == spec.high_usd_per_hour:
         lies = Message("{kind}", kind=kinds)
     is_published = spec.offer.price.kind == LIST
@@ -66,12 +68,9 @@ def resting_sentence(answer: AnyAnswer) -> Message | None:
         return none if is_published else Message("{lies}; no listed price answers this.", lies=lies)
     market = listed.spec.offer.market
     named = Message(
-        "{name} at {usd:usd}/h",
-        name=spec_name(listed.spec, answer.request), usd=listed.spec.total_usd_per_hour,
+        "{name} at {usd:usd}{per}",
+        name=spec_name(listed.spec, answer.request), usd=_cost(listed, answer.request)[0], per=per,
     )  # fmt: skip
-    run = getattr(listed, "usd_per_run", None)  # what serves has no end
-    if run is not None:
-        named = Message("{spec}, {usd:usd} for the run", spec=named, usd=run.median)
     if market is not spec.offer.market:
         named = Message("{spec} ({market})", spec=named, market=str(market))
     if is_published:
@@ -86,16 +85,29 @@ def borderline_sentence(answer: AnyAnswer) -> Message | None:
     if call is None or call.cheaper is None:
         return None
     spec = call.cheaper.spec
+    cost, per = _cost(call.cheaper, answer.request)
     return Message(
         "Borderline on price: {name} ({market}, {region}) may be cheaper than {listed} at "
-        "{usd:usd}/h. {kind}: {median:usd}/h, {low:usd} to {high:usd}/h.",
+        "{usd:usd}{per}. {kind}: {low:usd} to {high:usd}{per}, median {median:usd}.",
         name=spec.name, market=str(spec.offer.market),
         region=place_name(spec.offer, answer.request),
         listed=spec_name(answer.chosen.spec, answer.request),
-        usd=answer.chosen.spec.total_usd_per_hour,
-        kind=_kinds(spec, answer.today), median=spec.total_usd_per_hour,
-        low=spec.low_usd_per_hour, high=spec.high_usd_per_hour,
+        usd=_cost(answer.chosen, answer.request)[0], per=per,
+        kind=_kinds(spec, answer.today), median=cost, **by_price(spec, cost),
     )  # fmt: skip
+
+
+def _cost(candidate: AnyCandidate, request: Any) -> tuple[float, Message]:
+    """What a candidate ranks by in dollars, at the median of its price, and for what."""
+    if request.ranks_by_price:
+        return candidate.spec.total_usd_per_hour, Message("/h")
+    run = getattr(candidate, "usd_per_run", None)  # what serves has no end
+    if run is not None:
+        return run.median, Message(" for the run")
+    if isinstance(candidate, GenerationCandidate):
+        tokens = candidate.usd_per_million_output_tokens.median
+        return tokens, Message(" per million output tokens")
+    return candidate.usd_per_million_samples, Message(" per million samples")
 
 
 def price_call_block(answer: AnyAnswer) -> dict[str, Any] | None:

@@ -50,7 +50,7 @@ def recommend_serving(
 
 def _cost(request: GenerationRequest, candidate: GenerationCandidate) -> float:
     """What a candidate ranks by, as `ServingTable.cost`."""
-    if request.targets:
+    if request.ranks_by_price:
         return candidate.spec.total_usd_per_hour
     return candidate.usd_per_million_output_tokens.median
 

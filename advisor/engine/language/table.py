@@ -93,7 +93,7 @@ class ServingTable:
     def cost(self) -> Floats:
         """What rows rank by: the price by the hour for a target, else that of a million output
         tokens at the median."""
-        if self.request.targets:
+        if self.request.ranks_by_price:
             return self.usd
         output = self.at_once * self.solved.rates.output[Level.MEDIAN]
         return np.asarray(self.usd / (output * 3600) * 1e6)

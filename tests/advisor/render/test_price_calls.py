@@ -1,10 +1,19 @@
 """An answer that depends on a price that is not listed, in text and JSON."""
 
-from advisor.domain import ESTIMATED, PriceCall
+import pytest
+
+from advisor.domain import ESTIMATED, OBSERVED, PriceCall, Request, Task
 from advisor.records import replace
 from advisor.render.document import Sources, recommendation_document
-from advisor.render.price_calls import price_lines, resting_lines
+from advisor.render.price_calls import (
+    borderline_sentence,
+    price_lines,
+    resting_lines,
+    resting_sentence,
+)
 from advisor.render.recommendation import LINES, recommendation_text
+from advisor.units import format_usd
+from tests.advisor.render import language_answers
 from tests.builders import PRICED, candidate, close_call, recommendation, rejected
 
 SOURCES = Sources(
@@ -37,6 +46,53 @@ def test_what_may_be_cheaper_is_borderline_on_price_with_the_command_that_asks_f
     assert "Borderline on price: g5.xlarge (on-demand, us-east-1) may be cheaper" in text
     assert "$0.217 to $0.817/h" in text
     assert "advisor catalog refresh --cloud aws --region us-east-1 --instance g5.xlarge" in text
+
+
+def at_market_price(one):
+    """The same, at an observed price that is half as much or twice."""
+    price = replace(one.spec.offer.price, kind=OBSERVED, low=0.5, high=2.0)
+    return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
+
+
+def no_target(answer):
+    names = ("target_output_tokens_per_second", "target_requests_per_second", "users")
+    return replace(answer, request=replace(answer.request, **dict.fromkeys(names)))
+
+
+@pytest.mark.parametrize(
+    ("whole", "cost_of", "per"),
+    [
+        (
+            recommendation(request=Request(network="googlenet", task=Task.INFERENCE)),
+            lambda one: one.usd_per_million_samples,
+            "per million samples",
+        ),
+        (
+            no_target(language_answers.generation_recommendation()),
+            lambda one: one.usd_per_million_output_tokens.median,
+            "per million output tokens",
+        ),
+        (
+            language_answers.finetuning_recommendation(),
+            lambda one: one.usd_per_run.median,
+            "for the run",
+        ),
+    ],
+)
+def test_what_ranks_is_what_both_sentences_compare(whole, cost_of, per):
+    """Where a run or a million decides, dollars an hour of two specs say nothing of each other."""
+    listed = whole.ranked[0]
+    market = at_market_price(listed)
+    call = PriceCall(listed=listed, cheaper=market)
+    whole = replace(whole, today=PRICED)
+    told = str(borderline_sentence(replace(whole, ranked=(listed,), price_call=call)))
+    assert f"at {format_usd(cost_of(listed))} {per}. Observed price: " in told
+    told_first = str(resting_sentence(replace(whole, ranked=(market,), price_call=call)))
+    assert told_first.endswith(f"at {format_usd(cost_of(listed))} {per}.")
+    high = cost_of(market) * market.spec.high_usd_per_hour / market.spec.total_usd_per_hour
+    for sentence in (told, told_first):
+        assert "/h" not in sentence
+        assert f" to {format_usd(high)} {per}" in sentence
 
 
 def test_the_answer_stays_on_one_screen():

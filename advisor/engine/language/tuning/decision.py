@@ -58,7 +58,7 @@ def recommend_tuning(
 
 def _cost(request: FineTuningRequest, candidate: FineTuningCandidate) -> float:
     """What a candidate ranks by, as `TuningTable.cost`."""
-    if request.target_tokens_per_second is not None:
+    if request.ranks_by_price:
         return candidate.spec.total_usd_per_hour
     return candidate.usd_per_run.median
 

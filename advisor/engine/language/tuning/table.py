@@ -71,7 +71,7 @@ class TuningTable:
     @property
     def cost(self) -> Floats:
         """What rows rank by: the price by the hour for a target, else that of the run."""
-        if self.request.target_tokens_per_second is not None:
+        if self.request.ranks_by_price:
             return self.usd
         return np.asarray(self.run_usd[1])
 
