@@ -30,7 +30,6 @@ MARKDOWN_COLUMNS = (
     "throughput_lower", "throughput_median", "total_usd_per_hour", "usd_per_million_samples",
     "bottleneck", "risk",
 )  # fmt: skip
-_SEVERAL = ("rank", "count")
 FRONT_COLUMNS = (
     "instance_type", "gpu", "disk", "batch_size", "total_usd_per_hour", "lower",
     "usd_per_million_samples",
@@ -67,30 +66,32 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
 def _ranked_markdown(document: Mapping[str, Any]) -> str:
     rows = _rows(document)
     has_run = any(row["run_samples"] is not None for row in rows)
-    several = any(row["count"] > 1 for row in rows)
-    columns = (*_SEVERAL, *MARKDOWN_COLUMNS[1:]) if several else MARKDOWN_COLUMNS
-    telling = _telling(rows, clouds=document["request"]["cloud"] == "any")
-    columns = (*columns, *(MARKDOWN_RUN_COLUMNS if has_run else ()), *telling)
+    columns = (*MARKDOWN_COLUMNS, *(MARKDOWN_RUN_COLUMNS if has_run else ()))
+    columns = with_telling(columns, rows, document["request"])
     ranked, front = records_markdown(rows, columns), document["pareto"]
     if len(front) < 2:
         return ranked
-    cloud = ("cloud",) if "cloud" in telling else ()
+    cloud = ("cloud",) if "cloud" in columns else ()
     region = ("region",) if len({row["region"] for row in front}) > 1 else ()
     front_table = records_markdown(front, (*FRONT_COLUMNS, *cloud, *region))
     return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
 
 
-def _telling(rows: Sequence[Mapping[str, Any]], *, clouds: bool) -> list[str]:
-    """Columns on where a spec stands and how its price is known, where that goes without saying in
-    none; `clouds`: of a question about several.
-    """
-    regions = {row["region"] for row in rows}
-    listed = {row["price_kind"] for row in rows} <= {"list"}
-    return [
-        *(["cloud"] if clouds else []),
-        *(["region"] if len(regions) > 1 else []),
-        *([] if listed else ["price_kind"]),
-    ]
+def with_telling(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
+) -> list[str]:
+    """Columns of ranked specs, the rank first, with those on how many there are, where they stand
+    and how they are paid that go without saying in none."""
+    several = any(row["count"] > 1 for row in rows)
+    telling = {
+        "cloud": request["cloud"] == "any",
+        "region": len({row["region"] for row in rows}) > 1,
+        "market": request["market"] == "any",
+        "price_kind": any(row["price_kind"] != "list" for row in rows),
+    }
+    first, *others = columns
+    shown = [name for name, is_told in telling.items() if is_told]
+    return [first, *(["count"] if several else []), *others, *shown]
 
 
 def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

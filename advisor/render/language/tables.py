@@ -7,8 +7,13 @@ from typing import Any
 
 from advisor.render.blocks import BOUNDS
 from advisor.render.document import is_language
-from advisor.render.document_names import covers_clouds
-from advisor.render.tables import PRICE_COLUMNS, markdown_answer, records_csv, records_markdown
+from advisor.render.tables import (
+    PRICE_COLUMNS,
+    markdown_answer,
+    records_csv,
+    records_markdown,
+    with_telling,
+)
 from advisor.render.workbook_sheet import Sheet, columns_in
 
 Record = Mapping[str, Any]
@@ -53,9 +58,9 @@ def language_csv(document: Record) -> str:
 def language_markdown(document: Record) -> str:
     """A table that pastes into a pull request."""
     short = _SHORT_SERVING if _serves(document) else _SHORT_TUNING
-    if covers_clouds(document):
-        short = (*short, "cloud", "region")
-    return markdown_answer(document, records_markdown(_rows(document), short))
+    rows = _rows(document)
+    columns = with_telling(short, rows, document["request"])
+    return markdown_answer(document, records_markdown(rows, columns))
 
 
 def language_sheets(sections: Sequence[Record]) -> list[Sheet]:

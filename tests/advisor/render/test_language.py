@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import CloseCall, CloseCallKind
+from advisor.domain import OBSERVED, CloseCall, CloseCallKind, Market
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import ServingPlacement
 from advisor.errors import UsageError
@@ -63,6 +63,20 @@ NOTHING = plain_document(generation_document(nothing_found(), SOURCES))
 def test_a_document_is_as_its_schema_says(document):
     assert schema_check.first_fault(document, document["schema"]) is None
     assert yaml.safe_load(document_yaml(document)) == document
+
+
+def test_markdown_says_how_many_are_paid_for_and_how():
+    """Two instances on a commitment never pass for one at the list's price of a day."""
+    chosen = ANSWER.ranked[0]
+    price = replace(chosen.spec.offer.price, kind=OBSERVED)
+    offer = replace(chosen.spec.offer, market=Market.COMMITMENT_3Y, price=price)
+    two = replace(chosen, spec=replace(chosen.spec, offer=offer, count=2))
+    answer = replace(ANSWER, ranked=(two,), request=replace(ANSWER.request, market=None))
+    lines = language_markdown(plain_document(generation_document(answer, SOURCES))).splitlines()
+    header, _, row = (line.strip("| ").split(" | ") for line in lines[:3])
+    told = dict(zip(header, row, strict=True))
+    names = ("count", "market", "price_kind")
+    assert [told[name] for name in names] == ["2", "commitment-3y", "observed"]
 
 
 def test_text_keeps_within_a_screen():

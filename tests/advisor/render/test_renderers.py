@@ -176,6 +176,8 @@ def test_markdown_says_region_and_kind_of_price_where_these_tell_something():
     assert "| ap-south-1 | estimated |" in ranked
     assert "| ap-south-1 |" in front
     assert "price_kind" not in recommendation_markdown(document())
+    any_market = replace(recommendation().request, market=None)
+    assert "| on-demand |" in recommendation_markdown(document(request=any_market))
 
 
 def test_a_markdown_table_says_how_sure_its_price_is():
