@@ -57,9 +57,11 @@ def resting_sentence(answer: AnyAnswer) -> Message | None:
     if not kinds:
         return None
     cost, per = _cost(answer.chosen, answer.request)
+    ends = by_price(spec, cost)
     lies = Message(
-        "{kind} ({low:usd} to {high:usd}{per})", kind=kinds, per=per, **by_price(spec, cost)
-    )
+        "{kind} ({low:usd} to {high:usd}{per})",
+        kind=kinds, low=ends["low"], high=ends["high"], per=per,
+    )  # fmt: skip
     if spec.low_usd_per_hour == spec.high_usd_per_hour:
         lies = Message("{kind}", kind=kinds)
     is_published = spec.offer.price.kind == LIST
@@ -86,6 +88,7 @@ def borderline_sentence(answer: AnyAnswer) -> Message | None:
         return None
     spec = call.cheaper.spec
     cost, per = _cost(call.cheaper, answer.request)
+    ends = by_price(spec, cost)
     return Message(
         "Borderline on price: {name} ({market}, {region}) may be cheaper than {listed} at "
         "{usd:usd}{per}. {kind}: {low:usd} to {high:usd}{per}, median {median:usd}.",
@@ -93,7 +96,7 @@ def borderline_sentence(answer: AnyAnswer) -> Message | None:
         region=place_name(spec.offer, answer.request),
         listed=spec_name(answer.chosen.spec, answer.request),
         usd=_cost(answer.chosen, answer.request)[0], per=per,
-        kind=_kinds(spec, answer.today), median=cost, **by_price(spec, cost),
+        kind=_kinds(spec, answer.today), median=cost, low=ends["low"], high=ends["high"],
     )  # fmt: skip
 
 

@@ -66,8 +66,8 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
 def _ranked_markdown(document: Mapping[str, Any]) -> str:
     rows = _rows(document)
     has_run = any(row["run_samples"] is not None for row in rows)
-    columns = (*MARKDOWN_COLUMNS, *(MARKDOWN_RUN_COLUMNS if has_run else ()))
-    columns = with_telling(columns, rows, document["request"])
+    usual = (*MARKDOWN_COLUMNS, *(MARKDOWN_RUN_COLUMNS if has_run else ()))
+    columns = with_telling(usual, rows, document["request"])
     ranked, front = records_markdown(rows, columns), document["pareto"]
     if len(front) < 2:
         return ranked
