@@ -185,6 +185,7 @@ def _anchored(
     from sweeps.endpoint.anchors import read_serving_anchor  # few have measured
 
     known, cards = bundled_language_models(), Cards(context.catalog)
+    precision = request.precision or model.own_precision
 
     def model_of(name: str) -> LanguageModel:
         return model if name == model.name else known.find(name)
@@ -194,8 +195,8 @@ def _anchored(
 
     anchors = [
         read_serving_anchor(
-            path, model_of, gpu_of, precision=request.precision or model.own_precision,
-            kv_precision=kv_precision_of(request),
+            path, model_of, gpu_of, precision=precision,
+            kv_precision=kv_precision_of(request, precision),
         )
         for path in question.anchor
     ]  # fmt: skip

@@ -30,9 +30,11 @@ class LlmPrecision(StrEnum):
 
 
 class KvPrecision(StrEnum):
-    """Number format of the keys and values that are kept for each token; `bf16` is any 16 bits."""
+    """Number format of the keys and values that are kept for each token; measured rows write
+    `bf16` for any 16 bits."""
 
     BF16 = "bf16"
+    FP16 = "fp16"
     FP8 = "fp8"
 
 

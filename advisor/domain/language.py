@@ -191,6 +191,15 @@ class GenerationCandidate:
     notes: tuple[Text, ...] = ()
 
     @property
+    def sure_share(self) -> float:
+        """Lower bound of the rate over its median. What arrives by itself is the rate at any bound;
+        then it is the share of a request's time, which in a closed loop is the same."""
+        if self.offered_requests_per_second is not None:
+            time = self.rates.e2e_seconds
+            return time.median / time.upper if math.isfinite(time.upper) else 0.0
+        return self.rates.output_tokens_per_second.sure_share
+
+    @property
     def usd_per_million_output_tokens(self) -> Span:
         """The whole price over the output alone, at `rates`."""
         return self._usd_per_million(1.0)

@@ -26,6 +26,11 @@ class Span:
             upper=self.upper + other.upper,
         )
 
+    @property
+    def sure_share(self) -> float:
+        """The lower bound over the median; 0 where the median is."""
+        return self.lower / self.median if self.median > 0 else 0.0
+
     def times(self, factor: float) -> Span:
         """Each bound times a factor above 0."""
         return Span(

@@ -77,6 +77,11 @@ class FineTuningCandidate:
     notes: tuple[Text, ...] = ()
 
     @property
+    def sure_share(self) -> float:
+        """Lower bound of the rate over its median."""
+        return self.tokens_per_second.sure_share
+
+    @property
     def usd_per_run(self) -> Span:
         """Cost of the whole run, instance and disk together."""
         return self.hours.times(self.spec.total_usd_per_hour)

@@ -133,6 +133,8 @@ def _of_llama_cpp(
 
 
 def _of_kv(kv_precision: KvPrecision, engine: LlmEngine, gpu: Card) -> Message | None:
+    if kv_precision == KvPrecision.BF16 and gpu.compute_capability < AMPERE:
+        return Message("{gpu} has no bf16; take fp16", gpu=gpu.name)
     if kv_precision != KvPrecision.FP8:
         return None
     # vLLM's attention converts fp8 KV from Ampere on; TensorRT-LLM's has it from Ada on.

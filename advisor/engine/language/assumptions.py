@@ -14,7 +14,6 @@ from advisor.engine.language.ready import USUAL_READY_SECONDS
 from advisor.engine.language.ways import (
     SIXTEEN_BIT,
     Way,
-    kv_precision_of,
     note_of_link,
 )
 from advisor.messages import Message
@@ -77,8 +76,8 @@ def _of_formats(
         yield Message(
             "a checkpoint whose weights are in {format} already", format=request.precision
         )
-    if request.kv_precision is None:
-        yield Message("a KV cache in {precision}", precision=kv_precision_of(request))
+    if request.kv_precision is None and chosen is not None:
+        yield Message("a KV cache in {precision}", precision=chosen.kv_precision)
 
 
 def _of_instances(
@@ -91,6 +90,7 @@ def _of_instances(
         "weights read by several streams (vLLM's --load-format runai_streamer); one stream takes "
         "up to three times as long"
     )
+    yield Message("weights are on the disk already: their download is not counted")
     if request.disk is None and request.max_ready_seconds is None:
         yield Message(
             "a disk for the weights plus 20 %, the cheapest with which it serves within "
@@ -128,7 +128,7 @@ def serving_warnings(
     if chosen is None or way is None:
         return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
-    found: list[Message | str] = [*price_warnings(offer.price, disk, today), *note_of_link(way)]
+    found = [*chosen.extrapolation, *price_warnings(offer.price, disk, today), *note_of_link(way)]
     found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
     slowest = chosen.rates.output_tokens_per_second_per_user.lower
     if slowest < _READING_TOKENS_PER_SECOND:
@@ -144,5 +144,4 @@ def serving_warnings(
         found.append(
             Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count)
         )
-    found.extend(chosen.extrapolation)
     return tuple(found)

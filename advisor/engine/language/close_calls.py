@@ -183,8 +183,8 @@ def _record(prepared: Prepared, one: _Narrow) -> CloseCall:
     contender, instead = one.contender, one.instead
     return CloseCall(
         kind=one.kind,
-        candidate=contender.table.candidate(contender.at, prepared.version),
-        instead=instead and instead.table.candidate(instead.at, prepared.version),
+        candidate=contender.table.candidate(contender.at, prepared.predictor),
+        instead=instead and instead.table.candidate(instead.at, prepared.predictor),
         probability=contender.chance,
         saves_usd_per_hour=instead.usd - contender.usd if instead else None,
         trial_minutes=contender.trial_minutes,

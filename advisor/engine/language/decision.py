@@ -92,13 +92,14 @@ def _among(
     if not len(rows) and most_usd_per_hour is None:
         _require_intervals(request, prepared)
     version = prepared.version
-    shown = tuple(table.candidate(at, version) for at in rows[: request.max_results].tolist())
+    predictor = prepared.predictor
+    shown = tuple(table.candidate(at, predictor) for at in rows[: request.max_results].tolist())
     chosen = shown[0] if shown else None
     way = table.ways[int(rows[0])] if shown else None
     answer = GenerationRecommendation(
         request=request,
         ranked=shown,
-        nearest=None if shown else table.candidate(nearest_row(table), version),
+        nearest=None if shown else table.candidate(nearest_row(table), predictor),
         beyond_price=None if shown else _beyond_price(table, prepared),
         rejected=by_price([*prepared.rejected, *rejections(table)]),
         offers_considered=prepared.considered,
@@ -137,7 +138,7 @@ def _beyond_price(table: ServingTable, prepared: Prepared) -> GenerationCandidat
     rows = np.flatnonzero(table.answering(but_for=("over_max_price",)))
     if table.request.max_usd_per_hour is None or not len(rows):
         return None
-    return table.candidate(int(rows[table.usd[rows].argmin()]), prepared.version)
+    return table.candidate(int(rows[table.usd[rows].argmin()]), prepared.predictor)
 
 
 def _require_intervals(request: GenerationRequest, prepared: Prepared) -> None:

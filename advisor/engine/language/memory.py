@@ -31,7 +31,10 @@ def serving_memory_of(
     require_possible(request, model)
     finder, known = Finder(request, catalog, model), Cards(catalog)
     most = _most_in_an_instance(catalog)
-    precision, kv_precision = finder.usual_precision, kv_precision_of(request)
+    precision, kv_precision = (
+        finder.usual_precision,
+        kv_precision_of(request, finder.usual_precision),
+    )
     return ServingMemoryAnswer(
         model=model.name,
         precision=precision,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
+    from advisor.messages import Message
     from models.language.bounds import Bounds
     from models.language.deployments import Deployment, Traffic
 
@@ -62,3 +63,6 @@ class ServingModel(Protocol):
 
     def engine_version(self, engine: str) -> str:
         """The version of an engine that the answer is about."""
+
+    def unmeasured(self, deployment: Deployment) -> tuple[Message, ...]:
+        """What of a deployment nobody measured, in words."""

@@ -50,7 +50,7 @@ def predict_serving(
     rows = ranked_rows(table)
     at = int(rows[0]) if len(rows) else nearest_row(table)
     version = preparations.predictor.engine_version(request.engine)
-    chosen = table.candidate(at, version)
+    chosen = table.candidate(at, preparations.predictor)
     return ServingPrediction(
         candidate=chosen,
         price=price,

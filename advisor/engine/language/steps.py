@@ -35,7 +35,7 @@ def steps_of(
     """Every step that can be thought of for the chosen candidate."""
     changes = list(_changes(chosen, preparations.model))
     found = [_way(replace(request, **fields), preparations, chosen) for *_, fields in changes]
-    gives = iter(_given(request, [w for w in found if isinstance(w, Way)], preparations, chosen))
+    gives = iter(_given(request, [w for w in found if isinstance(w, Way)], preparations))
     steps = [
         ServingStep(kind=kind, option=option, gives=None, why_not=way.detail)
         if isinstance(way, Rejected)
@@ -64,7 +64,7 @@ def _changes(
         yield StepKind.FP8, "--precision fp8", {
             **kept, "precision": LlmPrecision.FP8, "disk": None
         }  # fmt: skip
-    if chosen.kv_precision is KvPrecision.BF16:
+    if chosen.kv_precision is not KvPrecision.FP8:
         yield StepKind.FP8_KV, "--kv-precision fp8", {**kept, "kv_precision": KvPrecision.FP8}
     gpus = chosen.spec.offer.instance.gpu_count
     wider = [
@@ -98,7 +98,6 @@ def _given(
     request: GenerationRequest,
     ways: Sequence[Way],
     preparations: ServingPreparations,
-    chosen: GenerationCandidate,
 ) -> list[ServingStep]:
     """What each way does for the target and the limits, all predicted at once; kind and option are
     left open."""
@@ -111,7 +110,7 @@ def _given(
         if not answers:
             _, reason = closest(table.limits, table.usd, np.array([at]))
             why = shortfall(table, at, reason)
-        gives = table.candidate(at, chosen.engine_version) if answers else None
+        gives = table.candidate(at, preparations.predictor) if answers else None
         found.append(ServingStep(kind=StepKind.DISK, option="", gives=gives, why_not=why))
     return found
 

@@ -22,6 +22,7 @@ from advisor.engine.limits import Limit
 from advisor.records import dataclass, replace
 
 if TYPE_CHECKING:
+    from advisor.engine.language.model import ServingModel
     from advisor.engine.model import Booleans, Floats, Integers
 
 # Requests that arrive at more than this part of what is answered wait for each other: mean time to
@@ -138,8 +139,8 @@ class ServingTable:
             usd_each=self.usd_each[at], replicas=self.replicas[at],
         )  # fmt: skip
 
-    def candidate(self, at: int, version: str) -> GenerationCandidate:
-        """A row as a record; `version` is the engine's."""
+    def candidate(self, at: int, predictor: ServingModel) -> GenerationCandidate:
+        """A row as a record."""
         way, solved, request = self.ways[at], self.solved, self.request
         deployment, count = way.deployment, int(self.count[at])
         place = (np.array(at),)
@@ -154,7 +155,7 @@ class ServingTable:
             precision=LlmPrecision(deployment.precision),
             kv_precision=KvPrecision(deployment.kv_precision),
             engine=LlmEngine(deployment.engine),
-            engine_version=version,
+            engine_version=predictor.engine_version(deployment.engine),
             input_tokens=request.input_tokens,
             output_tokens=request.output_tokens,
             memory=way.memory,
@@ -164,6 +165,7 @@ class ServingTable:
             binds=self._binds(at, rates),
             offered_requests_per_second=request.target_requests_per_second,
             calibrated=bool(rates.calibrated),
+            extrapolation=predictor.unmeasured(deployment),
             notes=way.notes,
         )
 

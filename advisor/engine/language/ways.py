@@ -27,7 +27,7 @@ from advisor.records import replace
 from models.language.deployments import Deployment
 from models.language.gpus import GpuFacts, gpu_facts
 from models.language.memory import ServingMemory, can_split, card_gib, serving_memory, weight_gib
-from models.language.support import supported
+from models.language.support import AMPERE, supported
 
 if TYPE_CHECKING:
     from models.language.language_model import LanguageModel
@@ -125,9 +125,16 @@ def splits_of(engine: LlmEngine) -> tuple[int, ...]:
     return SPLITS[:1] if engine is LlmEngine.LLAMA_CPP else SPLITS
 
 
-def kv_precision_of(request: GenerationRequest) -> KvPrecision:
-    """The format that is asked for, or 16 bits, the default of engines."""
-    return request.kv_precision or KvPrecision.BF16
+def kv_precision_of(
+    request: GenerationRequest, precision: LlmPrecision, card: GpuFacts | None = None
+) -> KvPrecision:
+    """The format that is asked for, or the 16 bits in which the engine computes weights of
+    `precision`, on the card where one is known; llama.cpp keeps fp16 (its `--cache-type-k`)."""
+    if request.kv_precision is not None:
+        return request.kv_precision
+    half = request.engine is LlmEngine.LLAMA_CPP or precision is LlmPrecision.FP16
+    no_bf16 = card is not None and card.compute_capability < AMPERE
+    return KvPrecision.FP16 if half or no_bf16 else KvPrecision.BF16
 
 
 class Finder:
@@ -210,8 +217,10 @@ class Finder:
         usual = self.usual_precision
         alike = usual in SIXTEEN_BIT and self._request.precision is None
         choices = tuple(dict.fromkeys((usual, *SIXTEEN_BIT))) if alike else (usual,)
+        request = self._request
         reasons = [
-            supported(one, self._kv, self._request.engine, card, self._model) for one in choices
+            supported(one, kv_precision_of(request, one, card), request.engine, card, self._model)
+            for one in choices
         ]
         for one, why in zip(choices, reasons, strict=True):
             if why is None:
@@ -225,16 +234,13 @@ class Finder:
         """Made once for all offers that have the same."""
         key = card, precision, split, link
         if key not in self._deployments:
+            kv_precision = kv_precision_of(self._request, precision, card)
             self._deployments[key] = Deployment(
-                model=self._model, precision=precision, kv_precision=self._kv, gpu=card,
+                model=self._model, precision=precision, kv_precision=kv_precision, gpu=card,
                 engine=self._request.engine, tensor_parallel=split, link=link,
                 max_sequences=MOST_SEQUENCES,
             )  # fmt: skip
         return self._deployments[key]
-
-    @property
-    def _kv(self) -> KvPrecision:
-        return kv_precision_of(self._request)
 
     def memories(self, card: GpuFacts, precision: LlmPrecision) -> dict[int, ServingMemory]:
         """Memory by split, of the splits that the model allows."""
@@ -242,9 +248,15 @@ class Finder:
         if key not in self._memory:
             asked = self._request.tensor_parallel
             splits = (asked,) if asked else splits_of(self._request.engine)
+            kv_precision = kv_precision_of(self._request, precision, card)
             self._memory[key] = {
                 split: serving_memory(
-                    self._model, precision, self._kv, card.memory_gib, split, self._request.engine
+                    self._model,
+                    precision,
+                    kv_precision,
+                    card.memory_gib,
+                    split,
+                    self._request.engine,
                 )
                 for split in splits
                 if can_split(self._model, split)

@@ -31,12 +31,11 @@ from advisor.render.blocks import (
     finite_bounds,
     notes_text,
     rejected_block,
-    risk_of,
     spec_block,
 )
 from advisor.render.close_calls import close_call_block
 from advisor.render.document import SCHEMA, Sources, market_document, range_document, request_fields
-from advisor.render.language.phrases import trial_command
+from advisor.render.language.phrases import risk_level, trial_command
 from advisor.render.price_calls import price_call_block
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
@@ -159,7 +158,7 @@ def generation_block(
             Provenance.ANCHORED if sources.anchors else Provenance.MODELLED,
         ),
         "bottleneck": str(candidate.binds),
-        "risk": _risk(output, candidate),
+        "risk": risk_level(candidate),
         "extrapolation": list(candidate.extrapolation),
         "cost": {
             "usd_per_million_output_tokens": finite_bounds(candidate.usd_per_million_output_tokens),
@@ -259,7 +258,7 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
     return {
         **spec_block(spec),
         "predicted": _predicted(rate, spec.count, TUNING_UNIT, confidence, candidate.gpus_used),
-        "risk": _risk(rate, candidate),
+        "risk": risk_level(candidate),
         "extrapolation": list(candidate.extrapolation),
         "run": {
             "hours": finite_bounds(candidate.hours),
@@ -296,11 +295,6 @@ def _predicted(
         "provenance": str(provenance),
         "gpus_used": gpus_used,
     }
-
-
-def _risk(rate: Span, candidate: GenerationCandidate | FineTuningCandidate) -> int:
-    share = rate.lower / rate.median if rate.median > 0 else 0.0
-    return risk_of(share, len(candidate.extrapolation), calibrated=candidate.calibrated)
 
 
 def _relaxation(relaxation: Relaxation, rate: str) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from math import isfinite
 from advisor.domain import InstanceType, Span
 from advisor.domain.generation import LlmEngine, ServingBind
 from advisor.domain.language import GenerationCandidate, ServingPlacement
+from advisor.domain.tuning import FineTuningCandidate
+from advisor.render.blocks import risk_of
 from advisor.render.charts.panel import shortened
 from advisor.render.text import lower_name, lower_text, upper_name
 from advisor.units import ceil_significant, format_rate, format_usd
@@ -25,6 +27,13 @@ BINDS = {
 }
 _SECONDS_FROM = 1.0
 _MOST_LETTERS = 16
+
+
+def risk_level(candidate: GenerationCandidate | FineTuningCandidate) -> int:
+    """0 (very low) to 4 (very high), as of any prediction (`risk_of`)."""
+    return risk_of(
+        candidate.sure_share, len(candidate.extrapolation), calibrated=candidate.calibrated
+    )
 
 
 def engine_text(candidate: GenerationCandidate) -> str:

@@ -14,7 +14,7 @@ from advisor.domain.language import (
     ServingPrediction,
 )
 from advisor.naming import place_name
-from advisor.render.blocks import RISKS, risk_of
+from advisor.render.blocks import RISKS
 from advisor.render.document import Sources
 from advisor.render.language.lists import (
     SHOWN_ALTERNATIVES,
@@ -32,6 +32,7 @@ from advisor.render.language.phrases import (
     gib_text,
     placement_text,
     rate_text,
+    risk_level,
     seconds_text,
     time_text,
     tokens_text,
@@ -101,9 +102,7 @@ def prediction_text(
 
 def basis_lines(candidate: GenerationCandidate, sources: Sources) -> list[str]:
     """What the rates stand on: 'Modelled, not measured; medium risk (2 of 4); vLLM 0.19 ..'."""
-    output, offer = candidate.rates.output_tokens_per_second, candidate.spec.offer
-    share = output.lower / output.median if output.median > 0 else 0.0
-    level = risk_of(share, len(candidate.extrapolation), calibrated=candidate.calibrated)
+    level, offer = risk_level(candidate), candidate.spec.offer
     parts = [
         f"{basis_text(sources)}; {RISKS[level]} risk ({level} of 4)",
         f"rates of {engine_text(candidate)} with CUDA graphs",

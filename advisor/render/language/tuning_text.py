@@ -16,7 +16,7 @@ from advisor.domain.tuning import (
     TuningPrediction,
 )
 from advisor.naming import place_name
-from advisor.render.blocks import RISKS, risk_of
+from advisor.render.blocks import RISKS
 from advisor.render.document import Sources
 from advisor.render.language.lists import (
     SHOWN_ALTERNATIVES,
@@ -24,7 +24,7 @@ from advisor.render.language.lists import (
     rejection_lines,
     relaxation_lines,
 )
-from advisor.render.language.phrases import gib_text, gpus_text, rate_text
+from advisor.render.language.phrases import gib_text, gpus_text, rate_text, risk_level
 from advisor.render.language.text import machine_text
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
@@ -79,9 +79,7 @@ def tuning_lines(
     """What the rates stand on, the spec, and what it does."""
     spec, confidence = candidate.spec, request.confidence
     rate = candidate.tokens_per_second
-    level = risk_of(
-        rate.lower / rate.median, len(candidate.extrapolation), calibrated=candidate.calibrated
-    )
+    level = risk_level(candidate)
     basis = (
         f"Modelled, not measured; {RISKS[level]} risk ({level} of 4); "
         f"{price_text(spec.offer.market, spec.offer.price)}; predictor {sources.model_id[:8]}."

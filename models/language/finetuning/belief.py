@@ -85,6 +85,10 @@ class Belief:
         """Whether rows of the run's GPU taught its effect."""
         return f"gpu/{run.tuning.gpu.name}" in self.names
 
+    def has_model(self, run: Run) -> bool:
+        """Whether rows of a model of the run's size taught its effect."""
+        return f"model/{size_of(run.tuning.model)}" in self.names
+
     def conditioned(self, runs: Sequence[Run], log_measured: Floats, sigma: Floats) -> Belief:
         """The belief once the runs are measured: log seconds with standard errors, each (n,)."""
         fresh = tuple(dict.fromkeys(

@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain.generation import LlmMethod
+from advisor.messages import Message
 from advisor.records import dataclass, replace
 from models.language.bounds import Bounds, Floats
 from models.language.finetuning.belief import NOISE, Belief
 from models.language.finetuning.memory import TuningMemory, finetuning_memory
 from models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
 from models.language.memory import card_gib
+from models.language.unmeasured import unmeasured_parts
 from models.performance.intervals import HalfWidths, gaussian_multiplier, multipliers
 
 # Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
@@ -82,6 +84,24 @@ class FineTuningPredictor:
             median * np.exp(deviation * np.array([each.upper for each in widths])),
         )
         return TuningRates(bounds, all(each.calibrated for each in widths))
+
+    def unmeasured(self, tuning: FineTuning) -> tuple[Message, ...]:
+        """What of a tuning no row is of, in words: every row is of several GPUs, and none with a
+        rate is of QLoRA (`tests/models/language/test_finetuning.py` counts them)."""
+        run = Run(tuning)
+        parts = [*unmeasured_parts(
+            tuning.gpu.name, tuning.model.name, Message("finetuning"),
+            gpu_known=self.belief.has_gpu(run), model_known=self.belief.has_model(run),
+        )]  # fmt: skip
+        if tuning.gpus == 1:
+            parts.append(Message(
+                "tuning on one GPU was not measured: its rate follows from that of several"
+            ))  # fmt: skip
+        if tuning.method == LlmMethod.QLORA:
+            parts.append(Message(
+                "rates of qlora were not measured: they follow from what it computes"
+            ))  # fmt: skip
+        return tuple(parts)
 
     def settled(self, tunings: Sequence[FineTuning]) -> list[Settled | None]:
         """Each tuning with the fastest micro-batch, checkpointing and sharding whose upper bound of

@@ -153,6 +153,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
     deployment = setting.deployment
     model, gpu, engine = deployment.model, deployment.gpu, deployment.engine
     precision = "bf16" if deployment.precision == "fp16" else deployment.precision
+    kv_precision = "bf16" if deployment.kv_precision == "fp16" else deployment.kv_precision
     chip = _chip(gpu.compute_capability)
     version = f"{engine}/{deployment.version}" if deployment.version else ""
     cell = "/".join((line_of(deployment), deployment.version, deployment.precision, setting.source))
@@ -166,7 +167,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "arithmetic": f"{format_of_arithmetic(deployment)}/{int(gpu.compute_capability)}",
         "format": f"{precision}/{int(gpu.compute_capability)}",
         "kernels": f"{engine}/{precision}/{int(gpu.compute_capability)}",
-        "kv": f"{deployment.kv_precision}/{deployment.engine}/{chip}",
+        "kv": f"{kv_precision}/{engine}/{chip}",
         "mixture": "mixture" if model.experts else "",
         "experts": f"{precision}/{int(gpu.compute_capability)}" if model.experts else "",
         "mla": "mla" if model.mla else "",

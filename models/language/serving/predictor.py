@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from advisor.messages import Message
 from advisor.records import dataclass, replace
 from models.gaussian import conditioned, variances
 from models.language.bounds import Bounds
@@ -28,6 +29,7 @@ from models.language.serving.rates import (
 )
 from models.language.serving.seconds import Logs, static_batch_seconds
 from models.language.serving.work import Floats
+from models.language.unmeasured import unmeasured_parts
 from models.performance.intervals import multipliers
 from models.performance.step_parameters import NOTHING, Parameters
 
@@ -68,13 +70,26 @@ class ServingPredictor:
         """What taught the predictor of each, as `widths` name it: "tried" after own trials of its
         model, GPU and engine; "known" from rows of its GPU and model's shape; "gpu" or "model"
         where that is unknown, or "both"."""
-        shapes = {name.rpartition("/")[2] for name in self.names if "/model/" in name}
+        shapes = self._shapes()
         tried = {name.split("/own/")[1].rsplit("/", 3)[0] for name in self.names if "/own/" in name}
         return [
             "tried" if line_of(entry) in tried
             else _KNOWN[entry.gpu.name in self.gpus, shape_of(entry.model) in shapes]
             for entry in deployments
         ]  # fmt: skip
+
+    def unmeasured(self, deployment: Deployment) -> tuple[Message, ...]:
+        """What of a deployment no row and no trial of the user is of, in words."""
+        gpu, model = deployment.gpu.name, deployment.model
+        return tuple(unmeasured_parts(
+            gpu, model.name, Message("generation"),
+            gpu_known=gpu in self.gpus or f"step/gpu/{gpu}" in self.names,
+            model_known=shape_of(model) in self._shapes(),
+        ))  # fmt: skip
+
+    def _shapes(self) -> set[str]:
+        """Shapes of the models that rows and trials are of."""
+        return {name.rpartition("/")[2] for name in self.names if "/model/" in name}
 
     def closed_loop(
         self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],

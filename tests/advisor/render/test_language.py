@@ -1,6 +1,7 @@
 """Answers about language models in every format; golden files hold the whole texts."""
 
 import json
+from datetime import date
 from pathlib import Path
 
 import hcl2
@@ -9,9 +10,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.catalog import load_catalog
 from advisor.domain import OBSERVED, CloseCall, CloseCallKind, Market
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
-from advisor.domain.language import ServingPlacement
+from advisor.domain.language import GenerationRequest, ServingPlacement
+from advisor.engine.language.prepared import ServingPreparations
+from advisor.engine.language.single import predict_serving
 from advisor.errors import UsageError
 from advisor.records import replace
 from advisor.render import schema_check
@@ -21,12 +25,15 @@ from advisor.render.exporting.serving import FORMATS, export_serving, serve_word
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import finetuning_document, generation_document
 from advisor.render.language.page import language_parts
-from advisor.render.language.phrases import seconds_text, trial_command
+from advisor.render.language.phrases import risk_level, seconds_text, trial_command
 from advisor.render.language.tables import language_csv, language_markdown
 from advisor.render.language.text import generation_text
 from advisor.render.language.tuning_text import finetuning_text
 from advisor.render.text import WIDTH
+from models.language.configs import bundled_language_models
+from models.language.serving import bundled_serving_predictor
 from tests.advisor.render.language_answers import (
+    MODEL,
     SOURCES,
     finetuning_recommendation,
     generation_candidate,
@@ -204,3 +211,19 @@ def test_times_are_told_in_units_that_people_read():
     assert [seconds_text(s) for s in (0.0123, 0.999, 1.0, 75.4, 3600)] == [
         "12.3 ms", "999 ms", "1 s", "75.4 s", "3,600 s"
     ]  # fmt: skip
+
+
+def test_arrivals_are_no_surer_than_as_many_users() -> None:
+    """What arrives is the rate at any bound; how sure its times are makes the risk."""
+    model = bundled_language_models().find(MODEL)
+    prepared = ServingPreparations(load_catalog(), model, bundled_serving_predictor())
+
+    def served(**load):
+        asked = GenerationRequest(model=MODEL, input_tokens=1155, output_tokens=211, **load)
+        return predict_serving(asked, prepared, "p5.4xlarge", today=date(2026, 11, 23)).candidate
+
+    for arrivals in (1.0, 8.0):
+        open_loop = served(target_requests_per_second=arrivals)
+        closed = served(users=round(open_loop.rates.concurrency))
+        assert open_loop.sure_share <= closed.sure_share < 1
+        assert risk_level(open_loop) >= risk_level(closed) > 0

@@ -241,3 +241,9 @@ def test_a_written_predictor_reads_back_and_a_damaged_one_is_refused(tmp_path):
     path.write_text(json.dumps({"schema": "another"}))
     with pytest.raises(DataError):
         read_predictor(path)
+
+
+def test_no_rate_is_measured_on_one_gpu_or_of_qlora(rows):
+    """What answers warn of holds for the rows that ship."""
+    rated = [row.run.tuning for row in measured_rows(rows, bundled_gpu_facts())]
+    assert all(one.gpus > 1 and one.method is not LlmMethod.QLORA for one in rated)

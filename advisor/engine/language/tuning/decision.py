@@ -68,7 +68,7 @@ def _by_median_price(
 ) -> FineTuningRecommendation:
     """The answer where every price were what it is at the median."""
     found = tuning_ways(request, *preparations)
-    catalog = preparations.catalog
+    catalog, predictor = preparations.catalog, preparations.predictor
     rejected = [*found.rejected, *catalog.unpriced(place_query(request, accelerated=True))]
     if not found.ways:
         return FineTuningRecommendation(
@@ -78,14 +78,14 @@ def _by_median_price(
         )  # fmt: skip
     table = TuningTable.of(request, found.ways)
     rows = ranked_rows(table)
-    shown = tuple(table.candidate(at) for at in rows[: request.max_results].tolist())
+    shown = tuple(table.candidate(at, predictor) for at in rows[: request.max_results].tolist())
     chosen = shown[0] if shown else None
     way = table.ways[int(rows[0])] if shown else None
     return FineTuningRecommendation(
         request=request,
         ranked=shown,
-        nearest=None if shown else table.candidate(_nearest(table)),
-        beyond_price=None if shown else _beyond_price(table),
+        nearest=None if shown else table.candidate(_nearest(table), predictor),
+        beyond_price=None if shown else _beyond_price(table, predictor),
         rejected=by_price([*rejected, *_rejections(table)]),
         offers_considered=found.considered,
         assumptions=tuning_assumptions(request, chosen),
@@ -110,12 +110,12 @@ def _nearest(table: TuningTable) -> int:
     return closest(table.limits, table.usd, np.arange(len(table)))[0]
 
 
-def _beyond_price(table: TuningTable) -> FineTuningCandidate | None:
+def _beyond_price(table: TuningTable, predictor: FineTuningPredictor) -> FineTuningCandidate | None:
     """The cheapest that would answer if only its price were allowed."""
     rows = np.flatnonzero(table.answering(but_for=("over_max_price",)))
     if table.request.max_usd_per_hour is None or not len(rows):
         return None
-    return table.candidate(int(rows[table.usd[rows].argmin()]))
+    return table.candidate(int(rows[table.usd[rows].argmin()]), predictor)
 
 
 def _rejections(table: TuningTable) -> list[Rejected]:
@@ -181,7 +181,7 @@ def _assumed(request: FineTuningRequest, chosen: FineTuningCandidate | None) -> 
     )  # fmt: skip
     if request.micro_batch is None and chosen is not None:
         yield Message("micro-batch and checkpointing as fit and are fastest")
-    yield Message("no evaluation and no checkpoint is counted")
+    yield Message("start-up, evaluation and checkpoints are not counted")
     if request.target_tokens_per_second is None:
         yield Message("ranked by cost of the run at the median rate")
 
@@ -193,7 +193,7 @@ def tuning_warnings(
     if chosen is None or way is None:
         return ()
     offer = chosen.spec.offer
-    found: list[Message | str] = [*price_warnings(offer.price, chosen.spec.disk, today)]
+    found = [*chosen.extrapolation, *price_warnings(offer.price, chosen.spec.disk, today)]
     if chosen.gpus_used > 1 and not way.link.source:
         found.append(
             Message(
@@ -207,5 +207,4 @@ def tuning_warnings(
         found.append(
             Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count)
         )
-    found.extend(chosen.extrapolation)
     return tuple(found)

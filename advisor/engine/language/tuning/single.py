@@ -62,7 +62,7 @@ def predict_tuning(
             "{name} cannot tune {model}: {why}", name=name, model=model.name, why=way.detail,
             field="instance",
         )  # fmt: skip
-    chosen = TuningTable.of(request, [way]).candidate(0)
+    chosen = TuningTable.of(request, [way]).candidate(0, preparations.predictor)
     return TuningPrediction(
         candidate=chosen,
         price=price,

@@ -18,6 +18,7 @@ from models.language.finetuning import Checkpointing, Settled, Sharding
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
+    from models.language.finetuning import FineTuningPredictor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ class TuningTable:
             rates=self.rates[:, at], calibrated=self.calibrated[at],
         )  # fmt: skip
 
-    def candidate(self, at: int) -> FineTuningCandidate:
+    def candidate(self, at: int, predictor: FineTuningPredictor) -> FineTuningCandidate:
         """A row as a record."""
         way, request = self.ways[at], self.request
         tuning = way.settled.tuning
@@ -137,6 +138,7 @@ class TuningTable:
             tokens_per_second=Span(lower=lower, median=median, upper=upper),
             hours=Span(lower=shortest, median=usual, upper=longest),
             calibrated=bool(self.calibrated[at]),
+            extrapolation=predictor.unmeasured(tuning),
             notes=way.notes,
         )
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.messages import Message
 from models.language.bounds import Bounds
 from models.language.deployments import Deployment, Traffic
 from models.language.memory import kv_bytes_per_token, weight_gib_per_gpu
@@ -38,6 +39,10 @@ class Physical:
     def engine_version(self, engine: str) -> str:
         """Some version."""
         return f"1.0 of {engine}"
+
+    def unmeasured(self, deployment: Deployment) -> tuple[Message, ...]:
+        """Physics is of every GPU."""
+        return ()
 
     def closed_loop(
         self,

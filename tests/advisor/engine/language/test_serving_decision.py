@@ -10,7 +10,14 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
-from advisor.domain.generation import Link, LlmEngine, LlmPrecision, ServingBind, StepKind
+from advisor.domain.generation import (
+    KvPrecision,
+    Link,
+    LlmEngine,
+    LlmPrecision,
+    ServingBind,
+    StepKind,
+)
 from advisor.domain.language import GenerationRecommendation, GenerationRequest
 from advisor.engine.language.decision import recommend_serving
 from advisor.engine.language.no_offer import no_serving_offer
@@ -118,6 +125,28 @@ def test_t4_computes_a_bf16_model_in_fp16() -> None:
     assert chosen.precision is LlmPrecision.FP16
     found = answer(model="Qwen2.5-3B", gpus=("T4",))
     assert any("fp16" in str(one) for one in found.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kv_precision"),
+    [({}, "fp16"), ({"precision": LlmPrecision.INT4_AWQ}, "fp16"),
+     ({"gpus": ("L4",)}, "bf16"), ({"gpus": ("L4",), "engine": LlmEngine.LLAMA_CPP}, "fp16")],
+)  # fmt: skip
+def test_a_kv_cache_has_the_16_bits_that_the_engine_computes_in(
+    changed: dict[str, Any], kv_precision: str
+) -> None:
+    """T4 has no bf16 for keys and values either, and llama.cpp keeps them in fp16."""
+    found = answer(**{"model": "Qwen2.5-3B", "gpus": ("T4",), **changed})
+    assert found.chosen is not None
+    assert found.chosen.kv_precision == kv_precision
+    assert f"a KV cache in {kv_precision}" in map(str, found.assumptions)
+
+
+def test_no_kv_cache_in_bf16_is_offered_on_a_t4() -> None:
+    """Who asks for it by name is told why not."""
+    found = answer(model="Qwen2.5-3B", gpus=("T4",), kv_precision=KvPrecision.BF16)
+    assert found.chosen is None
+    assert found.rejected_by_reason["unsupported"] > 0
 
 
 def test_what_does_not_fit_says_whether_weights_or_kv_are_too_large() -> None:

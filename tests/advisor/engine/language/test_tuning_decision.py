@@ -60,6 +60,25 @@ def test_without_a_target_the_cheapest_run_is_first() -> None:
         assert one.hours.lower < one.hours.median < one.hours.upper
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"gpus": ("H100",), "target_tokens_per_second": 60_000}, ()),
+     ({"gpus": ("V100",), "method": LlmMethod.QLORA, "max_gpus": 1}, ("V100", "one GPU", "qlora")),
+     ({"gpus": ("H100",), "model": "Qwen/Qwen2.5-14B", "target_tokens_per_second": 20_000},
+      ("Qwen2.5-14B",))],
+)  # fmt: skip
+def test_an_answer_warns_of_what_was_not_measured(
+    changed: dict[str, Any], said: tuple[str, ...]
+) -> None:
+    """A GPU, a model, a run on one GPU and QLoRA's rates count as facts outside of the rows."""
+    found = answer(**changed)
+    assert found.chosen is not None
+    outside = [str(one) for one in found.chosen.extrapolation]
+    assert len(outside) == len(said)
+    assert all(word in one for word, one in zip(said, outside, strict=True))
+    assert set(outside) <= set(map(str, found.warnings))
+
+
 @given(st.floats(100, 200_000))
 def test_a_target_is_kept_by_the_lower_bound_for_the_least_money_an_hour(target: float) -> None:
     """What is recommended reaches the target at the confidence, and prices ascend."""

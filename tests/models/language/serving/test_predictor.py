@@ -236,3 +236,22 @@ def test_own_trials_move_the_answer_towards_them(
     assert (after.median[1] > before.median[1]) == (times > 1)
     assert own.known([deployment])[0] == "tried" != own.known([other])[0]
     assert predictor.conditioned([]) is predictor
+
+
+def test_what_was_not_measured_is_named_until_a_trial_is_of_it(
+    predictor: ServingPredictor,
+) -> None:
+    """A GPU and a model without rows; a user's trial of both leaves nothing to name."""
+    models = bundled_language_models()
+    t4 = Deployment(
+        models.find("Qwen/Qwen2.5-3B"), "fp16", "fp16", "vllm", bundled_gpu_facts()["T4"]
+    )
+    gpu, model = map(str, predictor.unmeasured(t4))
+    assert "T4" in gpu
+    assert "Qwen2.5-3B" in model
+    known = t4._replace(model=models.find("meta-llama/Llama-3.1-8B"), gpu=bundled_gpu_facts()["L4"])
+    assert predictor.unmeasured(known) == ()
+    trial = ServingObservation(
+        deployment=t4, traffic=Traffic(1000, 200), concurrency=4, tpot_seconds=0.03
+    )
+    assert predictor.conditioned([trial]).unmeasured(t4) == ()
