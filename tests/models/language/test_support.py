@@ -11,7 +11,7 @@ from models.language.support import supported, weight_only
 from tests.rows import assert_each
 
 BF16, FP16, FP8, INT4, NVFP4, MXFP4 = LlmPrecision
-KV16, KV8 = KvPrecision
+KV16, KV8 = KvPrecision.FP16, KvPrecision.FP8
 VLLM, SGLANG, TRTLLM, LLAMA_CPP = LlmEngine
 
 
