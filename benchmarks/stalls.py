@@ -28,8 +28,9 @@ from infra.performance_sources.stalls import stalled_rows
 from models.performance import load_model
 from models.performance.fit_pipeline import Trials, fit_pipeline, joined_rates
 from models.performance.intervals import smooth_minimum
+from models.performance.measured_cpus import ReferenceCpu
 from models.performance.networks import Floats
-from models.performance.pipeline import ReferenceCpu, host_rate
+from models.performance.pipeline import host_rate
 from models.performance.stalls import (
     STALLED_BELOW,
     StalledRuns,

@@ -18,8 +18,8 @@ from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
 from models.performance import load_model
+from models.performance.measured_cpus import ReferenceCpu
 from models.performance.networks import bundled_networks
-from models.performance.pipeline import ReferenceCpu
 from sweeps.formats.serialization import measurement_from_dict
 from sweeps.quality.issues import refusal
 

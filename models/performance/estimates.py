@@ -18,12 +18,11 @@ from advisor.domain import Stage
 from advisor.records import dataclass
 from models.performance.intervals import exponents, gaussian_multiplier, half_widths, logs_by_stage
 from models.performance.machines import SAME_SCORE, Integers
+from models.performance.measured_cpus import OTHER_ARCHITECTURE_SIGMA, SECOND_THREAD_SIGMA
 from models.performance.networks import Floats
 from models.performance.pipeline import (
     ALL_TRIALS,
-    OTHER_ARCHITECTURE_SIGMA,
     PIPELINE_PRIORS,
-    SECOND_THREAD_SIGMA,
     STAGES,
     Pipeline,
     PipelineColumns,
@@ -332,11 +331,22 @@ def _core_sigma(columns: PipelineColumns, errors: StageErrors, pipeline: Pipelin
     cpu = np.where(np.isnan(columns.score), _CPU_UNKNOWN_SIGMA, reference.sigma)
     cpu = np.where(np.abs(columns.score / reference.score - 1) < SAME_SCORE, 0.0, cpu)
     cpu = np.where(other, np.maximum(cpu, OTHER_ARCHITECTURE_SIGMA), cpu)
-    cpu = np.where(columns.cpu > 0, 0.0, cpu)
-    cpu = np.hypot(cpu, _READING_SIGMA * (columns.reading_seconds > 0))
-    doublings = np.maximum(0.0, np.log2(columns.vcpus / pipeline.largest_vcpus))
-    sigma: Floats = np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings)
-    return sigma
+    carried = _with_scaling(cpu, np.array(pipeline.largest_vcpus), columns)
+    if not (pipeline.core_trials and columns.cpu.any()):
+        return carried
+    # The reference CPU, and any that is carried by its mark, have no trials of their own.
+    largest = np.array([1.0, *(max(1.0, trials.largest_vcpus) for trials in pipeline.core_trials)])
+    sigma = np.array([np.inf, *(trials.speed_sigma for trials in pipeline.core_trials)])
+    own = _with_scaling(sigma[columns.cpu], largest[columns.cpu], columns)
+    # On more vCPUs than its trials had, no CPU is less sure than one that has none.
+    return np.minimum(carried, own)
+
+
+def _with_scaling(sigma: Floats, largest_vcpus: Floats, columns: PipelineColumns) -> Floats:
+    """The doubt on a core's speed with that on its work, and on more vCPUs than were measured."""
+    cpu = np.hypot(sigma, _READING_SIGMA * (columns.reading_seconds > 0))
+    doublings = np.maximum(0.0, np.log2(columns.vcpus / largest_vcpus))
+    return np.asarray(np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings))
 
 
 def _second_thread_sigma(columns: PipelineColumns, pipeline: Pipeline) -> Floats:

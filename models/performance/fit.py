@@ -14,10 +14,10 @@ from models.performance.evaluation import median_percent
 from models.performance.fit_pipeline import cpu_steps_of, fit_and_calibrate, trials_of
 from models.performance.gpu_observations import GpuObservations, ProbedLayer, joined_repeats
 from models.performance.machines import measured_ranges
+from models.performance.measured_cpus import ReferenceCpu
 from models.performance.model import PerformanceModel
 from models.performance.networks import Floats, NetworkTable
 from models.performance.persistence import content_id, to_document
-from models.performance.pipeline import ReferenceCpu
 from models.performance.step_times import StepTimes
 from models.performance.usable import require_enough, sort_out
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import MIB, Measurement, Precision, Stage, Task
 from models.performance.intervals import GAMMA_RANGE, half_widths
+from models.performance.measured_cpus import SPEED, CoreTrials, ReferenceCpu
 from models.performance.networks import Floats, NetworkTable
 from models.performance.on_cpu import published_on_cpu, speed_of
 from models.performance.pipeline import (
@@ -24,7 +25,6 @@ from models.performance.pipeline import (
     Pipeline,
     PipelineColumns,
     PipelineRequest,
-    ReferenceCpu,
     pipeline_columns,
     trial_group,
 )
@@ -33,6 +33,8 @@ from models.performance.usable import measured_cpu_rate, stated_accelerator_rate
 FOLDS = 5
 # Scatter of a trial's rate on a shared machine; residuals are counted in it.
 _TRIAL_SIGMA = 0.06
+# In standard deviations of a prior.
+_SLOPE_STEP = 1e-3
 # Decoders share little, and the prior knows; a pipeline behind a lock or one reader shares much.
 _STRAYING = ("host/contention",)
 # What a network that nobody measured on this CPU may differ by from what step times tell.
@@ -93,7 +95,8 @@ class PhysicalForm:
         for number, cpu in enumerate(others, 1):
             priors |= reference.priors_of(cpu, number)
         means, sigmas = (np.array(column) for column in zip(*priors.values(), strict=True))
-        return cls(tuple(priors), means, sigmas, trials.cpus, float(trials.columns.vcpus.max()))
+        on_reference = trials.columns.vcpus[trials.columns.cpu == 0]
+        return cls(tuple(priors), means, sigmas, trials.cpus, float(on_reference.max(initial=0.0)))
 
     def pipeline(self, units: Floats) -> Pipeline:
         """The form with parameters `units` (p,) standard deviations from their priors' means."""
@@ -223,8 +226,43 @@ def fit_and_calibrate(trials: Trials) -> tuple[Pipeline, Floats]:
     """The fit on all trials, and the held-out residual of each."""
     residuals = held_out_residuals(trials)
     pipeline = fit_pipeline(trials)
-    calibrated = _by_stage(residuals, joined_rates(trials, pipeline)[1])
-    return replace(pipeline, residuals=calibrated), residuals
+    weights = joined_rates(trials, pipeline)[1]
+    fitted = replace(
+        pipeline,
+        residuals=_by_stage(residuals, weights),
+        core_trials=_core_trials(trials, pipeline, weights),
+    )
+    return fitted, residuals
+
+
+def _core_trials(trials: Trials, pipeline: Pipeline, weights: Floats) -> tuple[CoreTrials, ...]:
+    """What the trials tell of each CPU but the reference one."""
+    if not pipeline.other_cpus:
+        return ()
+    bound, columns = weights.argmax(axis=1), trials.columns
+    on_network = (columns.on_cpu > 0) & (bound == STAGES.index(Stage.ACCELERATOR))
+    by_cores = (bound == STAGES.index(Stage.HOST)) | on_network
+    sigmas = _posterior_sigmas(trials, pipeline)
+    found = []
+    for number in range(1, len(trials.cpus)):
+        vcpus = columns.vcpus[by_cores & (columns.cpu == number)]
+        sigma = round(sigmas[f"{SPEED}/{number}"], 6)
+        found.append(CoreTrials(len(vcpus), float(vcpus.max(initial=0.0)), sigma))
+    return tuple(found)
+
+
+def _posterior_sigmas(trials: Trials, pipeline: Pipeline) -> dict[str, float]:
+    """The standard deviation that is left of each parameter (Laplace's approximation)."""
+    form = PhysicalForm.of(trials)
+    at = (np.array([pipeline.parameters[name] for name in form.names]) - form.means) / form.sigmas
+    slopes = []
+    for move in _SLOPE_STEP * np.eye(len(at)):
+        up, down = (log_residuals(trials, form.pipeline(at + m)) for m in (move, -move))
+        slopes.append((up - down) / (2 * _SLOPE_STEP * _TRIAL_SIGMA))
+    # In units of the priors' standard deviations, whose own precision is 1.
+    precision = np.eye(len(at)) + np.array(slopes) @ np.array(slopes).T
+    left = form.sigmas * np.sqrt(np.diag(np.linalg.inv(precision)))
+    return dict(zip(form.names, left.tolist(), strict=True))
 
 
 def _by_stage(residuals: Floats, weights: Floats) -> dict[str, tuple[float, ...]]:

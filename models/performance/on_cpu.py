@@ -25,8 +25,9 @@ from models.performance.cpu_step_times import (
     cpu_cell,
 )
 from models.performance.machines import SAME_SCORE
+from models.performance.measured_cpus import ReferenceCpu
 from models.performance.networks import Floats, NetworkFacts, bundled_networks
-from models.performance.pipeline import CpuStep, Load, Pipeline, ReferenceCpu
+from models.performance.pipeline import CpuStep, Load, Pipeline
 from models.performance.step_times_file import bundled_cpu_step_times
 
 

@@ -27,9 +27,10 @@ from advisor.files import write_whole
 from models.performance.bundled import FOLDER, MODEL, read_bundled
 from models.performance.gpu_observations import observations_document, observations_from
 from models.performance.machines import ranges_from
+from models.performance.measured_cpus import CoreTrials, ReferenceCpu
 from models.performance.model import PerformanceModel
 from models.performance.networks import NetworkTable, bundled_networks
-from models.performance.pipeline import PIPELINE_PRIORS, CpuStep, Pipeline, ReferenceCpu
+from models.performance.pipeline import PIPELINE_PRIORS, CpuStep, Pipeline
 from models.performance.step_times_file import bundled_step_times
 
 SCHEMA = "advisor.performance/5"
@@ -137,7 +138,7 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"it holds {constant}")
 
 
-_CAME_LATER = ("cpu_steps", "model", "other_cpus")
+_CAME_LATER = ("core_trials", "cpu_steps", "model", "other_cpus")
 
 
 def _in_range(parameters: Mapping[str, float], largest: float = 60.0) -> Mapping[str, float]:
@@ -192,7 +193,16 @@ def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
         cpu_steps=tuple(_cpu_step(1 + len(others), *row) for row in raw.get("cpu_steps", ())),
         measured=ranges_from(raw.get("measured", {})),
         other_cpus=others,
+        core_trials=_core_trials(raw.get("core_trials", ()), len(others)),
     )
+
+
+def _core_trials(rows: Sequence[Sequence[float]], cpus: int) -> tuple[CoreTrials, ...]:
+    """None, or those of each other CPU."""
+    found = tuple(CoreTrials(int(number), *rest) for number, *rest in rows)
+    if len(found) not in (0, cpus) or not all(0 <= value < 1e9 for row in found for value in row):
+        raise ValueError(f"{len(found)} rows of trials for {cpus} other CPUs")
+    return found
 
 
 def _cpu_step(

@@ -20,7 +20,6 @@ from advisor.domain import (
     Stage,
     Task,
     Workload,
-    require_positive,
 )
 from advisor.records import dataclass, field, replace
 from models.performance.intervals import exponents, logs_by_stage, smooth_log_minimum
@@ -30,6 +29,14 @@ from models.performance.machines import (
     Ranges,
     ResourceTable,
     useful_cores,
+)
+from models.performance.measured_cpus import (
+    CONTENTION,
+    SECOND_THREAD,
+    SECOND_THREAD_SIGMA,
+    SPEED,
+    CoreTrials,
+    ReferenceCpu,
 )
 from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from models.performance.networks import Floats, NetworkTable
@@ -45,10 +52,6 @@ _READS_OF_A_ROW = 0.25
 # Measured on one core of a Xeon: WordPiece and byte-pair tokenisers of Hugging Face's `tokenizers`
 # take 2.9 and 2.7 MB/s, copies of random rows of a memory-mapped array into a batch 3.3 GB/s.
 _SECONDS_PER_BYTE = {DataKind.TOKENS: 3.5e-7, DataKind.TENSOR: 3.0e-10}
-# A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
-OTHER_ARCHITECTURE_SIGMA = 0.42
-# Log standard deviation of what second threads add, over CPUs and work (internals/processors.md).
-SECOND_THREAD_SIGMA = 0.42
 # name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
 # one core of the reference machine; decoding figures are Pillow with libjpeg-turbo. Block reads
 # of a JPEG file that is not cached were counted. See docs/internals/model.md for both measurements.
@@ -73,12 +76,6 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "join/training": (0.34, 0.2),
     "join/several_gpus": (0.06, 0.02),
 }
-
-# What differs between the CPUs of one sweep. The k-th other CPU has parameters of its own,
-# "host/speed/k" and so on: logarithms over what the reference CPU has, speed over what its mark
-# tells.
-SPEED, CONTENTION, SECOND_THREAD = "host/speed", "host/contention", "host/second_thread"
-_OWN_CONTENTION_SIGMA = 0.5
 
 # Beyond this a file takes operations in proportion: clouds count up to 256 KiB as one.
 _FILE_BYTES = 256 * 1024
@@ -354,33 +351,6 @@ def trial_group(stage: Stage) -> str:
     return f"{ALL_TRIALS}/{stage}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceCpu:
-    """The CPU that was measured: its PassMark single-thread mark, and how far to trust it.
-
-    `model` is its name, empty where nobody says; `sigma` is the log standard deviation of carrying
-    its rates to a CPU of another mark; `architecture` is what the kernel calls its instruction set.
-    """
-
-    score: float
-    sigma: float
-    architecture: str = "x86_64"
-    model: str = ""
-
-    def __post_init__(self) -> None:
-        require_positive(score=self.score, sigma=self.sigma)
-
-    def priors_of(self, other: ReferenceCpu, number: int) -> Mapping[str, tuple[float, float]]:
-        """Those of what the `other` CPU, the sweep's `number`-th, has of its own."""
-        alike = other.architecture == self.architecture
-        speed = max(self.sigma, other.sigma, 0.0 if alike else OTHER_ARCHITECTURE_SIGMA)
-        return {
-            f"{SPEED}/{number}": (0.0, speed),
-            f"{CONTENTION}/{number}": (0.0, _OWN_CONTENTION_SIGMA),
-            f"{SECOND_THREAD}/{number}": (0.0, SECOND_THREAD_SIGMA),
-        }
-
-
 class CpuStep(NamedTuple):
     """A step of a network alone on so many cores of a CPU of the user's, in fp32; `cpu` counts as
     `Pipeline.cpus` does."""
@@ -398,11 +368,12 @@ class CpuStep(NamedTuple):
 class Pipeline:
     """Parameters of host, storage and join, fitted on sweeps.
 
-    `largest_vcpus` is the most a trial had, `cpu_networks` ("resnet50/training") ran on the CPU,
-    `cpu_steps` are what those took alone that the step times that ship do not know already,
-    `residuals` are sorted held-out residuals of trials by binding stage and of all, `measured` the
-    ranges that the trials lie in (empty in models of before they were kept), `other_cpus` those
-    that trials ran on beside the reference one.
+    `largest_vcpus` is the most a trial on the reference CPU had, `cpu_networks`
+    ("resnet50/training") ran on the CPU, `cpu_steps` are what those took alone that the step times
+    that ship do not know already, `residuals` are sorted held-out residuals of trials by binding
+    stage and of all, `measured` the ranges that the trials lie in (empty in models of before they
+    were kept), `other_cpus` those that trials ran on beside the reference one, `core_trials` what
+    these tell of each of them (empty in models of before that was kept: as if they told nothing).
     """
 
     parameters: Mapping[str, float]
@@ -413,6 +384,7 @@ class Pipeline:
     cpu_steps: tuple[CpuStep, ...] = ()
     measured: Ranges = field(default_factory=dict)
     other_cpus: tuple[ReferenceCpu, ...] = ()
+    core_trials: tuple[CoreTrials, ...] = ()
 
     @property
     def cpus(self) -> tuple[ReferenceCpu, ...]:
@@ -427,10 +399,13 @@ class Pipeline:
                 number[machines.cpus == cpu.model] = place
         return number
 
-    def measured_on(self, resources: Resources) -> bool:
-        """Whether trials ran on such a CPU beside those of the reference one."""
+    def measured_on(self, resources: Resources) -> CoreTrials | None:
+        """The trials on such a CPU beside those of the reference one, where they are enough."""
         model = resources.cpu.model if resources.cpu else ""
-        return bool(model) and any(cpu.model == model for cpu in self.other_cpus)
+        for cpu, trials in zip(self.other_cpus, self.core_trials, strict=False):
+            if model and cpu.model == model and trials.are_enough:
+                return trials
+        return None
 
     def stage_rates(self, columns: PipelineColumns, accelerator: Floats) -> Floats:
         """Rates of the stages (n, 4); `accelerator` (n,) is infinite for preprocessing."""

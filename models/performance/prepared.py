@@ -28,13 +28,13 @@ from models.performance.machines import (
     Integers,
     assumed_copy_gb_per_second,
 )
+from models.performance.measured_cpus import ReferenceCpu
 from models.performance.networks import Floats
 from models.performance.pipeline import (
     STAGES,
     Load,
     Pipeline,
     PipelineColumns,
-    ReferenceCpu,
     storage_rate,
 )
 from models.performance.scaling import Scaling
@@ -289,15 +289,14 @@ def cpu_key(workload: Workload) -> str:
 
 
 def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:
-    score = resources.cpu.single_thread_score if resources.cpu else None
-    alike = is_same_architecture(resources, pipeline.reference)
-    same = alike and score and abs(score / pipeline.reference.score - 1) < SAME_SCORE
-    inside = resources.vcpus <= pipeline.largest_vcpus
-    return (
-        Provenance.MEASURED
-        if (same or pipeline.measured_on(resources)) and inside
-        else Provenance.MODELLED
-    )
+    if own := pipeline.measured_on(resources):
+        measured = resources.vcpus <= own.largest_vcpus
+    else:
+        score = resources.cpu.single_thread_score if resources.cpu else None
+        alike = is_same_architecture(resources, pipeline.reference)
+        same = alike and score and abs(score / pipeline.reference.score - 1) < SAME_SCORE
+        measured = bool(same) and resources.vcpus <= pipeline.largest_vcpus
+    return Provenance.MEASURED if measured else Provenance.MODELLED
 
 
 def is_same_architecture(resources: Resources, reference: ReferenceCpu) -> bool:
@@ -306,13 +305,15 @@ def is_same_architecture(resources: Resources, reference: ReferenceCpu) -> bool:
 
 
 def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[Message]:
-    if resources.vcpus > pipeline.largest_vcpus:
+    own = pipeline.measured_on(resources)
+    largest = own.largest_vcpus if own else pipeline.largest_vcpus
+    if resources.vcpus > largest:
         yield Message(
             "host rates were measured on up to {largest:g} vCPUs, not {vcpus:g}",
             vcpus=resources.vcpus,
-            largest=pipeline.largest_vcpus,
+            largest=largest,
         )
-    if pipeline.measured_on(resources):
+    if own:
         return
     if not (resources.cpu and resources.cpu.single_thread_score):
         yield Message("the CPU's speed is unknown: the measured CPU's is assumed")

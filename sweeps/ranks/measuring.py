@@ -58,7 +58,8 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
         torch.cuda.set_device(place.local_rank)
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
     # Ranks wait for each other without NCCL, whose kernels would keep their GPUs busy.
-    waiting = dist.new_group(backend="gloo", timeout=_PATIENCE)
+    # They wait for the first rank's steps alone too, which are a part of the minutes.
+    waiting = dist.new_group(backend="gloo", timeout=_PATIENCE + timedelta(minutes=job.minutes))
     try:
         return _Ranks(job, place, waiting, report).document()
     finally:

@@ -10,8 +10,8 @@ import pytest
 
 from advisor.domain import Accelerator, Task, Trial, Workload
 from models.performance.fit_pipeline import trials_of
+from models.performance.measured_cpus import ReferenceCpu
 from models.performance.networks import bundled_networks
-from models.performance.pipeline import ReferenceCpu
 from models.performance.surface import (
     Belief,
     Question,
