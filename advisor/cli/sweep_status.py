@@ -199,10 +199,15 @@ def stop() -> None:
     if elsewhere := [name for name, held in drivers.items() if not held.here]:
         raise MeasuringError(
             "measured elsewhere: {drivers}", drivers=", ".join(elsewhere),
-            hint="stop it there; on a cluster by: ray job submit -- advisor sweep stop",
+            hint="stop it there; on a cluster by a Ray job that runs `advisor sweep stop` with the "
+            "same ADVISOR_DATABASE_URL",
         )  # fmt: skip
     if not drivers:
-        click.echo("nobody measures into this store")
+        raise MeasuringError(
+            "no trial is measured into this store now",
+            hint="set ADVISOR_DATABASE_URL to that of the sweep; one that still brings its data "
+            "or waits for trials of others is ended by Ctrl-C, or as its job",
+        )  # fmt: skip
 
 
 def _described(question: SweepGrid) -> list[str] | None:
