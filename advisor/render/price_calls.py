@@ -19,7 +19,6 @@ from advisor.domain import (
     Spec,
 )
 from advisor.domain.decision import AnyCandidate
-from advisor.domain.language import GenerationCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
 from advisor.naming import place_name, spec_name
@@ -104,12 +103,13 @@ def _cost(candidate: AnyCandidate, request: Any) -> tuple[float, Message]:
     """What a candidate ranks by in dollars, at the median of its price, and for what."""
     if request.ranks_by_price:
         return candidate.spec.total_usd_per_hour, Message("/h")
-    run = getattr(candidate, "usd_per_run", None)  # what serves has no end
+    # Each task's candidate has its own; none is imported for answers about the others.
+    run = getattr(candidate, "usd_per_run", None)
     if run is not None:
         return run.median, Message(" for the run")
-    if isinstance(candidate, GenerationCandidate):
-        tokens = candidate.usd_per_million_output_tokens.median
-        return tokens, Message(" per million output tokens")
+    tokens = getattr(candidate, "usd_per_million_output_tokens", None)
+    if tokens is not None:
+        return tokens.median, Message(" per million output tokens")
     return candidate.usd_per_million_samples, Message(" per million samples")
 
 
