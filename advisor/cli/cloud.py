@@ -11,7 +11,7 @@ import click
 
 from advisor.cli.cloud_view import reaped_lines, status_lines
 from advisor.cli.questions import Text, output_option
-from advisor.errors import Stopped
+from advisor.errors import Stopped, one_line
 
 if TYPE_CHECKING:
     from infra.aws.reap import Reaped
@@ -78,6 +78,34 @@ def template(name: str) -> None:
     click.echo(json.dumps(document(name), indent=1))
 
 
+@click.command()
+@click.argument("sweep_id", metavar="SWEEP")
+@click.option(
+    "--bucket",
+    envvar="ADVISOR_BUCKET",
+    required=True,
+    metavar="NAME",
+    help="The sweep's S3 bucket.",
+)
+@click.option(
+    "--lines", type=click.IntRange(1), default=40, show_default=True, help="Of each log, at most."
+)
+def log(sweep_id: str, bucket: str, lines: int) -> None:
+    """Show the end of each log that the instances of a sweep left: of their work, of a start that
+    failed (.boot.log), of the console of one that sent nothing (.console.log).
+
+    \b
+    advisor cloud log 4f0c2b7a91de
+    """
+    from advisor.runs.cloud.logs import logs_of_sweep
+    from infra.aws.asking import Aws
+
+    for entry in logs_of_sweep(Aws(), bucket, sweep_id):
+        # What a machine wrote moves no cursor here.
+        shown = [one_line(line) for line in entry.text.splitlines()[-lines:]]
+        click.echo("\n".join([f"== {entry.key}", *shown, ""]))
+
+
 _owner_option = click.option(
     "--owner", type=Text("--owner"), metavar="NAME", help="Only resources of this owner."
 )
@@ -94,11 +122,12 @@ def cloud() -> None:
     \b
     advisor cloud status
     advisor cloud reap --dry-run
+    advisor cloud log SWEEP
     advisor cloud policy reaper
     """
 
 
-for _command in (guest, policy, template):
+for _command in (guest, policy, template, log):
     cloud.add_command(_command)
 
 
