@@ -46,7 +46,8 @@ def guest(job: str, region: str, until: int, folder: Path) -> int:
 @click.option("--guest-role", metavar="NAME", help="Role of rented instances.")
 @click.option("--partition", default="aws", show_default=True, help="aws, aws-cn or aws-us-gov.")
 def policy(name: str, bucket: str, account: str, guest_role: str | None, partition: str) -> None:
-    """Print an IAM policy: controller (who launches), guest (the instances' role), or reaper.
+    """Print an IAM policy: controller (who launches), guest (the instances' role), cluster (a
+    Ray cluster's head), or reaper.
 
     \b
     advisor cloud policy reaper > reaper.json

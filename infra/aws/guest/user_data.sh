@@ -46,7 +46,7 @@ quiet || true
 set -eo pipefail
 mkdir -p "$root"
 cd "$root"
-export AWS_DEFAULT_REGION="$region" HOME="$root" PYTHONUNBUFFERED=1
+export AWS_DEFAULT_REGION="$region" HOME="$root" PYTHONUNBUFFERED=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 # Python 3.11 on, and a release: Ubuntu 22.04 has a candidate of 3.11, which torch does not take.
 make_venv() {
@@ -71,7 +71,12 @@ install_python() {
   fi
 }
 
-if ! make_venv; then
+# An image of infra/image has the environment, and pip finds nothing to fetch.
+is_prebuilt() {
+  venv/bin/python -c 'import boto3' 2> /dev/null
+}
+
+if ! is_prebuilt && ! make_venv; then
   export DEBIAN_FRONTEND=noninteractive
   for _ in 1 2 3 4 5 6; do
     install_python && break

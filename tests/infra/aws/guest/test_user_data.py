@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -82,6 +83,18 @@ def test_a_candidate_of_python_is_not_taken(box):
     assert any(one.startswith("apt-get") and one.endswith("python3-venv") for one in box.calls)
     assert not any(one.startswith("pip") for one in box.calls)
     assert box.calls[-1] == "shutdown -h now"
+
+
+def test_a_prebuilt_image_keeps_its_environment(box):
+    """`infra/image` made it; pip only looks whether all of it is there."""
+    programs = box.folder / "root/venv/bin"
+    programs.mkdir(parents=True)
+    (programs / "python").symlink_to(sys.executable)
+    (programs / "pip").write_text(f"#!/bin/sh\necho pip $* >> {box.folder / 'calls'}\n")
+    (programs / "pip").chmod(0o755)
+    box.run(script(box))
+    assert not any("-m venv" in one for one in box.calls)
+    assert any(one.startswith("pip install") for one in box.calls)
 
 
 def test_an_image_with_dnf_gets_its_python_so(box):
