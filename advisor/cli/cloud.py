@@ -11,7 +11,7 @@ import click
 
 from advisor.cli.cloud_view import reaped_lines, status_lines
 from advisor.cli.questions import Text, output_option
-from advisor.errors import Stopped
+from advisor.errors import Stopped, one_line
 
 if TYPE_CHECKING:
     from infra.aws.reap import Reaped
@@ -46,7 +46,8 @@ def guest(job: str, region: str, until: int, folder: Path) -> int:
 @click.option("--guest-role", metavar="NAME", help="Role of rented instances.")
 @click.option("--partition", default="aws", show_default=True, help="aws, aws-cn or aws-us-gov.")
 def policy(name: str, bucket: str, account: str, guest_role: str | None, partition: str) -> None:
-    """Print an IAM policy: controller (who launches), guest (the instances' role), or reaper.
+    """Print an IAM policy: controller (who launches), guest (the instances' role), cluster (a
+    Ray cluster's head), or reaper.
 
     \b
     advisor cloud policy reaper > reaper.json
@@ -78,6 +79,34 @@ def template(name: str) -> None:
     click.echo(json.dumps(document(name), indent=1))
 
 
+@click.command()
+@click.argument("sweep_id", metavar="SWEEP")
+@click.option(
+    "--bucket",
+    envvar="ADVISOR_BUCKET",
+    required=True,
+    metavar="NAME",
+    help="The sweep's S3 bucket.",
+)
+@click.option(
+    "--lines", type=click.IntRange(1), default=40, show_default=True, help="Of each log, at most."
+)
+def log(sweep_id: str, bucket: str, lines: int) -> None:
+    """Show the end of each log that the instances of a sweep left: of their work, of a start that
+    failed (.boot.log), of the console of one that sent nothing (.console.log).
+
+    \b
+    advisor cloud log 4f0c2b7a91de
+    """
+    from advisor.runs.cloud.logs import logs_of_sweep
+    from infra.aws.asking import Aws
+
+    for entry in logs_of_sweep(Aws(), bucket, sweep_id):
+        # What a machine wrote moves no cursor here.
+        shown = [one_line(line) for line in entry.text.splitlines()[-lines:]]
+        click.echo("\n".join([f"== {entry.key}", *shown, ""]))
+
+
 _owner_option = click.option(
     "--owner", type=Text("--owner"), metavar="NAME", help="Only resources of this owner."
 )
@@ -94,11 +123,12 @@ def cloud() -> None:
     \b
     advisor cloud status
     advisor cloud reap --dry-run
+    advisor cloud log SWEEP
     advisor cloud policy reaper
     """
 
 
-for _command in (guest, policy, template):
+for _command in (guest, policy, template, log):
     cloud.add_command(_command)
 
 

@@ -67,13 +67,16 @@ def verify(
     advisor verify --task inference --model googlenet --target-throughput 500 \\
                    --on aws --budget 1USD --bucket my-results
     advisor verify --task inference --model googlenet --target-throughput 500 \\
+                   --on aws --budget 3USD --bucket my-results --top 3
+    advisor verify --task inference --model googlenet --target-throughput 500 \\
                    --instance g4dn.xlarge --disk gp3:158GiB --batch-size 16
     advisor verify --task generation --model meta-llama/Llama-3.1-8B --users 16 \\
                    --max-tpot-ms 40 --instance g6.xlarge --endpoint http://localhost:8000
     advisor verify --task generation --model meta-llama/Llama-3.1-8B --users 16 \\
                    --on aws --budget 3USD --bucket my-results
 
-    Exit codes: 0 pass, 3 missed, 1 undecided, 2 wrong usage.
+    Exit codes: 0 pass (with `--top`: it is settled which one to take), 3 missed, 1 undecided,
+    2 wrong usage.
     """
     _refuse_no_file(out)
     if isinstance(question, VerifyGeneration):
@@ -84,6 +87,9 @@ def verify(
         question = question.replace(dataset=str(how.data))
     request = context.request(question)
     _refuse_unmeasurable(request)
+    if how.top is not None:
+        _chosen_on_aws(request, how, how.top, context, output)
+        return
     if how.on == AWS:
         done = _verified_on_aws(request, how, context, output)
     else:
@@ -149,7 +155,7 @@ def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None
             hint=Message("start the engine on the instance, as `advisor recommend --export` writes "
                          "it, or rent one with {on} aws", on=FieldName("on")),
         )  # fmt: skip
-    for name in ("accelerator", "data", "samples"):
+    for name in ("accelerator", "data", "samples", "top"):
         if getattr(how, name) is not None:
             raise wrong(name, "{field} is for trials of networks", hint="leave it out")
 
@@ -179,10 +185,7 @@ def _verified_on_aws(
 ) -> Verification:
     from advisor.runs.verification.cloud import launch_options, plan_elsewhere, verify_elsewhere
 
-    if request.dataset.name != "imagenet":
-        raise UsageError(
-            "--dataset lies on this machine, not on AWS", field="dataset", hint="leave it out"
-        )
+    _refuse_own_data(request)
     catalog, model, day = context.catalog, context.model, today()
     planned = plan_elsewhere(request, how.instance, catalog, model, day)
     launch = _launch(how, planned.named.instance.name, planned.request.region or "us-east-1")
@@ -190,6 +193,23 @@ def _verified_on_aws(
         how, launch_options(planned, launch, how.minutes, how.samples, day), output,
         lambda plan, aws: verify_elsewhere(planned, plan, aws, tell, catalog, model, day),
     )  # fmt: skip
+
+
+def _chosen_on_aws(
+    request: Request, how: VerificationRun, top: int, context: Context, output: str
+) -> None:
+    from advisor.cli.verify_top import leave, verified_choice
+
+    _refuse_own_data(request)
+    launch = _launch(how, "", request.region or "us-east-1")
+    leave(verified_choice(request, how, top, launch, context, output))
+
+
+def _refuse_own_data(request: Request) -> None:
+    if request.dataset.name != "imagenet":
+        raise UsageError(
+            "--dataset lies on this machine, not on AWS", field="dataset", hint="leave it out"
+        )
 
 
 def _served_on_aws(

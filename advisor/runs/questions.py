@@ -394,6 +394,10 @@ class Watching(Question):
                 raise wrong(name, "{field} is of this machine")
 
 
+# One account's quota, one user's terminal, as for types of a sweep.
+_MOST_SIDE_BY_SIDE = 8
+
+
 class VerificationRun(Question):
     """How a target is verified: where, and on which data."""
 
@@ -412,6 +416,11 @@ class VerificationRun(Question):
     )
     minutes: float = ask("Longest measurement in minutes.", Number(), default=2.0)
     budget: Budget | None = _launch("Limit of --on aws: 1USD.", BUDGET, default=None)
+    top: int | None = _launch(
+        "With --on aws: verify so many of the best types side by side, and choose among them.",
+        Number(whole=True, most=_MOST_SIDE_BY_SIDE),
+        default=None,
+    )
     on: str = _On
     dry_run: bool = _DryRun
     hours: float | None = _Hours
@@ -441,9 +450,17 @@ class VerificationRun(Question):
                 samples=self.samples,
             )  # fmt: skip
         if self.on != AWS:
-            _refuse(self, (*LAUNCH, "budget"), Message("{on} aws", on=FieldName("on")))
-            return
+            _refuse(self, (*LAUNCH, "budget", "top"), Message("{on} aws", on=FieldName("on")))
+        else:
+            self._refuse_unrentable()
+
+    def _refuse_unrentable(self) -> None:
         dollars(self.budget)
+        if self.top is not None and self.instance.lower() != AUTO:
+            raise wrong(
+                "top", "{field} takes the best types, and {instance} names one",
+                instance=FieldName("instance"), hint="leave one of them out",
+            )  # fmt: skip
         if self.data is not None:
             raise wrong(
                 "data", "{field} lies on this machine; data of that size are made there",

@@ -11,12 +11,9 @@ from advisor.catalog import load_catalog
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.units import format_usd
-from infra.aws.launch_options import LaunchOption, Sweep
+from infra.aws.launch_options import LEAST, LaunchOption, Sweep
 
 BILLING_MINUTE = timedelta(minutes=1)
-# Nothing is launched that cannot live so long: boot and set-up take minutes, a trial a quarter of
-# one (SpareCores' launch timings: 2 to 3 minutes until user data has run).
-LEAST = timedelta(minutes=10)
 # A public IPv4 address in use (AWS, from 2024-02-01); without one the guest reaches nothing.
 ADDRESS_USD_PER_HOUR = 0.005
 # Surplus credits of T2, T3, T3a on Linux (AWS, "Unlimited mode pricing"); T4g's are 0.04.
@@ -70,12 +67,14 @@ def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
     return option.usd_per_hour + credits + disks + root + ADDRESS_USD_PER_HOUR
 
 
-def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) -> None:
+def refuse_too_small(
+    budget_usd: float, spent: float, hourly: float, what: str, least: timedelta = LEAST
+) -> None:
     """`UsageError` where the budget does not pay the least that is of use."""
-    if lasts(budget_usd, hourly, math.inf, spent) >= LEAST:
+    if lasts(budget_usd, hourly, math.inf, spent) >= least:
         return
-    minutes = LEAST / timedelta(minutes=1)
-    cents = math.floor(100 * (spent + hourly * (LEAST / timedelta(hours=1)))) + 1
+    minutes = math.ceil(least / timedelta(minutes=1))
+    cents = math.floor(100 * (spent + hourly * (least / timedelta(hours=1)))) + 1
     used = f", of which {format_usd(spent)} are spent already," if spent else ""
     raise UsageError(
         "a budget of {budget_usd:usd}{used} does not pay {minutes:.0f} minutes of "

@@ -6,13 +6,16 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from advisor.domain import Market
 from advisor.errors import UsageError
 
 LIVE_STATES = ("pending", "running", "stopping", "stopped")
 _SWEEP_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,39}")
+# Nothing is launched that cannot live so long, where no start of the type was measured: boot and
+# set-up take minutes, a trial a quarter of one.
+LEAST = timedelta(minutes=10)
 # Letters of /dev/sd?: f to p are what EC2 recommends for data volumes.
 _DEVICES = "fghijklmnop"
 
@@ -57,7 +60,7 @@ class Image:
 class Sweep:
     """What all instances of a sweep share. `hours` is the longest that one of them may live,
     whatever the budget pays; `volumes` are its data disks, `profile` its instance profile
-    (empty: none)."""
+    (empty: none); nothing is launched that cannot live for `least`."""
 
     id: str
     owner: str
@@ -66,6 +69,7 @@ class Sweep:
     volumes: tuple[Volume, ...] = ()
     root_gib: int = 120
     profile: str = ""
+    least: timedelta = LEAST
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -52,6 +52,13 @@ def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None 
     raise NotListed(f"EC2 does not know {instance_id}")
 
 
+def console_output(aws: Aws, machine: Machine) -> str:
+    """What EC2 has kept of the instance's console: the last 64 KiB, for about an hour after its
+    end; empty where it has none (it is posted minutes after a start)."""
+    answer = aws.ask(machine.region, "get_console_output", InstanceId=machine.id)
+    return str(answer.get("Output", ""))  # botocore has decoded it
+
+
 def as_ended(machine: Machine) -> Machine:
     """An instance that is remembered no more."""
     return replace(machine, state="terminated", reason="Forgotten")

@@ -14,6 +14,7 @@ from infra.aws.launch_options import LaunchOption, Region, Sweep
 from infra.aws.provisioning.fallbacks import in_order
 from infra.aws.provisioning.orders import Order
 from infra.aws.regions import InstanceRequirements
+from infra.aws.routes import routed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +68,18 @@ def _region(
     image, about_image = regions.image(aws, name, wish)
     zones, about_zones = regions.offered_zones(aws, name, wish.types)
     allowed, about_quotas = regions.quotas(aws, name, wish)
-    facts = [enabled, about_nets, about_image, about_zones, *about_quotas]
-    if image is None or not nets or not zones:
+    # One network: the group is made in it.
+    own = [net for net in nets if net.network == nets[0].network]
+    own, about_routes = routed(aws, name, own, is_prebuilt=bool(wish.image))
+    facts = [enabled, about_nets, *about_routes, about_image, about_zones, *about_quotas]
+    if image is None or not own or not zones:
         return None, [], facts
     caps, about_spot = regions.spot_caps(aws, name, wish)
     facts += about_spot
-    # One network: the group is made in it.
-    own = [net for net in nets if net.network == nets[0].network]
     result = list(regions.options(name, wish, zones, own, allowed, caps))
     if not result and all(entry.ok or not entry.stops for entry in facts):
         facts.append(_no_offer(name, wish))
-    return Region(name=name, image=image, network=nets[0].network), result, facts
+    return Region(name=name, image=image, network=own[0].network), result, facts
 
 
 def _no_offer(name: str, wish: InstanceRequirements) -> Finding:

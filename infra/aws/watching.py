@@ -42,6 +42,9 @@ class Work(Protocol):
     def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
         """Tell where it stands; `trouble` is why AWS could not be asked."""
 
+    def on_end(self, outcome: Outcome) -> None:
+        """Keep what the instance leaves behind; what it held is removed after this."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,16 +43,58 @@ def test_its_steps_are_make_targets_that_exist():
     targets = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text()))
     made = [word for step in of("RUN") for word in re.findall(r"\bmake (\w+)", step)]
     assert made == ["recommend", "setup", "lint", "test"]
+    assert "make setup" not in TEXT[: TEXT.index("FROM full AS tested")]  # it has the test tools
     assert set(made) <= targets
 
 
 def test_what_is_installed_beside_them_is_an_extra_with_the_known_versions():
-    (pip,) = [step for step in of("RUN") if "pip install" in step]
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (named,) = re.findall(r"\[(\w+)\]", pip)
-    assert named in extras["optional-dependencies"]
-    (constraints,) = re.findall(r"--constraint (\S+)", pip)
-    assert (ROOT / constraints).is_file()
+    core, full = [step for step in of("RUN") if "pip install" in step]
+    for pip in (core, full):
+        (named,) = re.findall(r"\[([\w,]+)\]", pip)
+        assert set(named.split(",")) <= set(extras["optional-dependencies"]) - {"dev"}
+        (constraints,) = re.findall(r"--constraint (\S+)", pip)
+        assert (ROOT / constraints).is_file()
+
+
+def engine_runs():
+    """Whether a container engine answers here."""
+    if not shutil.which("docker"):
+        return False
+    try:
+        asked = subprocess.run(["docker", "info"], capture_output=True, timeout=20, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return asked.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("stage", ["core", "full"])
+def test_an_engine_builds_it_and_it_answers(stage):
+    """`full` downloads gigabytes; no test tool is in either."""
+    if not engine_runs():
+        pytest.skip("no container engine runs here")
+    tag = f"advisor-test:{stage}"
+    build = ["docker", "build", "-f", "infra/Dockerfile", "--target", stage, "-t", tag, "."]
+    subprocess.run(build, cwd=ROOT, check=True)
+    asked = [
+        "docker",
+        "run",
+        "--rm",
+        tag,
+        "recommend",
+        "--task",
+        "inference",
+        "--model",
+        "googlenet",
+    ]
+    subprocess.run(asked, check=True)
+    packages = subprocess.run(
+        ["docker", "run", "--rm", "--entrypoint", "python", tag, "-m", "pip", "list"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert not {"pytest", "moto", "playwright"} & set(packages.lower().split())
 
 
 def test_what_rents_runs_without_root_and_the_templates_commands_are_the_entry_points():

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError, DataError, one_line
+from infra.aws.guest.job import STATES_FOLDER
 from infra.aws.tags import time_text
 from sweeps.formats.exporting import to_jsonl
 from sweeps.formats.importing import read_line
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from sweeps.store import MeasurementStore
 
 
-STATES_FOLDER = "guests/"
 SCHEMA = "advisor.guest-state/1"
 _LOG = logging.getLogger(__name__)
 _LOG_BYTES = 2**20

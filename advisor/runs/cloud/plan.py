@@ -95,6 +95,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
 
     `UsageError` for what cannot be asked, and for a budget that pays no offer long enough.
     """
+    from advisor.runs.cloud.starts import Starts
     from infra.aws.preflight import allowed, bucket, look
     from infra.aws.regions import InstanceRequirements
 
@@ -122,6 +123,9 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         findings += allowed(aws, preflight, sweep, options.instance)
         home, about = bucket(aws, options.region, options.bucket)
         findings.append(about)
+    if home:
+        least = Starts(aws, home, options.bucket).least_life(options.instance)
+        sweep = replace(sweep, least=least)
     _refuse_small_budget(preflight, sweep)
     return CloudPlan(
         options=options,
@@ -280,7 +284,9 @@ def _refuse_small_budget(preflight: Preflight, sweep: Sweep) -> None:
     if not preflight.options:
         return
     cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
-    refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest))
+    refuse_too_small(
+        sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest), sweep.least
+    )
 
 
 def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:

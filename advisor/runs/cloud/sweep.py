@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.errors import AdvisorError, CloudError
 from advisor.messages import Message
 from advisor.runs.cloud.exchange import Collector, End, GuestState, Phase, guest_states
+from advisor.runs.cloud.logs import logs_of_silent
 from advisor.runs.cloud.plan import CloudPlan
 from advisor.units import format_counted
 from infra.aws.findings import refuse_missing
@@ -19,11 +20,13 @@ from sweeps.quality.age import is_stale
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement
+    from advisor.runs.cloud.starts import Starts
     from infra.aws.asking import Aws
     from infra.aws.guest.job import Job
     from infra.aws.guest.result_bucket import ResultBucket
     from infra.aws.launch_options import LaunchOption, Machine, UserData
     from infra.aws.provisioning.provisioned import Provisioned
+    from infra.aws.watching import Outcome
 
 
 class SharedRows:
@@ -97,11 +100,15 @@ class CloudRun:
 
 
 class BucketWork:
-    """What the guests of a slot send: rows into the user's store, and where they stand."""
+    """What the guests of a slot send: rows into the user's store, and where they stand; `aws` is
+    asked for what an instance left that sent nothing, `starts` keeps how long each took."""
 
     def __init__(
-        self, result_bucket: ResultBucket, say: Say, since: datetime | None = None
-    ) -> None:
+        self, aws: Aws, result_bucket: ResultBucket, starts: Starts, say: Say,
+        since: datetime | None = None,
+    ) -> None:  # fmt: skip
+        self._aws = aws
+        self._starts = starts
         self._mailbox = result_bucket
         self._collector = Collector(result_bucket, since)
         self._say = say
@@ -118,12 +125,27 @@ class BucketWork:
             self._say(f"the bucket is not read now ({error})")
             return None
         state = next((one for one in states if one.instance_id == machine.id), None)
-        return self._why(state) if state else None
+        return self._why(machine, state) if state else None
 
     def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
         """See `infra.aws.watching.Work`."""
         if trouble:
             self._say(f"{machine.id}: EC2 is not asked now ({trouble}); ${spent_usd:.3f} at most")
+
+    def on_end(self, outcome: Outcome) -> None:
+        """See `infra.aws.watching.Work`: what failed on an instance that did not report its end."""
+        machine = outcome.machine
+        is_silent = self._phases.get(machine.id) is not Phase.ENDED
+        if outcome.why is Why.TAKEN_BACK or not is_silent:
+            return
+        try:
+            logs = logs_of_silent(self._aws, machine, self._mailbox)
+        except AdvisorError as error:
+            self._say(f"{machine.id} did not report its end, and its logs are not read ({error})")
+            return
+        for log in logs:
+            self._say(f"{machine.id}: {log.last_line} (see {log.key} in the bucket)")
+        self.last_line = next((log.last_line for log in logs if log.last_line), self.last_line)
 
     def collect(self) -> int:
         """Take what has come into the store; how many measurements in all."""
@@ -136,14 +158,13 @@ class BucketWork:
         self.collected += fresh
         return self.collected
 
-    def is_done(self) -> bool:
-        """Whether some guest has brought the sweep to its end already."""
-        return any(state.end is End.DONE for state in guest_states(self._mailbox))
-
-    def _why(self, state: GuestState) -> Why | None:
+    def _why(self, machine: Machine, state: GuestState) -> Why | None:
         if self._phases.get(state.instance_id) is not state.phase:
             self._phases[state.instance_id] = state.phase
             self._say(f"{state.instance_id}: {state.phase} {state.end} {state.said}".rstrip())
+            if state.phase is Phase.SWEEPING:
+                with suppress(AdvisorError):  # another start will be kept
+                    self._starts.note(machine, state)
         self.last_line = state.said
         return _WHY.get(state.end)
 
@@ -156,6 +177,7 @@ def run_cloud(
 
     `CloudError` names what is missing before anything is launched, or what may be left after.
     """
+    from advisor.runs.cloud.starts import Starts
     from infra.aws.guest.result_bucket import ResultBucket
     from infra.aws.launch_options import Slot
     from infra.aws.provisioning.fallbacks import Fallbacks
@@ -164,9 +186,11 @@ def run_cloud(
     refuse_missing(plan.findings)
     job = job_of(plan)
     patient = ResultBucket(aws, job.region, job.bucket, job.prefix)
-    impatient = ResultBucket(aws.less_patient(_PATIENCE), job.region, job.bucket, job.prefix)
-    work = BucketWork(impatient, say, plan.options.since)
-    if _is_done(patient, say):
+    hasty = aws.less_patient(_PATIENCE)
+    starts = Starts(hasty, job.region, job.bucket)
+    impatient = ResultBucket(hasty, job.region, job.bucket, job.prefix)
+    work = BucketWork(hasty, impatient, starts, say, plan.options.since)
+    if _is_done(patient):
         return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
     shared = SharedRows() if job.database_parameter else None
 
@@ -222,15 +246,16 @@ def nothing_measured(plan: CloudPlan, run: CloudRun) -> CloudError:
         why=run.why,
         value=run.last_line or "it told nothing",
         hint=Message(
-            "what its instance said is in the bucket, at {prefix}/guests/",
-            prefix=job_of(plan).prefix,
+            "`advisor cloud log {sweep_id}` shows what its instance left",
+            sweep_id=plan.sweep.id,
         ),
     )
 
 
-def _is_done(result_bucket: ResultBucket, say: Say) -> bool:
+def _is_done(result_bucket: ResultBucket) -> bool:
+    """Whether some guest has brought the sweep to its end already."""
     with _with_hint():
-        return BucketWork(result_bucket, say).is_done()
+        return any(state.end is End.DONE for state in guest_states(result_bucket))
 
 
 @contextmanager

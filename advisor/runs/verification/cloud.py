@@ -102,13 +102,18 @@ def verify_elsewhere(
     What came back is in the store. `CloudError` where nothing came.
     """
     run = run_cloud(plan, aws, say)
+    return verdict_on(planned, plan, run, aws, catalog, model, today), run
+
+
+def verdict_on(
+    planned: CloudVerification, plan: CloudPlan, run: CloudRun, aws: Aws, catalog: Catalog,
+    model: PerformanceModel, today: date,
+) -> Verification:  # fmt: skip
+    """What a run that has ended says about the target; `CloudError` where nothing came of it."""
     fresh = _measured(plan, aws, run)
     machine = _place(planned.named.instance.name, catalog, fresh)
     answers = answers_around(planned.request, catalog, model, fresh, today)
-    verdict = judged(
-        planned.request, machine, fresh, planned.named, planned.named.prediction, answers
-    )
-    return verdict, run
+    return judged(planned.request, machine, fresh, planned.named, planned.named.prediction, answers)
 
 
 def _recommended(

@@ -11,6 +11,7 @@ from typing import Any
 from advisor.errors import DataError
 
 SCHEMA = "advisor.guest-job/1"
+STATES_FOLDER = "guests/"  # beneath a job's prefix: what instances tell of themselves
 COMMANDS = SWEEP_RUN, VERIFY, MEASURE = "sweep run", "verify", "measure"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _DEVICE = re.compile(r"/dev/(sd|xvd)[a-z]{1,2}")

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import re
+import sys
 import tarfile
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -141,3 +142,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(content), 0o644
     archive.addfile(entry, io.BytesIO(content))
+
+
+if __name__ == "__main__":  # for an image (infra/image)
+    sys.stdout.buffer.write(packed_software().content)

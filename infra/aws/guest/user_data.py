@@ -7,11 +7,12 @@ from datetime import datetime
 from importlib.resources import files
 
 from advisor.errors import DataError
-from infra.aws.guest.job import Job
+from infra.aws.guest.job import STATES_FOLDER, Job
 from infra.aws.guest.software import Software
 
 ROOT = "/opt/advisor"
 PER_BOOT = "/var/lib/cloud/scripts/per-boot"  # cloud-init runs these at every start
+BOOT_LOG = "/var/log/cloud-init-output.log"  # what cloud-init keeps of this script
 MOST_BYTES = 16 * 1024  # EC2's limit, before it is encoded
 
 
@@ -23,6 +24,7 @@ def user_data(
     now: datetime,
     root: str = ROOT,
     per_boot: str = PER_BOOT,
+    boot_log: str = BOOT_LOG,
 ) -> str:
     """The script for `UserData` (boto3 encodes it itself).
 
@@ -48,10 +50,12 @@ def user_data(
         "job_url": job.url,
         "root": root,
         "per_boot": per_boot,
+        "boot_log": boot_log,
+        "states_folder": f"{job.prefix}/{STATES_FOLDER}".rstrip("/"),
+        "boot_log_program": _text("boot_log.py"),
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in parameters.items()]
-    body = (files("infra.aws.guest") / "user_data.sh").read_text(encoding="utf-8")
-    script = "\n".join(["#!/bin/bash", *lines, body])
+    script = "\n".join(["#!/bin/bash", *lines, _text("user_data.sh")])
     if len(script.encode()) > MOST_BYTES:
         raise DataError(
             "the start script has more than {most_bytes} bytes",
@@ -59,3 +63,7 @@ def user_data(
             most_bytes=MOST_BYTES,
         )
     return script
+
+
+def _text(name: str) -> str:
+    return (files("infra.aws.guest") / name).read_text(encoding="utf-8")

@@ -1,4 +1,5 @@
-"""What each part may do on AWS, as IAM policies: the controller, a guest's role, the reaper.
+"""What each part may do on AWS, as IAM policies: the controller, a guest's role, the reaper, a Ray
+cluster's head.
 
 The files have CloudFormation's names for what differs between accounts (`${AWS::AccountId}`,
 `${Bucket}`, ..): a template takes them as they are, and `policy` fills them in.
@@ -13,7 +14,7 @@ from typing import Any
 
 from advisor.errors import UsageError, unknown_name
 
-NAMES = ("controller", "guest", "reaper")
+NAMES = ("controller", "guest", "reaper", "cluster")
 GUEST_ROLE = "advisor-guest"
 # What may stand in each place, and what it is called. `*` is any.
 _FORMS = {

@@ -88,6 +88,7 @@ def _worked(
         count += 1
         on_machine(machine)
         last = watch(aws, machine, meter, work)
+        work.on_end(last)
         if last.why not in (Why.TAKEN_BACK, Why.ENDED):
             return last, count
         reaction = reaction_to(last.code) if last.code else Reaction.LAUNCH_AGAIN

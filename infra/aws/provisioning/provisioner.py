@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from datetime import datetime, timedelta
 
 from advisor.errors import AdvisorError, CloudError
 from infra.aws import machines
 from infra.aws.asking import Aws
-from infra.aws.budget import LEAST, Meter, usd_per_hour
+from infra.aws.budget import Meter, usd_per_hour
 from infra.aws.errors import Reaction, Refused, reaction_to
 from infra.aws.groups import own_group, renew
 from infra.aws.launch_options import LaunchOption, Machine, Region, Slot, oldest_first
@@ -109,7 +110,7 @@ class Provisioner:
         """
         if region.name in self._groups:
             return False
-        expires_at = self._aws.clock.now() + LEAST
+        expires_at = self._aws.clock.now() + self._slot.sweep.least
         group, made = own_group(
             self._aws, region.name, region.network, self._slot.sweep, expires_at
         )
@@ -138,7 +139,7 @@ class Provisioner:
     def _is_paid(self, option: LaunchOption) -> bool:
         hourly = usd_per_hour(option, self._slot.sweep)
         left = self._slot.sweep.budget_usd - self._spent_usd
-        if hourly * (LEAST / timedelta(hours=1)) <= left:
+        if hourly * (self._slot.sweep.least / timedelta(hours=1)) <= left:
             return True
         now = self._aws.clock.now()
         self._fallbacks.refused(option, _OVER_BUDGET, Reaction.NEXT_MARKET, now)
@@ -152,7 +153,7 @@ class Provisioner:
                 "what is left of the budget does not pay {least} minutes of any offer "
                 "({spent_usd:usd} of {budget_usd:usd} are spent)",
                 hint="give a larger --budget",
-                least=LEAST // timedelta(minutes=1),
+                least=math.ceil(self._slot.sweep.least / timedelta(minutes=1)),
                 spent_usd=self._spent_usd,
                 budget_usd=self._slot.sweep.budget_usd,
             )

@@ -262,3 +262,57 @@ def test_a_large_disk_of_an_own_image_is_paid_by_the_budget(account, capsys, mon
     told = regions._image
     monkeypatch.setattr(regions, "_image", lambda row: replace(told(row), root_gib=1024))
     assert hourly() - before == pytest.approx((1024 - 120) * 0.08 / 730, rel=0.01)
+
+
+def test_a_failed_start_is_shown_and_its_console_kept(account, capsys) -> None:
+    """The guest's own log tells why; EC2 forgets the console soon, the bucket does not."""
+    account.ways.console = "Cloud-init v. 24.4 running\n[   61.2] reboot: Power down\n"
+    failed: list[str] = []
+
+    def fails(machine: Any) -> None:
+        box = ResultBucket(account.aws(), "us-east-1", "results", "sweeps/nightly/g4dn.xlarge")
+        box.put(f"guests/{machine.id}.boot.log", b"ERROR: No matching distribution for torch\n\n")
+        account.end(machine.id, "Client.InstanceInitiatedShutdown")
+
+    def on_answer(request: Request) -> None:
+        for machine in account.instances("running"):
+            if request.operation == "RunInstances" and machine.id not in failed:
+                failed.append(machine.id)
+                moment = account.clock.now() + timedelta(minutes=2)
+                account.clock.at(moment, lambda machine=machine: fails(machine))
+
+    account.faulty.on_answer = on_answer
+    status = run([*ON_AWS, "-o", "json"])
+    shown = capsys.readouterr()
+    assert status == 1, shown.err
+    assert json.loads(shown.out)["said"] == "ERROR: No matching distribution for torch"
+    assert "reboot: Power down" in shown.err
+    assert run(["cloud", "log", "nightly"]) == 0
+    shown = capsys.readouterr()
+    for name, text in ((".boot.log", "No matching distribution"), (".console.log", "reboot")):
+        assert f"{failed[0]}{name}" in shown.out
+        assert text in shown.out
+    assert run(["cloud", "log", "weekly"]) == 1
+
+
+def test_the_least_budget_is_what_the_slowest_start_of_the_type_needs(account, capsys) -> None:
+    """Ten minutes, where none was measured; then as long as one took here, and a trial."""
+    assert run([*ON_AWS, "--budget", "0.15USD", "--dry-run"]) == 0
+    began: set[str] = set()
+
+    def on_answer(request: Request) -> None:
+        for machine in account.instances("running"):
+            if request.operation == "RunInstances" and machine.id not in began:
+                began.add(machine.id)
+                moment = account.clock.now() + timedelta(minutes=25)
+                account.clock.at(moment, lambda machine=machine: measuring(machine))
+
+    def measuring(machine: Any) -> None:
+        box = ResultBucket(account.aws(), "us-east-1", "results", "sweeps/nightly/g4dn.xlarge")
+        StateLog(box, machine.id, account.clock).note(Phase.SWEEPING)
+
+    account.faulty.on_answer = on_answer
+    assert run([*ON_AWS, "--budget", "0.3USD"]) == 1  # it measures on until the budget is over
+    capsys.readouterr()
+    assert run([*ON_AWS, "--budget", "0.15USD", "--dry-run"]) == 2
+    assert "does not pay 30 minutes" in capsys.readouterr().err

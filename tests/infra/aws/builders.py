@@ -12,7 +12,7 @@ from infra.aws import tags
 from infra.aws.launch_options import LaunchOption, Machine, Slot, Sweep, Volume
 from infra.aws.preflight import Preflight, look
 from infra.aws.regions import InstanceRequirements
-from infra.aws.watching import Why
+from infra.aws.watching import Outcome, Why
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.clocks import FakeClock
 
@@ -68,6 +68,9 @@ class Minutes:
 
     def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
         self.minutes.append((machine.id, spent_usd, trouble))
+
+    def on_end(self, outcome: Outcome) -> None:
+        """Nothing is kept of it."""
 
 
 def is_clean(reaped):

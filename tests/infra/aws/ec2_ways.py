@@ -4,6 +4,7 @@ dry runs, quotas, images by parameter, spot prices that are some.
 
 from __future__ import annotations
 
+import base64
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ ACCOUNT = "123456789012"
 class Ec2Ways:
     """The rules, and what EC2 remembers for them. `out` holds what has no capacity: parts of
     (type, zone, market), "" for any. `denied` are operations without permission, `held` those
-    that are allowed for what carries our tag."""
+    that are allowed for what carries our tag. `gateway` is where default routes lead, "" for
+    networks that have none."""
 
     clock: FakeClock
     image: str = ""
@@ -31,6 +33,8 @@ class Ec2Ways:
     quotas: dict[str, float] = field(default_factory=dict)
     spot_usd: float = 0.2
     spots: SpotRequests = field(default_factory=lambda: SpotRequests(_lives))
+    console: str = ""
+    gateway: str = "igw-0"
     _by_token: dict[tuple[str, str], tuple[frozenset[tuple[str, str]], Answer]] = field(
         default_factory=dict
     )
@@ -51,6 +55,8 @@ class Ec2Ways:
             "SimulatePrincipalPolicy": self._simulated,
             "GetParameter": self._parameter,
             "DescribeSpotPriceHistory": self._spot_prices,
+            "GetConsoleOutput": self._console,
+            "DescribeRouteTables": self._routes,
             "RunInstances": self._run_instances,
             "DescribeInstances": self._describe_hidden,
             "DescribeSpotInstanceRequests": self.spots.described,
@@ -155,6 +161,29 @@ class Ec2Ways:
         if not self.image:
             return refusal(request, "ParameterNotFound")
         return json_answer({"Parameter": {"Name": request.values["Name"], "Value": self.image}})
+
+    def _routes(self, _request: Request) -> Answer:
+        """The main table of the network that is asked for; moto's default one leads nowhere."""
+        out = (
+            "<item><destinationCidrBlock>0.0.0.0/0</destinationCidrBlock>"
+            f"<gatewayId>{self.gateway}</gatewayId><state>active</state></item>"
+        )
+        local = (
+            "<item><destinationCidrBlock>172.31.0.0/16</destinationCidrBlock>"
+            "<gatewayId>local</gatewayId><state>active</state></item>"
+        )
+        inner = (
+            "<routeTableSet><item><routeTableId>rtb-0</routeTableId>"
+            f"<routeSet>{local}{out if self.gateway else ''}</routeSet>"
+            "<associationSet><item><main>true</main></item></associationSet>"
+            "</item></routeTableSet>"
+        )
+        return ec2_answer("DescribeRouteTables", inner)
+
+    def _console(self, _request: Request) -> Answer:
+        """The same of each instance; none, where it has written nothing (or not yet)."""
+        told = base64.b64encode(self.console.encode()).decode()
+        return ec2_answer("GetConsoleOutput", f"<output>{told}</output>" if told else "")
 
     def _spot_prices(self, request: Request) -> Answer:
         """In every zone, each a cent more than the one before."""

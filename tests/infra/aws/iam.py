@@ -18,7 +18,7 @@ _ENDING = {
     "ec2:CancelSpotInstanceRequests": "spot-instances-request",
     "ec2:DeleteSecurityGroup": "security-group", "ec2:DeleteVolume": "volume",
     "ec2:DeleteNetworkInterface": "network-interface", "ec2:DeleteKeyPair": "key-pair",
-    "ec2:DeleteLaunchTemplate": "launch-template",
+    "ec2:DeleteLaunchTemplate": "launch-template", "ec2:GetConsoleOutput": "instance",
 }  # fmt: skip
 
 

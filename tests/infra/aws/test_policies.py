@@ -116,7 +116,7 @@ def test_a_guest_may_do_exactly_what_it_does(account, monkeypatch, tmp_path):
 def test_a_guest_writes_only_where_its_policy_lets_it(account):
     """Keys are relative to `sweeps/ID..`; the policy has two folders of each."""
     from advisor.runs.cloud.exchange import MEASUREMENTS_FOLDER as MEASUREMENTS
-    from advisor.runs.cloud.exchange import STATES_FOLDER as GUESTS
+    from infra.aws.guest.job import STATES_FOLDER as GUESTS
 
     (sending,) = [one for one in policy("guest", bucket=BUCKET)["Statement"]
                   if one["Action"] == "s3:PutObject"]  # fmt: skip

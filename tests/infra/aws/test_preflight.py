@@ -11,6 +11,7 @@ from advisor.errors import CloudError
 from infra.aws.accounts import principal_of
 from infra.aws.findings import Finding, refuse_missing
 from infra.aws.preflight import allowed, bucket
+from infra.aws.routes import leads_out
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked
 from tests.infra.aws.test_provisioner import always
@@ -190,6 +191,45 @@ def test_a_subnet_that_is_not_there_is_told(bed: Bed) -> None:
     one = missing(bed, subnet="subnet-0123456789abcdef0")["subnet"]
     assert "has no subnet" in one.text
     assert "--subnet" in one.mend
+
+
+def test_a_network_without_a_way_out_is_told_with_the_command_that_makes_one(bed: Bed) -> None:
+    """pip would fail there, minutes after the launch."""
+    bed.ways.gateway = ""
+    one = missing(bed)["route"]
+    assert "--route-table-id rtb-0" in one.mend
+    assert "infra/image" in one.mend
+    assert looked(bed).options == ()
+
+
+def test_routes_that_may_not_be_listed_keep_no_launch_back(bed: Bed) -> None:
+    bed.ways.denied = {"DescribeRouteTables"}
+    assert missing(bed) == {}
+    assert any('"ec2:DescribeRouteTables"' in one.mend for one in findings(bed))
+
+
+ACTIVE = {"State": "active"}
+OUT = {"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": "igw-1", **ACTIVE}
+TO_S3 = {"DestinationPrefixListId": "pl-1", "GatewayId": "vpce-1", **ACTIVE}
+
+
+@pytest.mark.parametrize(
+    ("routes", "plain", "prebuilt"),
+    [
+        ([OUT], True, True),
+        ([OUT | {"State": "blackhole"}], False, False),
+        ([{"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", **ACTIVE}], True, True),
+        ([{"DestinationCidrBlock": "10.0.0.0/8", "TransitGatewayId": "tgw-1", **ACTIVE}],
+         False, False),
+        ([TO_S3], False, True),
+        ([{"DestinationCidrBlock": "172.31.0.0/16", "GatewayId": "local", **ACTIVE}], False, False),
+        ([], False, False),
+    ],
+)  # fmt: skip
+def test_what_counts_as_a_way_out(routes: Any, plain: bool, prebuilt: bool) -> None:
+    """An image with all packages needs no more than its bucket."""
+    table = {"Routes": routes}
+    assert (leads_out(table, False), leads_out(table, True)) == (plain, prebuilt)
 
 
 def test_a_type_that_the_region_has_not_is_told(bed: Bed) -> None:

@@ -142,6 +142,9 @@ def test_ctrl_c_ends_what_was_launched(bed: Bed) -> None:
     found = looked(bed)
 
     class Interrupted(Minutes):
+        def on_end(self, *_: Any) -> None:
+            """Nothing is kept of it."""
+
         def on_minute(self, *_: Any) -> None:
             raise KeyboardInterrupt
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import boto3
 import pytest
 import yaml
-from moto import mock_aws
+from moto import mock_aws, settings
+from moto.core.responses import ActionAuthenticatorMixin
 
+from infra.aws.policies import allowed_actions_of, policy
 from sweeps.executors.ray.placing import needs_of, slots
+from tests.infra.aws.iam import ACCOUNT, Ask, allowed_actions, allows
+from tests.infra.aws.recording import actions, recorded_calls
 from tests.sweeps.executors.test_placing import on
 
 FILE = Path(__file__).resolve().parents[3] / "infra" / "ray" / "aws.yaml"
+PLAIN = yaml.safe_load(FILE.read_text())
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -40,6 +47,7 @@ def aws(monkeypatch, tmp_path):
     # Ray gives IAM half a minute to spread what was made.
     monkeypatch.setattr(ray_config, "time", SimpleNamespace(sleep=lambda _: None, time=time.time))
     with mock_aws():
+        boto3.client("iam").create_instance_profile(InstanceProfileName="advisor-cluster")
         yield ray_config
 
 
@@ -87,3 +95,119 @@ def test_its_nodes_take_the_trials_that_the_file_promises(config):
             (name,) = [name for name, node in workers.items() if slots(needs, [node])]
             assert name == gpu.lower()
         assert not slots(needs_of(on(f"cuda:{gpu}", memory_gib=32)), workers.values())
+
+
+HEAD = "i-0123456789abcdef0"
+OURS = {"aws:ResourceTag/ray-cluster-name": "advisor"}
+
+
+@contextmanager
+def as_head(monkeypatch, document):
+    """What asks AWS meanwhile is the cluster's head: by the credentials of a role with that policy,
+    and moto looks at them. moto knows neither resources of EC2 nor conditions (`allows` does)."""
+    from ray.autoscaler._private.aws import utils
+
+    iam = boto3.client("iam")
+    trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",
+             "Principal": {"AWS": "*"}}]}  # fmt: skip
+    iam.create_role(RoleName="head", AssumeRolePolicyDocument=json.dumps(trust))
+    statements = [
+        {"Effect": one["Effect"], "Action": one["Action"], "Resource": "*"}
+        for one in document["Statement"]
+    ]
+    wide = json.dumps({"Version": document["Version"], "Statement": statements})
+    iam.put_role_policy(RoleName="head", PolicyName="cluster", PolicyDocument=wide)
+    arn = f"arn:aws:iam::{ACCOUNT}:role/head"
+    given = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName=HEAD)["Credentials"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", given["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", given["SecretAccessKey"])
+    monkeypatch.setenv("AWS_SESSION_TOKEN", given["SessionToken"])
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    monkeypatch.setattr(ActionAuthenticatorMixin, "request_count", 0)
+    monkeypatch.setattr(settings, "INITIAL_NO_AUTH_ACTION_COUNT", 0)
+    utils.resource_cache.cache_clear()
+    try:
+        with recorded_calls(monkeypatch) as calls:
+            yield calls
+    finally:
+        utils.resource_cache.cache_clear()
+
+
+def life_of_workers(config):
+    """What the autoscaler on the head does: workers are launched, tagged, found and ended. EC2
+    resolves their images in the caller's name."""
+    from ray.autoscaler._private.aws.node_provider import AWSNodeProvider
+
+    images = {one["node_config"]["ImageId"] for one in PLAIN["available_node_types"].values()}
+    names = [image.removeprefix("resolve:ssm:") for image in images]
+    boto3.client("ssm", region_name="us-east-1").get_parameters(Names=names)
+    provider = AWSNodeProvider(config["provider"], config["cluster_name"])
+    for name, kind in config["available_node_types"].items():
+        if name != "head":
+            tags = {"ray-node-kind": "worker", "ray-user-node-type": name}
+            provider.create_node(kind["node_config"], tags, 1)
+    nodes = provider.non_terminated_nodes({"ray-node-kind": "worker"})
+    for node in nodes:
+        provider.set_node_tags(node, {"ray-node-status": "up-to-date"})
+    provider.terminate_nodes(nodes)
+    return nodes
+
+
+def test_the_head_launches_and_ends_its_workers_by_its_own_role(config, monkeypatch):
+    """Not by the rights of whoever started the cluster."""
+    document = policy("cluster", account=ACCOUNT)
+    with as_head(monkeypatch, document) as calls:
+        nodes = life_of_workers(config)
+        assert len(nodes) == len(config["available_node_types"]) - 1
+    assert actions(calls) == allowed_actions(document) - {"iam:CreateServiceLinkedRole"}
+    for action, request in calls:
+        for ask in cluster_asks(action, request):
+            assert allows(document, ask), ask
+
+
+def cluster_asks(action, request):
+    """What Ray's requests need, by resource; its volumes and interfaces carry no tag."""
+    ours = f"arn:aws:ec2:us-east-1:{ACCOUNT}"
+    if action == "ssm:GetParameters":
+        for name in request["Names"]:
+            yield Ask(action, f"arn:aws:ssm:us-east-1::parameter{name}")
+    elif action in ("ec2:CreateTags", "ec2:TerminateInstances"):
+        yield Ask(action, f"{ours}:instance/x", OURS)
+    elif action == "ec2:RunInstances":
+        tags = {one["Key"]: one["Value"] for one in request["TagSpecifications"][0]["Tags"]}
+        worn = {f"aws:RequestTag/{key}": value for key, value in tags.items()}
+        yield Ask(action, f"{ours}:instance/*", worn)
+        yield Ask("ec2:CreateTags", f"{ours}:instance/*", {"ec2:CreateAction": "RunInstances"})
+        yield Ask(action, "arn:aws:ec2:us-east-1::image/ami-1")
+        for kind in ("key-pair", "network-interface", "security-group", "subnet", "volume"):
+            yield Ask(action, f"{ours}:{kind}/x")
+    else:
+        yield Ask(action)
+
+
+@pytest.mark.parametrize("missing", ["ssm:GetParameters", "ec2:RunInstances", "ec2:CreateTags"])
+def test_moto_refuses_what_the_role_may_not(config, monkeypatch, missing):
+    """Ray's own role lacks the first, so that no worker of this file could ever start."""
+    document = policy("cluster", account=ACCOUNT)
+    document["Statement"] = [
+        one for one in document["Statement"] if missing not in allowed_actions_of(one)
+    ]
+    with as_head(monkeypatch, document), pytest.raises(Exception, match=r"Denied|Unauthorized"):
+        life_of_workers(config)
+
+
+def test_what_is_no_node_of_the_cluster_cannot_be_ended_or_tagged():
+    document = policy("cluster", account=ACCOUNT)
+    other = f"arn:aws:ec2:us-east-1:{ACCOUNT}:instance/i-1"
+    for action in ("ec2:TerminateInstances", "ec2:CreateTags", "ec2:RunInstances"):
+        for worn in ({}, {"aws:ResourceTag/ray-cluster-name": "another"}):
+            assert not allows(document, Ask(action, other, worn))
+
+
+def test_the_heads_profile_is_the_one_of_the_stack():
+    from infra.cloudformation import template
+
+    head = PLAIN["available_node_types"]["head"]["node_config"]
+    name = template("account")["Parameters"]["ClusterName"]["Default"]
+    assert head["IamInstanceProfile"] == {"Name": name}
+    assert PLAIN["cluster_name"] == "advisor"  # the policy holds it to that

@@ -1,0 +1,124 @@
+"""`advisor verify --on aws --top N`: the best types side by side, and the choice among them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from advisor.cli.sweep_cloud import ended_on_aws, show_plans, tell
+from advisor.domain import Request, Verdict
+from advisor.errors import MeasuringError, NoOfferError, one_line
+from advisor.questions.requests import today
+from advisor.render.document import request_document
+from advisor.render.text import table
+from advisor.render.verification import verification_document
+from advisor.units import format_rate, format_usd
+
+if TYPE_CHECKING:
+    from advisor.answers.context import Context
+    from advisor.runs.cloud.plan import CloudOptions
+    from advisor.runs.questions import VerificationRun
+    from advisor.runs.verification.top import Choice, TriedCandidate
+
+SCHEMA = "advisor.verified-choice/1"
+_COLUMNS = ("type", "per hour", "predicted", "measured", "verdict")
+
+
+def verified_choice(
+    request: Request, how: VerificationRun, top: int, launch: CloudOptions, context: Context,
+    output: str,
+) -> Choice:  # fmt: skip
+    """Plan, launch, measure, end and print; a dry run is the end of the command."""
+    from advisor.runs.verification.top import best_candidates, plan_top, verify_top
+    from infra.aws.asking import Aws
+
+    catalog, model, day, aws = context.catalog, context.model, today(), Aws()
+    own_image = how.image is not None
+    candidates = best_candidates(request, top, catalog, model, day, own_image=own_image)
+    plans = plan_top(candidates, launch, how.minutes, how.samples, day, aws)
+    if how.dry_run:
+        click.get_current_context().exit(show_plans(plans, output))
+    most = sum(plan.most_usd for plan in plans)
+    names = ", ".join(one.name for one in candidates)
+    tell(f"verifying {names}; costs {format_usd(most)} at most")
+    with ended_on_aws(f"each of {len(plans)} verifications"):
+        choice = verify_top(request, candidates, plans, aws, tell, catalog, model, day)
+    lines = choice_lines(choice)
+    click.echo(json.dumps(choice_document(choice), indent=2) if output == "json" else lines)
+    return choice
+
+
+def leave(choice: Choice) -> None:
+    """By the exit code: 0 it is settled what to take, 3 that none reaches the target, 1 neither."""
+    if not choice.settled:
+        raise MeasuringError("undecided", hint="give it more --minutes, or a larger --budget")
+    if choice.chosen is None:
+        raise NoOfferError("each of {count} missed the target", count=len(choice.tried))
+
+
+def choice_document(choice: Choice) -> dict[str, Any]:
+    """As report/schemas/verified-choice.schema.json describes it."""
+    return {
+        "schema": SCHEMA,
+        "request": request_document(choice.request),
+        "chosen": choice.chosen.name if choice.chosen else None,
+        "settled": choice.settled,
+        "spent_usd": round(choice.spent_usd, 4),
+        "candidates": [
+            {
+                "instance_type": one.name,
+                "usd_per_hour": one.usd_per_hour,
+                "verdict": str(one.verdict),
+                "error": str(one.error) if one.error else None,
+                "verification": verification_document(one.verification)
+                if one.verification
+                else None,
+            }
+            for one in choice.tried
+        ],
+    }
+
+
+def choice_lines(choice: Choice) -> str:
+    """The choice first, then each candidate, cheapest first."""
+    return "\n".join(
+        [
+            _first_line(choice),
+            "",
+            *table(_COLUMNS, [_cells(one) for one in choice.tried], right=(1, 2, 3)),
+            *(f"{one.name}: {one_line(_why(one))}" for one in choice.tried),
+            f"{format_usd(choice.spent_usd)} at most for all of them; what came back is stored.",
+        ]
+    )
+
+
+def _first_line(choice: Choice) -> str:
+    if choice.chosen is None:
+        return "None of them reaches the target." if choice.settled else "Undecided."
+    taken = f"Take {choice.chosen.name} at {format_usd(choice.chosen.usd_per_hour)}/h"
+    if choice.settled:
+        return f"{taken}: the cheapest of them that reaches the target."
+    return f"{taken}, which reaches the target; whether a cheaper one does is undecided."
+
+
+def _cells(one: TriedCandidate) -> tuple[str, ...]:
+    found = one.verification
+    rate = found.rate if found is not None else None
+    return (
+        one.name,
+        format_usd(one.usd_per_hour),
+        format_rate(one.planned.named.prediction.median),
+        "-" if rate is None else format_rate(rate),
+        str(one.verdict),
+    )
+
+
+def _why(one: TriedCandidate) -> str:
+    if one.verification is None:
+        return str(one.error)
+    found = one.verification
+    if found.verdict is not Verdict.UNDECIDED and not found.settles:
+        return f"{found.reason}, but not on that type itself: {'; '.join(found.caveats)}"
+    return found.reason

@@ -1,0 +1,82 @@
+"""What the instances of a sweep leave to read: logs of their work, their start, their console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.errors import DataError
+from infra.aws.guest.job import STATES_FOLDER
+from infra.aws.launch_options import checked_sweep_id
+from infra.aws.machines import console_output
+
+if TYPE_CHECKING:
+    from infra.aws.asking import Aws
+    from infra.aws.guest.result_bucket import ResultBucket
+    from infra.aws.launch_options import Machine
+
+# Of an instance: what failed before the advisor ran there (`boot_log.py` sends it), and what EC2
+# kept of its console. The log of its work has no word before `.log`.
+BOOT, CONSOLE = ".boot", ".console"
+_LOG = ".log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceLog:
+    """One log of one instance; `key` is its name in the bucket."""
+
+    key: str
+    text: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line that is not empty; empty where there is none."""
+        return next((line for line in reversed(self.text.splitlines()) if line.strip()), "")
+
+
+def logs_of_silent(aws: Aws, machine: Machine, result_bucket: ResultBucket) -> list[InstanceLog]:
+    """Logs of an instance that ended without a report, the one that says most first; its console
+    goes into the bucket, since EC2 forgets it within an hour.
+
+    Raises `AdvisorError` where EC2 or the bucket refuses.
+    """
+    boot = _log(result_bucket, f"{STATES_FOLDER}{machine.id}{BOOT}{_LOG}")
+    found = [boot] if boot else []
+    if text := console_output(aws, machine):
+        key = f"{STATES_FOLDER}{machine.id}{CONSOLE}{_LOG}"
+        result_bucket.put(key, text.encode())
+        found.append(InstanceLog(key=key, text=text))
+    return found
+
+
+def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
+    """Every log that instances of the sweep left in the bucket, by instance; `DataError` where
+    there is none."""
+    from infra.aws.guest.result_bucket import ResultBucket
+    from infra.aws.preflight import bucket as looked_at
+
+    prefix = f"sweeps/{checked_sweep_id(sweep_id)}"
+    home, finding = looked_at(aws, "us-east-1", bucket)
+    if not finding.ok:
+        raise DataError("{reason}", reason=finding.text, hint=finding.mend)
+    found = list(_logs(ResultBucket(aws, home, bucket, prefix)))
+    if not found:
+        raise DataError(
+            "no instance of {sweep_id} has left a log in {bucket}", sweep_id=sweep_id,
+            bucket=bucket, hint="an instance writes one when it ends; `advisor cloud status` lists "
+            "those that run",
+        )  # fmt: skip
+    return found
+
+
+def _logs(result_bucket: ResultBucket) -> Iterator[InstanceLog]:
+    for key in result_bucket.keys():  # noqa: SIM118 - a bucket is no mapping
+        # Measurements, which may be tens of thousands, are not read.
+        if f"/{STATES_FOLDER}" in key and key.endswith(_LOG) and (log := _log(result_bucket, key)):
+            yield log
+
+
+def _log(result_bucket: ResultBucket, key: str) -> InstanceLog | None:
+    content = result_bucket.get(key)
+    return InstanceLog(key=key, text=content.decode(errors="replace")) if content else None

@@ -1,0 +1,54 @@
+"""How long instances took from their launch to their first trial, and the least life that follows.
+
+Each start is an object of the bucket, `software/starts/TYPE/INSTANCE-ID`: what is there expires
+with the software that was installed (90 days in the stack `account`).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from infra.aws.budget import BILLING_MINUTE
+from infra.aws.errors import Refused
+from infra.aws.guest.result_bucket import ResultBucket
+from infra.aws.guest.supervising import BEFORE_EXPIRY
+from infra.aws.launch_options import LEAST
+from infra.aws.tags import time_from
+from sweeps.planning.plan import GPU_SECONDS
+
+if TYPE_CHECKING:
+    from advisor.runs.cloud.exchange import GuestState
+    from infra.aws.asking import Aws
+    from infra.aws.launch_options import Machine
+
+_FOLDER = "software/starts"
+# The slowest of so many counts: the network and PyPI differ from start to start.
+_MOST_STARTS = 20
+# After the start: a trial with its warm-up; the guest leaves before its end and sends the rest.
+_AFTER_START = timedelta(seconds=2 * GPU_SECONDS) + BEFORE_EXPIRY + BILLING_MINUTE
+
+
+class Starts:
+    """The starts that a bucket in `region` knows of."""
+
+    def __init__(self, aws: Aws, region: str, bucket: str) -> None:
+        self._objects = ResultBucket(aws, region, bucket, _FOLDER)
+
+    def note(self, machine: Machine, measuring: GuestState) -> None:
+        """Keep when an instance began to measure; `AdvisorError` where the bucket refuses."""
+        began = time_from(measuring.at)
+        if began is not None and began > machine.launched_at:
+            seconds = (began - machine.launched_at).total_seconds()
+            self._objects.put(f"{machine.instance_type}/{machine.id}", f"{seconds:.0f}".encode())
+
+    def least_life(self, instance_type: str) -> timedelta:
+        """What an instance of the type must live to measure anything: as its slowest start took,
+        and a trial; `LEAST` where none is known, or none may be read."""
+        try:
+            keys = list(self._objects.keys(f"{instance_type}/"))[-_MOST_STARTS:]
+            starts = [float(self._objects.get(key) or b"nan") for key in keys]
+        except (Refused, ValueError):
+            return LEAST
+        known = [seconds for seconds in starts if seconds > 0]
+        return timedelta(seconds=max(known)) + _AFTER_START if known else LEAST

@@ -1,0 +1,172 @@
+"""The best candidates of an answer, each measured on an instance of its own, side by side; then the
+choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+from advisor.catalog import Catalog, used_gpus
+from advisor.domain import Request, Spec, Verdict, Verification
+from advisor.engine import Preparations, no_offer, recommend
+from advisor.errors import AdvisorError, NoOfferError, UsageError
+from advisor.runs.cloud.fleet import InstanceRun, plan_fleet, run_fleet
+from advisor.runs.cloud.plan import accelerator_of
+from advisor.runs.cloud.sweep import Say
+from advisor.runs.verification.cloud import (
+    CloudVerification,
+    launch_options,
+    plan_elsewhere,
+    verdict_on,
+)
+from models.performance import PerformanceModel
+
+if TYPE_CHECKING:
+    from advisor.runs.cloud.plan import CloudOptions, CloudPlan
+    from infra.aws.asking import Aws
+
+# Several specs of one type (disks, regions) count once, so that more are ranked than are taken.
+_RANKED = 64
+_ARCHITECTURE = "x86_64"  # of AWS's image (infra/aws/regions.py)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedCandidate:
+    """A candidate and what came of it: a verdict, or the error that ended it. `usd_per_hour` is of
+    instance and disk, as it was recommended."""
+
+    planned: CloudVerification
+    usd_per_hour: float
+    verification: Verification | None = None
+    error: AdvisorError | None = None
+
+    @property
+    def name(self) -> str:
+        """Its instance type."""
+        return self.planned.named.instance.name
+
+    @property
+    def verdict(self) -> Verdict:
+        """Undecided also where nothing was measured, or on something that only stands for it."""
+        found = self.verification
+        return found.verdict if found is not None and found.settles else Verdict.UNDECIDED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The candidates, cheapest first, and the cheapest one that passed (None: none did). `settled`:
+    all that are cheaper missed, or, without a choice, all missed."""
+
+    request: Request
+    tried: tuple[TriedCandidate, ...]
+    spent_usd: float
+
+    @property
+    def chosen(self) -> TriedCandidate | None:
+        """The cheapest that reaches the target, measured."""
+        return next((one for one in self.tried if one.verdict is Verdict.PASS), None)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no measurement of these could change the choice."""
+        before = self.tried[: self.tried.index(self.chosen)] if self.chosen else self.tried
+        return all(one.verdict is Verdict.MISSED for one in before)
+
+
+def best_candidates(
+    request: Request, top: int, catalog: Catalog, model: PerformanceModel, today: date,
+    *, own_image: bool = False,
+) -> tuple[TriedCandidate, ...]:  # fmt: skip
+    """The `top` cheapest types of the answer that one trial can verify, as they are recommended;
+    without an image of the user's own those that AWS's one starts on.
+
+    `NoOfferError` where nothing is recommended, `UsageError` where only several instances are.
+    """
+    wide = replace(request, max_results=max(_RANKED, request.max_results))
+    answer = recommend(wide, Preparations(catalog, model), today=today)
+    if answer.chosen is None:
+        raise NoOfferError(no_offer(answer))
+    found: dict[str, TriedCandidate] = {}
+    for candidate in answer.ranked:
+        spec, name = candidate.spec, candidate.spec.offer.instance.name
+        if name in found or spec.count > 1 or not _is_verifiable(request, spec, catalog, own_image):
+            continue
+        exact = replace(
+            request, region=spec.offer.region, disk=spec.disk.choice,
+            batch_size=candidate.workload.batch_size,
+        )  # fmt: skip
+        found[name] = TriedCandidate(
+            planned=plan_elsewhere(exact, name, catalog, model, today),
+            usd_per_hour=spec.total_usd_per_hour,
+        )
+        if len(found) == top:
+            break
+    if not found:
+        raise UsageError(
+            "one instance with one GPU is verified, and none of these is recommended", field="top"
+        )
+    return tuple(found.values())
+
+
+def _is_verifiable(request: Request, spec: Spec, catalog: Catalog, own_image: bool) -> bool:
+    instance = spec.offer.instance
+    if used_gpus(instance) > 1 and request.max_gpus != 1:
+        return False
+    try:
+        accelerator_of(instance, catalog)
+    except UsageError:  # slices of a card, and what trials do not run on
+        return False
+    return own_image or instance.cpu.architecture == _ARCHITECTURE
+
+
+def plan_top(
+    candidates: Sequence[TriedCandidate], launch: CloudOptions, minutes: float,
+    samples: int | None, today: date, aws: Aws,
+) -> tuple[CloudPlan, ...]:  # fmt: skip
+    """A launch of each, with the share of the budget that pays it as many minutes."""
+    whole = sum(one.usd_per_hour for one in candidates)
+    shares = []
+    for one in candidates:
+        own_id = launch.sweep_id and f"{launch.sweep_id}-{one.name.replace('.', '-')}"
+        share = replace(
+            launch, budget_usd=launch.budget_usd * one.usd_per_hour / whole, sweep_id=own_id,
+            region=one.planned.request.region or launch.region,
+        )  # fmt: skip
+        shares.append(launch_options(one.planned, share, minutes, samples, today))
+    return plan_fleet(shares, aws)
+
+
+def verify_top(
+    request: Request, candidates: Sequence[TriedCandidate], plans: Sequence[CloudPlan], aws: Aws,
+    say: Say, catalog: Catalog, model: PerformanceModel, today: date,
+) -> Choice:  # fmt: skip
+    """Measure all of them at once, end everything, and choose. What came back is in the store, and
+    so an observation of the next `fit`; what goes wrong with one ends no other."""
+    runs = run_fleet(plans, aws, say)
+    tried = [
+        _judged(candidate, each, aws, catalog, model, today)
+        for candidate, each in zip(candidates, runs, strict=True)
+    ]
+    return Choice(request=request, tried=tuple(tried), spent_usd=sum(map(_spent_usd, runs)))
+
+
+def _judged(
+    candidate: TriedCandidate, each: InstanceRun, aws: Aws, catalog: Catalog,
+    model: PerformanceModel, today: date,
+) -> TriedCandidate:  # fmt: skip
+    if each.run is None:
+        return replace(candidate, error=each.error)
+    try:
+        found = verdict_on(candidate.planned, each.plan, each.run, aws, catalog, model, today)
+    except AdvisorError as error:
+        return replace(candidate, error=error)
+    return replace(candidate, verification=found)
+
+
+def _spent_usd(each: InstanceRun) -> float:
+    """At most: the whole share of one whose launch failed after an instance was had."""
+    if each.run is None:
+        return each.plan.most_usd if each.had_instance else 0.0
+    return each.run.provisioned.spent_usd if each.run.provisioned else 0.0

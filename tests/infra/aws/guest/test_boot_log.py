@@ -1,0 +1,108 @@
+"""A start that fails leaves its log in the bucket, by the guest's role and Python alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto.core import DEFAULT_ACCOUNT_ID, set_initial_no_auth_action_count
+from moto.moto_api._internal.models import moto_api_backend
+from moto.server import ThreadedMotoServer
+
+from infra.aws.guest.job import Job
+from infra.aws.guest.software import Software
+from infra.aws.guest.user_data import user_data
+from infra.aws.policies import policy
+from tests.infra.aws.guest.imds import serving
+from tests.infra.aws.guest.sandbox import sandbox
+
+BUCKET, INSTANCE = "advisor-test", "i-0123456789abcdef0"
+JOB = Job(
+    sweep_id="s1", region="us-east-1", bucket=BUCKET, prefix="sweeps/s1/g4dn.xlarge", arguments=()
+)  # fmt: skip
+KEY = f"{JOB.prefix}/guests/{INSTANCE}.boot.log"
+
+
+@pytest.fixture
+def aws(monkeypatch):
+    """moto's server, as a client of an administrator finds it."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+    yield f"http://{host}:{port}"
+    server.stop()
+    moto_api_backend.reset()
+
+
+def role_credentials(document):
+    """Those of a role with that policy, as the metadata service gives them."""
+    iam = boto3.client("iam")
+    trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",
+             "Principal": {"AWS": "*"}}]}  # fmt: skip
+    iam.create_role(RoleName="advisor-guest", AssumeRolePolicyDocument=json.dumps(trust))
+    iam.put_role_policy(
+        RoleName="advisor-guest", PolicyName="guest", PolicyDocument=json.dumps(document)
+    )
+    arn = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/advisor-guest"
+    given = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName=INSTANCE)["Credentials"]
+    return json.dumps(
+        {"AccessKeyId": given["AccessKeyId"], "SecretAccessKey": given["SecretAccessKey"],
+         "Token": given["SessionToken"]}
+    )  # fmt: skip
+
+
+def failed_boot(tmp_path, endpoint, credentials):
+    """The start script of an instance on which pip fails; AWS asks for rights meanwhile."""
+    with serving() as service:
+        role = "meta-data/iam/security-credentials/"
+        service.told |= {role: "advisor-guest", f"{role}advisor-guest": credentials}
+        box = sandbox(
+            tmp_path / "instance", AWS_ENDPOINT_URL=endpoint,
+            AWS_EC2_METADATA_SERVICE_ENDPOINT=service.address,
+        )  # fmt: skip
+        box.answer("python3.13", 0, pip=1)
+        now = datetime.now(UTC)
+        script = user_data(
+            JOB, Software(b"", "0" * 64), expires_at=now + timedelta(hours=1), now=now,
+            root=str(box.folder / "root"), per_boot=str(box.folder / "per-boot"),
+            boot_log=str(box.folder / "said"),
+        )  # fmt: skip
+        script = script.replace("venv/bin/pip install", "echo no way to PyPI; venv/bin/pip install")
+
+        @set_initial_no_auth_action_count(0)
+        def run():
+            return box.run(script)
+
+        run()
+    return box
+
+
+def test_a_failed_start_leaves_its_log_by_the_guests_role_and_ends(aws, tmp_path):
+    """moto takes no request whose signature or right is wrong."""
+    credentials = role_credentials(policy("guest", bucket=BUCKET))
+    box = failed_boot(tmp_path, aws, credentials)
+    assert box.calls[-1] == "shutdown -h now"
+    text = boto3.client("s3").get_object(Bucket=BUCKET, Key=KEY)["Body"].read().decode()
+    assert text.splitlines()[-1] == "no way to PyPI"
+
+
+@pytest.mark.parametrize("spoilt", ["right", "key"])
+def test_a_bucket_that_refuses_the_log_keeps_no_machine_alive(aws, tmp_path, spoilt):
+    document = policy("guest", bucket=BUCKET if spoilt == "key" else "another-one")
+    credentials = role_credentials(document)
+    if spoilt == "key":
+        credentials = json.dumps(json.loads(credentials) | {"SecretAccessKey": "x" * 40})
+    box = failed_boot(tmp_path, aws, credentials)
+    assert "403" in box.said
+    assert box.calls[-1] == "shutdown -h now"
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        boto3.client("s3").get_object(Bucket=BUCKET, Key=KEY)
