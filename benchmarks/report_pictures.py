@@ -1,4 +1,4 @@
-"""The pictures of docs/reports.md, made again: `python -m benchmarks.report_pictures`.
+"""The pictures of docs/how-to/reports.md, made again: `python -m benchmarks.report_pictures`.
 
 Asks the real command for a PDF on the README's question, and draws its first page. Needs the extra
 `report`, pypdfium2, Pango, and a font for Chinese (fonts-wqy-microhei).

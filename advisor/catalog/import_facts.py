@@ -1,4 +1,4 @@
-"""A user's CSV of facts that are assumed of a cloud (docs/catalog.md): what they measured there.
+"""A user's CSV of what they measured of assumed facts of a cloud (docs/reference/catalog.md).
 
 The columns are those of `assumed_facts.csv`; `low` and `high` may be left out where the value is
 sure, and `why` says where it is from.

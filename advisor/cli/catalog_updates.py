@@ -51,9 +51,9 @@ def import_offers(
 ) -> None:
     """Add your own machines, other clouds, and fresher prices from a file.
 
-    A CSV with the columns in docs/catalog.md; SkyPilot's vms.csv; the JSON of a tracker of GPU
-    rental prices, or of ec2instances.info. Prices of types that are known replace those of the
-    snapshot. A file is taken as a whole or not at all.
+    A CSV with the columns in docs/reference/catalog.md; SkyPilot's vms.csv; the JSON of a tracker
+    of GPU rental prices, or of ec2instances.info. Prices of types that are known replace those
+    of the snapshot. A file is taken as a whole or not at all.
 
     \b
     advisor catalog import docs/examples/free_services.csv

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     help="For its database and log.",
 )  # fmt: skip
 def guest(job: str, region: str, until: int, folder: Path) -> int:
-    """Do a job on the instance on which this runs; see docs/aws.md."""
+    """Do a job on the instance on which this runs; see docs/how-to/aws.md."""
     from advisor.runs.cloud.agent import run_job, this_instance
     from advisor.runs.cloud.exchange import End
 
@@ -158,7 +158,7 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     """Remove what has expired on AWS. Needs credentials and no local file.
 
     Only what is tagged advisor:managed = true, with an advisor:expires-at in the past. Run it by
-    a schedule too: docs/aws.md.
+    a schedule too: docs/how-to/aws.md.
 
     Exit codes: 0 nothing expired is left (or it was a dry run), 1 something is, or a region did
     not tell all.

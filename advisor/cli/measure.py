@@ -68,7 +68,7 @@ def measure(out: Path | None, output: str, **options: Any) -> None:
     """Measure a network or your own training script on this machine, or a language model that is
     served.
 
-    Writes one small file for `recommend --anchor` (docs/measuring.md). In a script, wrap the
+    Writes one small file for `recommend --anchor` (docs/how-to/measuring.md). In a script, wrap the
     loader: `from sweeps.hook import steps`, then `for batch in steps(loader):`. The script is
     ended once it is measured. A language model is put under a load: at its --endpoint, or by an
     --engine that is started for that.

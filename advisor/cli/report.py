@@ -60,7 +60,7 @@ class ReportGroup(SectionedCommand, click.Group):
 @click.group(cls=ReportGroup, invoke_without_command=True)
 @click.option(
     "--plan", "plan_file", type=click.Path(), metavar="FILE",
-    help="YAML file with several workloads (see docs/reports.md); - reads stdin.",
+    help="YAML file with several workloads (see docs/how-to/reports.md); - reads stdin.",
 )  # fmt: skip
 @click.option(
     "--from", "saved", multiple=True, type=click.Path(), metavar="FILE",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 send_option = click.option(
     "--send", multiple=True, metavar="TARGET",
     help="Also send it: file:PATH, s3://BUCKET/KEY, https://.., smtp://HOST:PORT?to=ADDRESS, or "
-    "env:NAME of a variable with one; repeatable. See docs/reports.md.",
+    "env:NAME of a variable with one; repeatable. See docs/how-to/reports.md.",
 )  # fmt: skip
 
 

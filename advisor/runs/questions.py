@@ -512,7 +512,7 @@ class ScheduleRequest(Question):
         default=None,
     )
     report: Path | None = ask(
-        "After each run, report on the workloads of this plan (docs/reports.md).",
+        "After each run, report on the workloads of this plan (docs/how-to/reports.md).",
         File(),
         where="cli",
         default=None,

@@ -27,7 +27,7 @@ def b01() -> Finding:
 def b02() -> Finding:
     """Pix2PixHD needs 24 GB for batch 1."""
     return out_of_scope(
-        "Pix2PixHD is not among the networks: no kept library has it (docs/networks.md)"
+        "Pix2PixHD is not among the networks: no kept library has it (docs/reference/networks.md)"
     )
 
 

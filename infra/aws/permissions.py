@@ -73,7 +73,7 @@ def mend_of(refused: Refused) -> str:
             "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` "
             "shows who you are (a clock that is minutes off is refused, too)"
         )
-    return _MENDS.get(refused.kind, "ask again later; docs/aws.md explains each code")
+    return _MENDS.get(refused.kind, "ask again later; docs/how-to/aws.md explains each code")
 
 
 def _what(refused: Refused) -> str:

@@ -1,4 +1,4 @@
-"""A user's own network, from `path/to/file.py:build`; docs/networks.md has the contract.
+"""A user's own network, from `path/to/file.py:build`; docs/reference/networks.md has the contract.
 
 Torch is imported when it is built. The file is loaded under a name of its own, and every fault in
 it is a `UsageError` of one line that says what to change.

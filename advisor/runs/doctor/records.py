@@ -27,7 +27,7 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
     except AdvisorError as error:
         return Finding(
             check="database", state=State.PROBLEM, found=str(error),
-            advice="docs/store.md tells what each trouble means",
+            advice="docs/reference/store.md tells what each trouble means",
         )  # fmt: skip
     rows = "1 row" if state["rows"] == 1 else f"{state['rows']:,} rows"
     text = f"{state['program']}, {state['name']}: {rows}"

@@ -15,7 +15,7 @@ from models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, joi
 from models.performance.networks import Floats
 from models.search.kernel import matern52
 
-# Log standard deviation of a trial repeated on a quiet machine (docs/sweeps.md tells 1 to 3 %).
+# Log standard deviation of a trial repeated on a quiet machine (1 to 3 %: docs/how-to/sweeps.md).
 USUAL_NOISE = 0.03
 # Misfits of the physical form that are tried; the likeliest one is taken. None below 3 %: a dozen
 # trials cannot prove physics exact.

@@ -1,4 +1,4 @@
-"""Two minutes of one network on the machine at hand, as a document: docs/measuring.md.
+"""Two minutes of one network on the machine at hand, as a document: docs/how-to/measuring.md.
 
 In a notebook: `from sweeps.anchors.measure import measure_network`. Needs torch and NumPy;
 torchvision for the networks that come from it, torchvision and Pillow for `data`.

@@ -1,6 +1,6 @@
 """Questions that clouds other than AWS truly win: cheaper, for what is asked, than all others.
 
-The answers stand on prices of 2026; docs/catalog.md shows them.
+The answers stand on prices of 2026; docs/reference/catalog.md shows them.
 """
 
 from __future__ import annotations

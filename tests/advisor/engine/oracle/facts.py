@@ -4,7 +4,7 @@ import math
 
 from advisor.domain import Precision, Task
 
-ECC_SHARE = 0.93  # docs/catalog.md: "24GiB.." keeps a card that shows 93 % of it
+ECC_SHARE = 0.93  # docs/reference/catalog.md: "24GiB.." keeps a card that shows 93 % of it
 
 
 def instance_of(world, cloud, name):
