@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 import shutil
 import time
@@ -18,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, datetime
-from filecmp import cmp
 from hashlib import md5, sha256
 from itertools import islice
 from pathlib import Path
@@ -28,20 +26,18 @@ from typing import IO, Any
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
 from advisor.files import write_whole
-from advisor.messages import Message
 from advisor.places import data_cache_folder
+from sweeps.datasets.cache_room import ABOUT, FILLING, LOCK, Needs, make_room
 from sweeps.datasets.opening import PROFILE_FILE, profile_in
 from sweeps.datasets.remote import RemoteFile, RemoteFolder, name_of, remote_folder
 from sweeps.events import emit
 
 Progress = Callable[[int, int], None]
-_ABOUT, _LISTING, _LOCK, _FILLING, _GONE = "about.json", "files.jsonl", ".lock", ".filling", ".gone"
+_LISTING = "files.jsonl"
 _PART = ".advisor-part"
 _DOWNLOADS = 16
 _TOGETHER = 1000
 _TRIES = 3
-_LEFT_FREE_SHARE = 0.05
-_GIB = 2**30
 _MD5_DIGITS = 32
 _MOST_PROFILE_BYTES = 1 << 20
 
@@ -77,12 +73,13 @@ def cached_data(
     `on_progress` gets (files here, all files). Raises `AdvisorError` with the way out; what was
     brought until then stays for the next time.
     """
+    address = address.rstrip("/")
     entry = _entry_of(address)
     root = entry.parent
     with ExitStack() as held:
         try:
             root.mkdir(parents=True, exist_ok=True)
-            lock = held.enter_context((root / (entry.name + _LOCK)).open("ab"))
+            lock = held.enter_context((root / (entry.name + LOCK)).open("ab"))
             cached = _held(lock, entry, address, on_progress)
         except OSError as error:
             raise DataError(
@@ -95,6 +92,7 @@ def cached_data(
 
 def is_cached(address: str) -> bool:
     """Whether all of it is here now."""
+    address = address.rstrip("/")
     return _complete(_entry_of(address), address) is not None
 
 
@@ -104,12 +102,14 @@ def remote_profile(address: str) -> DatasetProfile | None:
     folder, most = remote_folder(address), _MOST_PROFILE_BYTES
     for file in folder.files(PROFILE_FILE):
         if file.path == PROFILE_FILE and file.size <= most:
-            return profile_in(b"".join(folder.read(file.key)))
+            return profile_in(b"".join(folder.read(file)))
     return None
 
 
 def _entry_of(address: str) -> Path:
-    digest = sha256(address.encode()).hexdigest()[:12]
+    """Two stores may have a bucket of one name."""
+    place = address + remote_folder(address).store
+    digest = sha256(place.encode()).hexdigest()[:12]
     return data_cache_folder() / f"{name_of(address)}-{digest}"
 
 
@@ -119,7 +119,7 @@ def _held(lock: IO[bytes], entry: Path, address: str, on_progress: Progress) -> 
     while True:
         fcntl.flock(lock, fcntl.LOCK_SH)
         if existing := _complete(entry, address):
-            os.utime(entry / _ABOUT)  # when it was last used
+            os.utime(entry / ABOUT)  # when it was last used
             return filled or existing
         fcntl.flock(lock, fcntl.LOCK_EX)  # who fills it now is waited for
         if not _complete(entry, address):
@@ -128,7 +128,7 @@ def _held(lock: IO[bytes], entry: Path, address: str, on_progress: Progress) -> 
 
 def _complete(entry: Path, address: str) -> CachedData | None:
     with suppress(OSError, ValueError, TypeError, KeyError):
-        about = json.loads((entry / _ABOUT).read_bytes())
+        about = json.loads((entry / ABOUT).read_bytes())
         if about["address"] == address:
             return CachedData(path=entry / about.pop("path"), **about)
     return None
@@ -140,7 +140,7 @@ class _Fill:
     def __init__(self, address: str, entry: Path, on_progress: Progress) -> None:
         self._address, self._entry, self._on_progress = address, entry, on_progress
         self._folder: RemoteFolder = remote_folder(address)
-        self._unfinished = entry.with_name(entry.name + _FILLING)
+        self._unfinished = entry.with_name(entry.name + FILLING)
         self._data = self._unfinished / name_of(address)
         self._stopped = Event()
         self._tags_are_md5 = True
@@ -151,7 +151,7 @@ class _Fill:
         begun = time.monotonic()
         files, size = self._list()
         missing = sum(file.size for file in self._listed() if not self._is_here(file))
-        _make_room(self._entry, missing=missing, whole=size)
+        make_room(self._entry, Needs(bytes=size, missing_bytes=missing))
         self._bring_all(files)
         single = files == 1 and (self._data / self._data.name).is_file()
         path = self._data / self._data.name if single else self._data
@@ -164,8 +164,7 @@ class _Fill:
             filled_at=datetime.now(UTC).isoformat(timespec="seconds"),
             fill_seconds=round(time.monotonic() - begun, 3),
         )
-        about = {**asdict(whole), "path": str(inside)}
-        write_whole(self._unfinished / _ABOUT, json.dumps(about))
+        write_whole(self._unfinished / ABOUT, json.dumps({**asdict(whole), "path": str(inside)}))
         # Only clean pages can be dropped from the page cache, as cold trials need.
         os.sync()
         shutil.rmtree(self._entry, ignore_errors=True)
@@ -175,25 +174,35 @@ class _Fill:
         return fetched
 
     def _list(self) -> tuple[int, int]:
-        """Write what there is; returns files and bytes. What an earlier fill brought is worth
-        something only where the same is still there."""
+        """Write what there is, and remove of what an earlier fill brought all that has changed
+        since; returns files and bytes."""
         self._unfinished.mkdir(exist_ok=True)
         listing, fresh = self._unfinished / _LISTING, self._unfinished / f"{_LISTING}{_PART}"
-        files = size = 0
+        files, size, there = 0, 0, set[int]()
         with fresh.open("w") as out:
             for file in self._folder.files():
                 _refuse_strange(file)
                 out.write(json.dumps(astuple(file)) + "\n")
+                there.add(hash(file))
                 files, size = files + 1, size + file.size
         if not files:
             raise UsageError(
                 "there is nothing at {address}", address=self._address, field="data",
                 hint="compare the address with what your store lists",
             )  # fmt: skip
-        if not (listing.exists() and cmp(listing, fresh, shallow=False)):
-            shutil.rmtree(self._data, ignore_errors=True)
+        if listing.exists():
+            self._forget_all_but(there)
         fresh.replace(listing)
         return files, size
+
+    def _forget_all_but(self, there: set[int]) -> None:
+        """Of what was listed before; `there` are hashes, a list of all files takes gigabytes."""
+        for file in self._listed():
+            if hash(file) not in there:
+                for left in (self._data / file.path, self._data / (file.path + _PART)):
+                    left.unlink(missing_ok=True)
+                with suppress(OSError):
+                    os.removedirs((self._data / file.path).parent)
 
     def _listed(self) -> Iterator[RemoteFile]:
         with (self._unfinished / _LISTING).open() as listing:
@@ -211,18 +220,19 @@ class _Fill:
         with ThreadPoolExecutor(_DOWNLOADS) as pool:
             try:
                 while batch := list(islice(coming, _TOGETHER)):
-                    for _ in pool.map(self._bring, batch):
+                    for fetched_bytes in pool.map(self._bring, batch):
+                        self._fetched_bytes += fetched_bytes
                         here += 1
                         self._on_progress(here, files)
             except BaseException:
                 self._stopped.set()
-                pool.shutdown(wait=False, cancel_futures=True)
+                pool.shutdown(cancel_futures=True)
                 raise
 
-    def _bring(self, file: RemoteFile) -> None:
-        """Fetch one file unless it is here; it takes its name once it is whole."""
+    def _bring(self, file: RemoteFile) -> int:
+        """Fetch one file unless it is here, whole; returns the bytes that were fetched."""
         if self._is_here(file):
-            return
+            return 0
         target, digests = self._data / file.path, set[str]()
         target.parent.mkdir(parents=True, exist_ok=True)
         for left in reversed(range(_TRIES)):
@@ -238,8 +248,7 @@ class _Fill:
                 self._tags_are_md5 = False
             if not self._tags_are_md5 or not _is_md5(file.tag) or file.tag == digest:
                 target.with_name(target.name + _PART).replace(target)
-                self._fetched_bytes += file.size
-                return
+                return file.size
             digests.add(digest)
         raise self._incomplete(file)
 
@@ -247,7 +256,7 @@ class _Fill:
         """Into a file beside the target; returns its MD5."""
         digest, size = md5(usedforsecurity=False), 0
         with target.with_name(target.name + _PART).open("wb") as out:
-            for part in self._folder.read(file.key):
+            for part in self._folder.read(file):
                 if self._stopped.is_set():
                     raise self._incomplete(file)
                 out.write(part)
@@ -275,68 +284,3 @@ def _refuse_strange(file: RemoteFile) -> None:
             "'{path}' cannot be the name of a file here", path=file.path,
             hint="name a folder without it",
         )  # fmt: skip
-
-
-def _make_room(entry: Path, *, missing: int, whole: int) -> None:
-    """Remove what was not used for longest until `missing` bytes fit on the disk, and the `whole`
-    data set into `ADVISOR_DATA_CACHE_GIB`; never what is read or filled now."""
-    root, limit_bytes = entry.parent, _limit_bytes()
-    for gone in root.glob(f"*{_GONE}"):
-        shutil.rmtree(gone, ignore_errors=True)
-    others = [path for path in root.iterdir() if path.is_dir() and not _is_part_of(path, entry)]
-    for other in [*sorted(others, key=_last_used), None]:
-        disk = shutil.disk_usage(root)
-        used = sum(map(_size, others))
-        if missing <= disk.free - _LEFT_FREE_SHARE * disk.total and used + whole <= limit_bytes:
-            return
-        if other and _removed(other):
-            others.remove(other)
-    raise DataError(
-        "{whole:mib} do not fit into '{folder}' ({free:mib} free, the cache may take {limit})",
-        whole=whole / 2**20, folder=root, free=disk.free / 2**20,
-        limit=f"{limit_bytes / _GIB:g} GiB" if limit_bytes < math.inf else Message("all of it"),
-        hint="name a larger disk with ADVISOR_DATA_CACHE, or raise ADVISOR_DATA_CACHE_GIB",
-    )  # fmt: skip
-
-
-def _limit_bytes() -> float:
-    text = os.environ.get("ADVISOR_DATA_CACHE_GIB", "")
-    try:
-        limit = float(text or "inf")
-    except ValueError:
-        limit = math.nan
-    if not limit > 0:
-        raise UsageError("ADVISOR_DATA_CACHE_GIB is no size: '{text}'", text=text,
-                         hint="write a number of GiB, as 200")  # fmt: skip
-    return limit * _GIB
-
-
-def _is_part_of(path: Path, entry: Path) -> bool:
-    return path.name in (entry.name, entry.name + _FILLING)
-
-
-def _last_used(entry: Path) -> float:
-    """0 for what was never finished, or is nothing of ours."""
-    with suppress(OSError):
-        return (entry / _ABOUT).stat().st_mtime
-    return 0.0
-
-
-def _size(entry: Path) -> int:
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return int(json.loads((entry / _ABOUT).read_bytes())["bytes"])
-    return 0
-
-
-def _removed(entry: Path) -> bool:
-    """Whether it could be: somebody may read it."""
-    lock_of = entry.with_name(entry.name.removesuffix(_FILLING) + _LOCK)
-    try:
-        with lock_of.open("r+b") as lock:  # without one it is none of ours
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            gone = entry.with_name(f"{entry.name}{_GONE}")
-            entry.rename(gone)
-    except OSError:
-        return False
-    shutil.rmtree(gone, ignore_errors=True)
-    return True

@@ -6,10 +6,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
 
 from advisor.errors import DataError, UsageError
 from sweeps.datasets.opening import count_samples
+from sweeps.datasets.remote import is_address
 from sweeps.trial.orphans.folders import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
 
 
@@ -57,17 +59,20 @@ def _not_written(folder: Path, error: OSError) -> DataError:
     )
 
 
-def dataset_on_mount(mount: Path, data: Path) -> Path:
-    """Where a data set (a folder or a file) lies on the mount; itself when it is there already."""
-    return data if data.is_relative_to(mount) else mount / FOLDER_ON_MOUNTS / data.name
+def dataset_on_mount(mount: Path, data: str) -> Path:
+    """Where a data set (a folder, a file or an address) lies on the mount; itself when it is there
+    already. Two of the same name and size are not taken for each other."""
+    if not is_address(data) and Path(data).is_relative_to(mount):
+        return Path(data)
+    digest = sha256(data.rstrip("/").encode()).hexdigest()[:8]
+    return mount / FOLDER_ON_MOUNTS / f"{digest}-{PurePosixPath(data).name}"
 
 
-def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
-    """The data set on the mount, copied now unless all of its samples are there.
+def copy_to_mount(data: Path, place: Path, samples: int) -> Path:
+    """The data set at its place on a mount, copied now unless all of its samples are there.
 
     Whole or not at all; `DataError` when it cannot be written.
     """
-    place = dataset_on_mount(mount, data)
     if place == data or _holds(place, samples):
         return place
     unfinished = unfinished_name(place)

@@ -5,12 +5,14 @@ S3 through fsspec needs `s3fs`, which pins another botocore than boto3's; so S3 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 PART_BYTES = 1 << 20
 S3 = "s3"
 _CONNECTIONS = 16
+_ENDPOINT_VARIABLES = (
+    "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_PROFILE", "AWS_CONFIG_FILE",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "AWS_DEFAULT_REGION", "AWS_REGION",
+)  # fmt: skip
 _TRIES = 5
 _DENIED = frozenset({"403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"})
 _WRONG_KEY = frozenset(
@@ -40,12 +46,16 @@ class RemoteFile:
 
 
 class RemoteFolder(Protocol):
-    """What lies at an address. Both raise `AdvisorError` that names the way out."""
+    """What lies at an address. All raise `AdvisorError` that names the way out."""
+
+    @property
+    def store(self) -> str:
+        """Which store that is, where the address alone does not say it."""
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
         """All of them in any order, or those whose paths begin with `only`."""
 
-    def read(self, key: str) -> Iterator[bytes]:
+    def read(self, file: RemoteFile) -> Iterator[bytes]:
         """The parts of a file, in order."""
 
 
@@ -82,6 +92,12 @@ class S3Folder:
     bucket: str
     prefix: str
 
+    @property
+    def store(self) -> str:
+        """The endpoint; "" for AWS, whose buckets have names of their own."""
+        with self._faults():
+            return _endpoint(*map(os.environ.get, _ENDPOINT_VARIABLES))
+
     def files(self, only: str = "") -> Iterator[RemoteFile]:
         """See `RemoteFolder`."""
         prefix = "/".join(filter(None, (self.prefix, only)))
@@ -95,10 +111,12 @@ class S3Folder:
                             path, entry["Key"], entry["Size"], entry["ETag"].strip('"')
                         )
 
-    def read(self, key: str) -> Iterator[bytes]:
-        """See `RemoteFolder`."""
+    def read(self, file: RemoteFile) -> Iterator[bytes]:
+        """See `RemoteFolder`; what was overwritten since it was listed is refused."""
         with self._faults():
-            body = self._client.get_object(Bucket=self.bucket, Key=key)["Body"]
+            body = self._client.get_object(
+                Bucket=self.bucket, Key=file.key, IfMatch=f'"{file.tag}"'
+            )["Body"]
             yield from body.iter_chunks(PART_BYTES)
 
     @cached_property
@@ -139,6 +157,11 @@ class S3Folder:
                 "{address} may not be read with these credentials", address=self.address,
                 hint="allow s3:ListBucket and s3:GetObject, or name credentials with AWS_PROFILE",
             )  # fmt: skip
+        if code in ("PreconditionFailed", "412"):
+            return DataError(
+                "files at {address} change while they are brought", address=self.address,
+                hint="run the command again when they are complete",
+            )  # fmt: skip
         if code in _WRONG_KEY:
             return DataError(
                 "the credentials for {address} are not valid ({reason})", address=self.address,
@@ -152,6 +175,7 @@ class FsspecFolder:
     """The files beneath an address of any file system that fsspec knows."""
 
     address: str
+    store = ""
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
         """See `RemoteFolder`."""
@@ -167,11 +191,11 @@ class FsspecFolder:
                 return
             yield from _beneath_folder(system, root)
 
-    def read(self, key: str) -> Iterator[bytes]:
+    def read(self, file: RemoteFile) -> Iterator[bytes]:
         """See `RemoteFolder`."""
         system, _ = self._opened
-        with _faults_of(self.address), system.open(key, "rb") as file:
-            while part := file.read(PART_BYTES):
+        with _faults_of(self.address), system.open(file.key, "rb") as opened:
+            while part := opened.read(PART_BYTES):
                 yield part
 
     @cached_property
@@ -199,6 +223,15 @@ class FsspecFolder:
         except Exception as error:  # each file system has its own for missing credentials
             raise _unreachable(self.address, error) from error
         return system, root.rstrip("/")
+
+
+@lru_cache
+def _endpoint(*_variables: str | None) -> str:
+    """What botocore makes of the environment and its files: to find out takes a while."""
+    import boto3
+
+    endpoint = str(boto3.Session().client("s3", region_name="us-east-1").meta.endpoint_url)
+    return "" if (urlsplit(endpoint).hostname or "").endswith(".amazonaws.com") else endpoint
 
 
 def _beneath_folder(system: Any, root: str) -> Iterator[RemoteFile]:

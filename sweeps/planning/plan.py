@@ -173,7 +173,7 @@ def _place(request: SweepRequest, stored: StoredData, disk: DiskRate) -> str:
     mount = request.disk_paths.get(disk.type)
     if not (mount and stored.path):
         return stored.path
-    return str(dataset_on_mount(Path(mount), Path(stored.path)))
+    return str(dataset_on_mount(Path(mount), stored.path))
 
 
 def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine) -> Resources:

@@ -18,7 +18,7 @@ from sweeps.datasets.making import (
 )
 from sweeps.datasets.node_cache import CachedData, cached_data, is_cached, remote_profile
 from sweeps.datasets.opening import profile_folder, read_profile
-from sweeps.datasets.places import copy_to_mount
+from sweeps.datasets.places import copy_to_mount, dataset_on_mount
 from sweeps.datasets.remote import is_address
 from sweeps.datasets.text import TEXT
 from sweeps.planning.networks import StoredData, SweepData, planned_network
@@ -49,7 +49,8 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
     for stored in data.stored:
         for _, mount in grid.disk_path:
             with data_here(stored.path, on_progress) as (path, _):
-                copy_to_mount(path, mount, stored.profile.samples)
+                place = dataset_on_mount(mount, stored.path)
+                copy_to_mount(path, place, stored.profile.samples)
     return data
 
 

@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 
 from advisor.domain import DiskRate
@@ -24,23 +26,36 @@ def mount(tmp_path):
     return folder
 
 
+def copied(data, mount):
+    return copy_to_mount(data, dataset_on_mount(mount, str(data)), 2)
+
+
+def test_two_data_sets_of_one_name_are_not_taken_for_each_other(images, mount, tmp_path):
+    other = tmp_path / "other" / images.name
+    shutil.copytree(images, other)
+    (other / "a.jpg").write_bytes(b"other")
+    assert (copied(images, mount) / "a.jpg").read_bytes() == b"1"
+    assert (copied(other, mount) / "a.jpg").read_bytes() == b"other"
+    assert dataset_on_mount(mount, "s3://a/set") != dataset_on_mount(mount, "s3://b/set")
+
+
 def test_the_data_set_is_copied_to_the_mount_once(images, mount):
-    place = copy_to_mount(images, mount, 2)
-    assert place == dataset_on_mount(mount, images)
-    copied = (place / "a.jpg").stat().st_ino
-    assert copy_to_mount(images, mount, 2) == place
-    assert (place / "a.jpg").stat().st_ino == copied
+    place = copied(images, mount)
+    assert place == dataset_on_mount(mount, str(images))
+    inode = (place / "a.jpg").stat().st_ino
+    assert copied(images, mount) == place
+    assert (place / "a.jpg").stat().st_ino == inode
 
 
 def test_a_half_made_copy_is_made_again_and_data_on_the_mount_stay(images, mount):
-    place = copy_to_mount(images, mount, 2)
+    place = copied(images, mount)
     (place / "b.jpg").unlink()
-    assert len(list(copy_to_mount(images, mount, 2).iterdir())) == 2
-    assert dataset_on_mount(images.parent, images) == images
+    assert len(list(copied(images, mount).iterdir())) == 2
+    assert dataset_on_mount(images.parent, str(images)) == images
 
 
 def test_a_mount_that_cannot_be_written_is_told(images, tmp_path):
     file = tmp_path / "no-folder"
     file.write_text("")
     with pytest.raises(DataError, match="--data"):
-        copy_to_mount(images, file, 2)
+        copied(images, file)

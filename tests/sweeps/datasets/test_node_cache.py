@@ -108,15 +108,25 @@ def test_processes_of_one_machine_bring_it_once(cache):
     assert fetched == [0, 0, TOTAL]
 
 
-def test_data_that_changed_in_the_middle_of_a_fill_are_brought_anew(cache, store_url):
+def test_what_changed_in_the_middle_of_a_fill_is_brought_anew(cache, store_url):
     keys = {f"changing/{n}.jpg": bytes([n]) * 1000 for n in range(4)}
     address = f"s3://{object_store.BUCKET}/changing"
     object_store.put(store_url, keys)
     with pytest.raises(KeyboardInterrupt), cached_data(address, _interrupt):
         pass
-    object_store.put(store_url, dict.fromkeys(keys, b"x" * 1000))
+    fresh = {"changing/1.jpg": b"x" * 1000, "changing/new.jpg": b"n"}
+    object_store.put(store_url, fresh)
+    object_store.client(store_url).delete_object(Bucket=object_store.BUCKET, Key="changing/2.jpg")
     with cached_data(address) as cached:
-        assert set(content_of(cached.path).values()) == {b"x" * 1000}
+        assert content_of(cached.path) == {
+            "0.jpg": keys["changing/0.jpg"], "1.jpg": b"x" * 1000, "3.jpg": keys["changing/3.jpg"],
+            "new.jpg": b"n",
+        }  # fmt: skip
+        assert cached.fetched_bytes <= 2001  # the last of the first fill may be missing
+
+
+def _interrupt_now(_here: int, _files: int) -> None:
+    raise KeyboardInterrupt
 
 
 def _interrupt(here: int, files: int) -> None:
@@ -135,6 +145,36 @@ def test_the_data_set_that_was_not_used_for_longest_goes_first(cache, folder, mo
     with cached_data(new):
         pass
     assert [is_cached(address) for address in (old, used, new)] == [False, True, True]
+
+
+def test_fills_at_one_time_leave_room_for_each_other(cache, folder, monkeypatch):
+    """The first has brought nothing yet when the second looks for room."""
+    monkeypatch.setenv("ADVISOR_DATA_CACHE_GIB", str(1.5 * 2**20 / 2**30))
+    first, second = folder("first", 2**20), folder("second", 2**20)
+
+    def fill_another(_here: int, _files: int) -> None:
+        with pytest.raises(DataError, match="do not fit"), cached_data(second):
+            pass
+
+    with cached_data(first, fill_another):
+        pass
+    with cached_data(second):
+        assert not is_cached(first)
+
+
+def test_what_an_ended_fill_left_goes_when_its_room_is_needed(cache, folder, monkeypatch):
+    monkeypatch.setenv("ADVISOR_DATA_CACHE_GIB", str(1.5 * 2**20 / 2**30))
+    with pytest.raises(KeyboardInterrupt), cached_data(folder("ended", 2**20), _interrupt_now):
+        pass
+    with cached_data(folder("next", 2**20)):
+        assert [path.name for path in cache.rglob("a.jpg")] == ["a.jpg"]
+
+
+def test_one_bucket_name_of_two_stores_is_two_data_sets(cache, monkeypatch):
+    with cached_data(ADDRESS) as one, cached_data(f"{ADDRESS}/") as same:
+        assert one.path == same.path
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9/another-store")
+    assert not is_cached(ADDRESS)
 
 
 def test_what_is_read_now_is_never_removed(cache, folder, monkeypatch):
@@ -160,13 +200,15 @@ def test_nothing_that_is_not_the_caches_own_is_removed(cache, folder, monkeypatc
 class Store:
     """A place whose listing says what a test wants."""
 
+    store = ""
+
     def __init__(self, *files: RemoteFile, content: bytes = b"content") -> None:
         self._files, self._content, self.reads = files, content, 0
 
     def files(self, only=""):
         return iter(self._files)
 
-    def read(self, key):
+    def read(self, file):
         self.reads += 1
         yield self._content
 
