@@ -40,6 +40,7 @@ COMMANDS = {
     "gpus": "GPUs by rate, memory, link, power and price",
     "networks": "the networks that the advisor knows",
     "serve": "the same answers over HTTP, with a web page",
+    "mcp": "the same answers as tools for agents (Model Context Protocol)",
     "dataset": "data sets: make, convert, show, check",
 }
 
@@ -50,7 +51,7 @@ EXTRA_OF = dict.fromkeys(
 )
 EXTRA_OF |= {"timm": "zoo", "aiohttp": "endpoint"}
 EXTRA_OF |= dict.fromkeys(("fastapi", "granian", "limits", "pythonjsonlogger", "jinja2"), "serve")
-EXTRA_OF |= dict.fromkeys(("xlsxwriter",), "report")
+EXTRA_OF |= {"xlsxwriter": "report", "mcp": "mcp", "anyio": "mcp", "mcp_types": "mcp"}
 
 # Commands that hold nothing but memory when they end. Freeing it object by object takes another
 # 5 %, and the end of the process frees it anyway.

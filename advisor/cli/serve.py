@@ -92,6 +92,7 @@ def body_bytes(text: str | int) -> int:
     "--audit-log", type=click.Path(), metavar="FILE",
     help="Audit log of changes.  [default: audit.jsonl in the user data directory]",
 )  # fmt: skip
+@click.option("--mcp", is_flag=True, help="Answer agents at /mcp (Model Context Protocol).")
 @click.option(
     "--allow-data", multiple=True, metavar="NAME=PATH",
     help="Data set that sweeps may read, under the name that clients use. Repeatable.",
@@ -123,6 +124,8 @@ def serve(
         host=host, port=port, workers=workers, log_level=log_level, **settings_of(**guard),
         **allowed_settings(allow_data, allow_code),
     )  # fmt: skip
+    if settings.mcp:
+        import mcp as _  # noqa: F401  # what lacks is told before anything starts
     check_may_listen(settings)
     if not settings.is_loopback and not settings.tls_certificate:
         click.echo("Without TLS everybody on the way reads the keys: put it behind a proxy that "

@@ -177,6 +177,27 @@ def parameters_of(kinds: Kinds[Any]) -> list[Schema]:
     return parameters
 
 
+def merged_schema_of(kinds: Kinds[Any], *, without: Iterable[str] = ()) -> Schema:
+    """JSON Schema of a body for all tasks in one object: many clients take no `oneOf` at the top.
+    Fields that only some tasks have name them."""
+    of_kinds = kinds_of(kinds)
+    properties, required = {}, []
+    for parameter in parameters_of(kinds):
+        name = parameter["name"]
+        if name in without:
+            continue
+        having = [kind for kind in of_kinds if name in _client_fields(kind)]
+        about = parameter["description"]
+        if len(having) < len(of_kinds):
+            about += f" Tasks: {', '.join(task for kind in having for task in tasks_of(kind))}."
+        content = parameter.get("content", {}).get("application/json", parameter)
+        properties[name] = content["schema"] | {"description": about}
+        if parameter["required"]:
+            required.append(name)
+    schema: Schema = {"type": "object", "properties": properties, "required": required}
+    return schema | {"additionalProperties": False}
+
+
 def _any_of(declared: Sequence[Field]) -> Schema:
     """The schema and description of a parameter that several tasks have."""
     parameters: list[Schema] = []
@@ -186,9 +207,13 @@ def _any_of(declared: Sequence[Field]) -> Schema:
             parameters.append(parameter)
     if len(parameters) < 2:
         return {}
-    schemas = [parameter["schema"] for parameter in parameters]
+    schemas: list[Schema] = []
+    for parameter in parameters:
+        if parameter["schema"] not in schemas:
+            schemas.append(parameter["schema"])
     about = " ".join(dict.fromkeys(parameter["description"] for parameter in parameters))
-    return {"schema": {"anyOf": schemas}, "description": about}
+    only, *others = schemas
+    return {"schema": {"anyOf": schemas} if others else only, "description": about}
 
 
 def _client_fields(kind: type[Question]) -> dict[str, Field]:

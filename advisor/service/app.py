@@ -24,6 +24,7 @@ from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
 from advisor.service.rates import RateLimits
 from advisor.service.routes import (
+    agents,
     answers,
     catalog,
     measurements,
@@ -32,6 +33,7 @@ from advisor.service.routes import (
     service,
     sweeps,
 )
+from advisor.service.routes.agents import serving_agents
 from advisor.service.settings import Settings
 
 # Registered in this order; one line a noun.
@@ -44,6 +46,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     sweeps.router,
     schedules.router,
     reports.router,
+    agents.router,
 )
 # Workloads whose questions are answered quickly, the latest ones; ten megabytes each.
 _PREPARED = 16
@@ -97,5 +100,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.context = context
     gc.collect()
     gc.freeze()  # what was loaded stays: the collector need not look at it again
-    yield
+    async with serving_agents(app):
+        yield
     app.state.authenticator.keys.close()

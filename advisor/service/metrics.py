@@ -38,6 +38,9 @@ _recommendations = Counter(
     "advisor_recommendations", "Recommendations, by whether an offer met the question.",
     ("outcome",), registry=REGISTRY,
 )  # fmt: skip
+_tool_calls = Counter(
+    "advisor_tool_calls", "Calls of tools by agents, by tool.", ("tool",), registry=REGISTRY,
+)  # fmt: skip
 _build = Gauge(
     "advisor_build_info", "1; its labels say what runs.", ("version", "python"),
     registry=REGISTRY, multiprocess_mode="max",
@@ -67,6 +70,11 @@ def count_request(route: str, method: str, status: int, seconds: float) -> None:
 def count_recommendation(*, met: bool) -> None:
     """One answer to /v1/recommend."""
     _recommendations.labels("met" if met else "not-met").inc()
+
+
+def count_tool_call(tool: str) -> None:
+    """One call at /mcp, whatever came of it."""
+    _tool_calls.labels(tool).inc()
 
 
 def metrics_text() -> bytes:

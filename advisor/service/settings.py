@@ -45,6 +45,8 @@ class Settings:
     trusted_proxy: str | None = None
     tls_certificate: str | None = None
     tls_key: str | None = None
+    # Whether /mcp answers agents.
+    mcp: bool = False
 
     @property
     def logs_requests(self) -> bool:

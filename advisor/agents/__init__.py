@@ -1,0 +1,1 @@
+"""Tools by which programs that reason (agents) ask the advisor: the Model Context Protocol."""

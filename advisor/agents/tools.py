@@ -1,0 +1,159 @@
+"""The tools: each is one question of the product, with its fields and its document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from advisor.agents.trimming import trimmed
+from advisor.answers.context import Context
+from advisor.answers.listing import listed_networks, networks_document, page_of, query_of
+from advisor.answers.of_tasks import compared_in, memory_in, predicted_in, recommended_in
+from advisor.errors import UsageError
+from advisor.messages import Message
+from advisor.questions import commands
+from advisor.questions.by_task import Kinds
+from advisor.questions.fields import Flag
+from advisor.questions.listings import Networks, Offers
+from advisor.questions.named import Predict
+from advisor.questions.reading import from_values, merged_schema_of
+
+Document = Mapping[str, Any]
+FULL = "full"
+_FULL = {
+    "type": "boolean",
+    "default": False,
+    "description": "The whole document, as `-o json` prints it: 10 to 60 kB.",
+}
+# What an agent reads at once: a whole list of networks has 1 MB.
+_LISTED = 20
+_OF_EXPLANATIONS = (
+    "request", "instance_type", "gpu", "disk", "region", "price", "predicted", "bottleneck",
+    "utilization", "stage_rates", "extrapolation", "explanation",
+)  # fmt: skip
+
+
+class Tool(NamedTuple):
+    """A question under the `name` that agents call, and its whole document. `usual` are defaults
+    for agents; `hidden` are fields that make no sense for them."""
+
+    name: str
+    title: str
+    about: str
+    kind: Kinds[Any]
+    document: Callable[[Context, Any], Document]
+    usual: Mapping[str, Any] = {}
+    hidden: tuple[str, ...] = ()
+    is_slow: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of its arguments: the question's fields, and `full`."""
+        schema = merged_schema_of(self.kind, without=self.hidden)
+        fields: dict[str, Any] = schema["properties"]
+        for name, value in self.usual.items():
+            fields[name]["default"] = value
+        return schema | {"properties": fields | {FULL: _FULL}}
+
+    def answer(self, context: Context, arguments: Mapping[str, Any]) -> Document:
+        """The document, trimmed unless `full` is true. `UsageError` names the field."""
+        asked = {**self.usual, **arguments}
+        full = asked.pop(FULL, None)
+        for name in self.hidden:
+            if name in asked:
+                raise self._unknown(name)
+        question = from_values(self.kind, asked)
+        document = self.document(context, question)
+        if full is not None and Flag().from_json(full, FULL):
+            return document
+        return trimmed(document, arguments.get("max_results"))
+
+    def _unknown(self, name: str) -> UsageError:
+        names = tuple(self.schema()["properties"])
+        return UsageError(
+            "there is no field '{name}'", name=name, field=name, code="unknown_field",
+            hint=Message("there are: {names}", names=names),
+        )  # fmt: skip
+
+
+def _recommendation(context: Context, question: commands.AnyRecommend) -> Document:
+    return recommended_in(context, question).document()
+
+
+def _prediction(context: Context, question: commands.AnyPredict) -> Document:
+    return predicted_in(context, question).document()
+
+
+def _comparison(context: Context, question: commands.AnyCompare) -> Document:
+    return compared_in(context, question).document()
+
+
+def _memory(context: Context, question: commands.AnyMemory) -> Document:
+    return memory_in(context.catalog, question).document()
+
+
+def _explanation(context: Context, question: Predict) -> Document:
+    whole = predicted_in(context, question.replace(explain=True)).document()
+    return {name: whole[name] for name in ("schema", *_OF_EXPLANATIONS)}
+
+
+def _networks(context: Context, question: Networks) -> Document:
+    found = listed_networks(context.model, question.search)
+    document = networks_document(context.model, found[: question.limit])
+    return document | {"total": len(found)}
+
+
+def _offers(context: Context, question: Offers) -> Document:
+    page = page_of(context.catalog, query_of(question), 0, question.limit)
+    return page.document(context.catalog) | {"total": page.total}
+
+
+_EVERY = (
+    Tool(
+        "recommend", "Recommend an instance",
+        "The cheapest cloud instance and disk that will really reach a throughput (or a latency, "
+        "a budget, a deadline) for a neural network in training, inference, preprocessing, in "
+        "serving a language model (task generation) or tuning one (task finetuning). Answers with "
+        "price, interval of the rate (lower, median, upper), bottleneck, alternatives, and the "
+        "reasons for rejecting the others. `recommendation` is null where nothing meets the "
+        "question: then `nearest` and `relax` say what would.",
+        commands.RECOMMEND, _recommendation, is_slow=True,
+    ),
+    Tool(
+        "predict", "Predict the throughput of an instance",
+        "What one named instance type reaches for a network: rate with interval, bottleneck, "
+        "price per million samples. `vcpus` and `memory` ask what if it had others.",
+        commands.PREDICT, _prediction,
+    ),
+    Tool(
+        "compare", "Compare instances or GPUs",
+        "Two or more instance types, or GPUs by themselves, side by side for one network: rate, "
+        "price and price per sample against a baseline.",
+        commands.COMPARE, _comparison, is_slow=True,
+    ),
+    Tool(
+        "memory", "GPU memory of a network",
+        "GPU memory that a network needs at a batch size: its parts, the GPUs that it fits, the "
+        "largest batch of each.",
+        commands.MEMORY, _memory, is_slow=True,
+    ),
+    Tool(
+        "networks", "Find networks",
+        "The networks that the advisor knows by name, with parameters, operations, input, and "
+        "whether rates were measured. Give `search` ('resnet', 'vit_*'); `total` counts all that "
+        "match.",
+        Networks, _networks, {"limit": _LISTED}, ("cursor",),
+    ),
+    Tool(
+        "offers", "Find priced offers",
+        "Instance types with prices, cheapest first, by cloud, region, market, GPU, vCPUs, RAM "
+        "and price. `total` counts all that match; narrow the filters to see others.",
+        Offers, _offers, {"limit": _LISTED}, ("cursor",),
+    ),
+    Tool(
+        "explain", "Explain a prediction",
+        "Why a named instance reaches its rate and no more: what binds, what more vCPUs, RAM, disk "
+        "or GPU would add, and how far the prediction is from anything measured.",
+        Predict, _explanation, {}, ("explain", "curve"), is_slow=True,
+    ),
+)  # fmt: skip
+TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in _EVERY}

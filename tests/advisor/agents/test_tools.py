@@ -1,0 +1,116 @@
+"""The tools that agents have: the questions' fields, the same documents, cut to what is read."""
+
+import json
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from advisor.agents.tools import TOOLS
+from advisor.agents.trimming import trimmed
+from advisor.answers.context import load_context
+from advisor.cli.main import run
+from advisor.errors import UsageError
+from advisor.questions.by_task import kinds_of
+from advisor.questions.reading import schema_of
+
+ASKED = {"task": "inference", "model": "googlenet", "target_throughput": 500}
+# Answers that an agent reads at once; whole ones have up to 60 kB.
+MOST_BYTES = 24_000
+
+
+@pytest.fixture(scope="session")
+def context():
+    return load_context()
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=str)
+def test_its_schema_is_an_object_with_the_fields_of_its_questions(tool):
+    schema = tool.schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    assert not {"oneOf", "anyOf", "allOf"} & set(schema), "many clients refuse those at the top"
+    fields = {name for kind in kinds_of(tool.kind) for name in schema_of(kind)["properties"]}
+    assert set(schema["properties"]) == (fields - set(tool.hidden)) | {"full"}
+    assert all(field["description"] for field in schema["properties"].values())
+
+
+def test_a_field_that_some_tasks_have_names_them():
+    users = TOOLS["recommend"].schema()["properties"]["users"]["description"]
+    assert users.endswith("Tasks: generation.")
+
+
+def test_what_the_schema_allows_is_what_the_tool_takes(context):
+    schema = TOOLS["recommend"].schema()
+    for wrong in ({}, ASKED | {"target_throughput": "many"}, ASKED | {"target": 5}):
+        assert not jsonschema.Draft202012Validator(schema).is_valid(wrong)
+        with pytest.raises(UsageError) as refused:
+            TOOLS["recommend"].answer(context, wrong)
+        assert refused.value.field
+    assert jsonschema.Draft202012Validator(schema).is_valid(ASKED)
+
+
+def test_the_whole_answer_is_the_document_of_the_command_line(context, capsys):
+    assert run(["recommend", "--task", "inference", "--model", "googlenet",
+                "--target-throughput", "500", "-o", "json"]) == 0  # fmt: skip
+    printed = json.loads(capsys.readouterr().out)
+    assert TOOLS["recommend"].answer(context, ASKED | {"full": True}) == printed
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("recommend", ASKED),
+        ("recommend", {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 40}),
+        ("predict", {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}),
+        ("memory", {"task": "generation", "model": "meta-llama/Llama-3.1-8B"}),
+        ("networks", {}),
+        ("offers", {}),
+        ("explain", {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}),
+    ],
+)
+def test_an_answer_is_short_and_counts_what_it_lost(context, name, asked):
+    short = TOOLS[name].answer(context, asked)
+    assert len(json.dumps(short)) < MOST_BYTES
+    whole = TOOLS[name].answer(context, asked | {"full": True})
+    assert set(whole) == set(short) - {"left_out"}
+    for path, lost in short.get("left_out", {}).items():
+        lists = [whole, short]
+        for part in path.split("."):
+            lists = [one.get(part, []) for one in lists]
+        assert len(lists[0]) - len(lists[1]) == lost
+
+
+def test_as_many_alternatives_stay_as_were_asked_for(context):
+    short = TOOLS["recommend"].answer(context, ASKED | {"max_results": 6})
+    assert len(short["alternatives"]) == 5
+
+
+def test_numbers_keep_six_digits_and_nothing_empty_stays_below_the_first_level():
+    whole = {"rate": 967.2001647, "run": None, "price": {"usd": 0.752, "terms": "", "low": 0.0}}
+    assert trimmed(whole) == {"rate": 967.2, "run": None, "price": {"usd": 0.752, "low": 0.0}}
+
+
+def test_a_list_says_how_many_there_are(context):
+    found = TOOLS["networks"].answer(context, {"search": "resnet"})
+    assert len(found["networks"]) == 20 < found["total"]
+
+
+def test_a_hidden_field_is_refused_with_those_that_there_are(context):
+    with pytest.raises(UsageError, match="there are: search, limit, full"):
+        TOOLS["networks"].answer(context, {"cursor": "x"})
+
+
+def test_full_is_true_or_false(context):
+    with pytest.raises(UsageError) as refused:
+        TOOLS["networks"].answer(context, {"full": "yes"})
+    assert refused.value.field == "full"
+
+
+def test_the_command_line_and_the_service_load_no_protocol_unless_it_is_asked_for():
+    code = (
+        "import sys\nfrom advisor.cli.main import run\nassert run(['mcp', '--help']) == 0\n"
+        "import advisor.service.app\nsys.exit('mcp' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
