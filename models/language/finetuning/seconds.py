@@ -20,11 +20,16 @@ from models.performance.step_parameters import Prior
 # of a 16-bit peak on A100, H100 and B200, 0.31 to 0.65 of an FP8 one (aiconfigurator's tables);
 # `link` and `spread`: NCCL's bus bandwidth, over PCIe 0.8 of a lane's rate at 2 GPUs and, with each
 # doubling, 0.3 (L40S, through the processors) to 0.8 of it (RTX PRO 6000). `launch`: seconds of a
-# layer. `watts`: cards with fewer watts for each TFLOP/s reach less of it.
+# layer. `watts`: cards with fewer watts for each TFLOP/s reach less of it. Attention is faster with
+# wider heads and longer sequences, and on Hopper 1.5 to 2 times with kernels made for it
+# (FlashAttention-3, arXiv 2407.08608, against FlashAttention-2).
 PRIORS: Mapping[str, Prior] = {
     "matrices": Prior(math.log(1 / 0.72), 0.3),
     "fp8": Prior(0.3, 0.3),
     "attention": Prior(math.log(1 / 0.45), 0.4),
+    "head": Prior(-0.2, 0.15),
+    "sequence": Prior(-0.05, 0.05),
+    "hopper_kernels": Prior(-0.5, 0.2),
     "elements": Prior(0.0, 0.5),
     "weights": Prior(0.0, 0.3),
     "link": Prior(math.log(2.0), 0.4),
@@ -69,11 +74,12 @@ def parts_of(work: Work, theta: Floats) -> Parts:
     products = of["matrices"] + short + of["hidden"] * work.hidden
     products += work.fp8 * (of["fp8"] + of["watts_fp8"] * work.watts)
     products += of["mixture"] * work.mixture + of["expert_tokens"] * work.expert_tokens
+    attention = of["attention"] + short + of["head"] * work.head
+    attention += of["sequence"] * work.sequence + of["hopper_kernels"] * work.hopper_kernels
     over_pcie = np.where(work.pcie > 0, of["pcie"] + of["spread"] * (work.pcie - 1), 0.0)
     link = np.exp(of["link"] + over_pcie)
     return Parts(
-        arithmetic=work.matrices * _held(products)
-        + work.attention * _held(of["attention"] + short),
+        arithmetic=work.matrices * _held(products) + work.attention * _held(attention),
         memory=work.elements * math.exp(of["elements"])
         + work.weights * math.exp(of["weights"]) + work.optimiser,
         gathers=work.gathers * link,

@@ -22,6 +22,9 @@ from models.language.language_model import LanguageModel
 RECOMPUTED = {Checkpointing.NONE: 0.0, Checkpointing.SELECTIVE: 0.4, Checkpointing.FULL: 1.0}
 # What the logarithms of sizes are taken against: a model of 7B, a Hopper GPU, one host.
 _HIDDEN, _EXPERT_TOKENS, _WATTS_PER_TFLOPS, _HOST_GPUS = 4096.0, 8192.0, 0.7, 8
+_HEAD_WIDTH, _SEQUENCE = 2 * 128.0, 4096.0  # a key and a value
+# Attention kernels that keep Hopper's tensor cores busy: FlashAttention-3, cuDNN 9.
+_HOPPER, _HOPPER_KERNELS = 9.0, "2024-07"
 # GB/s from a GPU to another host, where experts lie on several (400 Gbit/s each).
 _NETWORK_GB_S = 50.0
 # Bytes that the optimiser reads and writes of each trained weight: AdamW's two moments, master
@@ -72,7 +75,8 @@ class Work(NamedTuple):
     (activations outside of products) and `weights` (weights and optimiser) over the memory's
     bandwidth, `gathers` (weights and gradients of sharded runs), `all_reduces` and `experts` (to
     them and back) over the link, `launches` layers that are launched. `pcie` is log2 of the GPUs
-    that are joined by PCIe, 0 over NVLink. The others are logs or 0 and 1.
+    that are joined by PCIe, 0 over NVLink. `hopper_kernels`: attention made for Hopper and later.
+    The others are logs or 0 and 1.
     """
 
     matrices: Floats
@@ -84,6 +88,9 @@ class Work(NamedTuple):
     all_reduces: Floats
     experts: Floats
     launches: Floats
+    head: Floats
+    sequence: Floats
+    hopper_kernels: Floats
     hidden: Floats
     watts: Floats
     power: Floats
@@ -134,6 +141,9 @@ def _row(run: Run) -> tuple[float, ...]:
         * 2 * (run.tensor_parallel - 1) / link,
         experts / (_NETWORK_GB_S * 1e9 if far else link) if run.expert_parallel > 1 else 0.0,
         model.layers * (3 + again) * wide / tokens,
+        math.log(counts.attention_width / (model.layers * model.heads * _HEAD_WIDTH)),
+        math.log(tuning.sequence / _SEQUENCE),
+        float(gpu.compute_capability >= _HOPPER and not "" < run.released < _HOPPER_KERNELS),
         math.log(model.hidden / math.sqrt(run.tensor_parallel) / _HIDDEN),
         math.log(gpu.watts / gpu.tflops / _WATTS_PER_TFLOPS) if gpu.watts else 0.0,
         gpu.power,

@@ -25,7 +25,10 @@ from models.language.finetuning import (
 from models.language.finetuning.fit import fitted
 from models.language.finetuning.measured_rows import measured_rows, run_of
 from models.language.finetuning.memory import adapter_weights
+from models.language.finetuning.seconds import parts_of
 from models.language.finetuning.stored import read_predictor, write_predictor
+from models.language.finetuning.tuning import Run
+from models.language.finetuning.work import work_of
 from models.language.gpus import bundled_gpu_facts
 from models.language.memory import card_gib
 
@@ -194,6 +197,19 @@ def test_full_tuning_is_slower_than_adapters_and_checkpointing_costs_time():
     slow, medium, fast = median(full, lora, kept)
     assert slow < medium < fast
     assert 0.2 < of_peak(kept, fast) < 0.75
+
+
+def test_attention_of_long_texts_is_faster_with_kernels_made_for_hopper_and_only_there():
+    def seconds(gpu, sequence, released):
+        one = tuning(gpu=gpu, sequence=sequence, micro_batch=1)
+        belief = bundled_finetuning_predictor().belief
+        return float(parts_of(work_of([Run(one, released=released)]), belief.mean).arithmetic[0])
+
+    def gain(gpu, sequence):
+        return seconds(gpu, sequence, "2023-07") / seconds(gpu, sequence, "")
+
+    assert gain("H100-SXM5-80GB", 65536) > gain("H100-SXM5-80GB", 2048) > 1
+    assert gain("A100-SXM4-80GB", 65536) == 1
 
 
 @given(models, st.sampled_from(sorted(bundled_gpu_facts())), st.sampled_from(tuple(LlmMethod)))
