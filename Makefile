@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 MODEL ?= googlenet
 TASK ?= inference
 
-.PHONY: help setup system-deps host-deps recommend sweep test test-full test-night test-host test-gpu lint bench
+.PHONY: help setup system-deps host-deps recommend sweep test test-full test-night test-host test-gpu lint docs bench
 .DEFAULT_GOAL := help
 
 help: ## what can be made
@@ -77,6 +77,9 @@ lint: .venv/full ## ruff, mypy, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs: .venv/full ## the docs site, in build/docs/site: a broken link or anchor is an error
+	@$(BIN)/python -m docs.site
 
 bench: .venv/full ## accuracy and speed, as JSON
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json || exit 1; done
