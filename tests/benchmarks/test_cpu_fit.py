@@ -35,10 +35,12 @@ def test_only_whole_results_in_fp32_are_learnt_from():
     assert len(cpu_rows([first, spoiled, replace(first, trial=amp)])) == 1
 
 
+@pytest.mark.slow
 def test_the_bundled_step_times_are_what_the_rows_give():
     assert is_same(rebuilt(), bundled_cpu_step_times())
 
 
+@pytest.mark.slow
 def test_networks_and_batches_held_out_are_told_as_well_as_the_documents_say():
     found = {
         name: summary_of(-held.residuals) for name, held in held_out(measured_cpu_steps()).items()

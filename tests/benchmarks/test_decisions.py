@@ -66,12 +66,14 @@ def test_figures_count_exact_met_and_overspent():
     assert found["overspend_percent"] == 100  # nothing over the first, 200 % over the second
 
 
+@pytest.mark.slow
 def test_clouds_sell_single_gpus():
     prices = single_gpu_prices()
     assert {"T4", "L4"} <= set(prices)
     assert all(usd > 0 for usd in prices.values())
 
 
+@pytest.mark.slow
 def test_the_command_draws_questions_from_rows(tmp_path, capsys):
     rows = tmp_path / "rows.csv"
     line = "somebody,resnet50,training,eager,fp32,{},1,32,3x224x224,{}\n"

@@ -200,6 +200,7 @@ def test_the_page_has_a_line_for_each_document():
     assert "What must hold" in text
 
 
+@pytest.mark.slow
 def test_a_run_of_training_is_scored_by_fits_without_its_size_gpu_and_source():
     runs = [
         one for one in read_table(TrainingRow, TRAINING_PATH) if one.tokens_per_second_per_gpu > 0
@@ -213,6 +214,7 @@ def test_a_run_of_training_is_scored_by_fits_without_its_size_gpu_and_source():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_ships_stays_within_the_gate():
     rows = [one for one in read_serving() if one.fit][::10]
     document = truth(rows)

@@ -83,7 +83,6 @@ def test_a_sweep_by_processes_measures_for_real(images):
 
 
 @pytest.mark.ray
-@pytest.mark.smoke
 def test_a_sweep_by_ray_measures_for_real(images):
     from sweeps.executors.ray.executor import RayExecutor
 

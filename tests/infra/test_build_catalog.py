@@ -25,6 +25,7 @@ def test_the_bundled_snapshot_is_what_the_sources_give():
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_stale_snapshot_is_named(built, tmp_path):
     """The check says which file differs and what to run."""
     bundles.write(built, tmp_path)
@@ -38,6 +39,7 @@ def test_a_stale_snapshot_is_named(built, tmp_path):
     assert "python -m infra.build_catalog" in done.stderr
 
 
+@pytest.mark.slow
 def test_writing_replaces_files_whole_and_leaves_nothing_else(tmp_path):
     """What was there is replaced, and no partial file stays."""
     done = CliRunner().invoke(main, ["--out", str(tmp_path)])
@@ -46,6 +48,7 @@ def test_writing_replaces_files_whole_and_leaves_nothing_else(tmp_path):
     assert written == set(bundles.build().files)
 
 
+@pytest.mark.slow
 def test_two_builds_are_the_same(built):
     """No clock, no order of a set, no path of this machine."""
     again = bundles.build()

@@ -51,6 +51,7 @@ def test_elsewhere_prices_are_estimates_with_their_bounds():
     assert (price.low, price.high) == (0.8, 1.3)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(SOLD_BY_SIZE), st.integers(32, 32767))
 def test_a_disk_runs_and_costs_as_the_next_size_that_is_sold(kind, gib):
     sold = DISKS.rules[kind].size_for(float(gib))

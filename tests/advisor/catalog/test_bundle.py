@@ -65,6 +65,7 @@ def flipped(content, place, bit=1):
     return bytes(changed)
 
 
+@pytest.mark.slow
 def test_a_flipped_byte_a_cut_and_a_missing_file_are_noticed_in_every_file(folder):
     """Half a table is no table; the reason of the file system is told."""
 

@@ -17,6 +17,7 @@ def all_of(catalog, **query):
     return catalog.offers(OfferQuery(**query))
 
 
+@pytest.mark.slow
 def test_there_are_a_hundred_thousand_offers_and_more(catalog):
     """Of a dozen clouds and more, on every market."""
     offers = all_of(catalog, cloud="any")

@@ -56,7 +56,9 @@ def test_one_refreshed_price_is_the_one_change(ask, tmp_path):
 def test_saved_answers_about_language_models_are_priced_anew(ask, tmp_path, question):
     path = tmp_path / "answer.json"
     path.write_text(ask("recommend", *question, "--model", "Llama-3.1-8B", "-o", "json")[1])
-    (one,) = told(ask, "bundle", "bundle", "--answers", str(path))["answers"]
+    (one,) = told(ask, "bundle", "bundle", "--region", "us-east-1", "--answers", str(path))[
+        "answers"
+    ]
     assert one["cheapest"]["changed"] is False
     assert all(spec["new"] == spec["old"] for spec in one["specs"])
 
@@ -67,19 +69,25 @@ def test_what_becomes_cheaper_overtakes_in_a_saved_answer(ask, answer, tmp_path)
     pick, other = saved["recommendation"], saved["alternatives"][-1]
     tenth = other["price"]["usd_per_hour"] / 10
     file = refreshed(tmp_path / "own", other["instance_type"], tenth)
-    (one,) = told(ask, "bundle", str(file), "--answers", str(answer))["answers"]
+    (one,) = told(ask, "bundle", str(file), "--region", "us-east-1", "--answers", str(answer))[
+        "answers"
+    ]
     assert one["cheapest"]["changed"] is True
     assert one["cheapest"]["old"]["instance_type"] == pick["instance_type"]
     assert one["cheapest"]["new"]["instance_type"] == other["instance_type"]
     first = one["specs"][0]
     assert first["old"] == first["new"] == pytest.approx(first["saved_usd_per_hour"])
-    _, out, _ = ask("catalog", "diff", "bundle", str(file), "--answers", str(answer))
+    _, out, _ = ask(
+        "catalog", "diff", "bundle", str(file), "--region", "us-east-1", "--answers", str(answer)
+    )
     assert f"{other['instance_type']} becomes the cheapest of its specs" in out
 
 
 def test_every_spec_of_an_answer_costs_by_its_own_state_what_the_answer_says(ask, answer):
     """Instance and disk, priced anew from nothing but the saved order."""
-    (one,) = told(ask, "bundle", "bundle", "--answers", str(answer))["answers"]
+    (one,) = told(ask, "bundle", "bundle", "--region", "us-east-1", "--answers", str(answer))[
+        "answers"
+    ]
     assert len(one["specs"]) > 5
     for spec in one["specs"]:
         assert spec["old"] == pytest.approx(spec["saved_usd_per_hour"])

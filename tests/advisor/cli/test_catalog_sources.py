@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from advisor.catalog import OfferQuery, load_catalog
 
 EXAMPLE = Path(__file__).parents[3] / "docs/examples/free_services.csv"
@@ -14,6 +16,7 @@ def told(ask, *arguments):
     return {row["source"]: row for row in json.loads(out)["sources"]}
 
 
+@pytest.mark.slow
 def test_every_price_rests_on_a_source_that_is_shown(ask, monkeypatch):
     """Prices of instances and of disks, in euros too, counted one by one."""
     monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.9")

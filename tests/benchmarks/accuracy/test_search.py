@@ -36,6 +36,7 @@ def small(monkeypatch):
     monkeypatch.setattr(search, "_RANDOM_SEEDS", 3)
 
 
+@pytest.mark.slow
 def test_each_workload_is_searched_with_the_others_as_history(tmp_path, small):
     folder = scout(tmp_path, WORKLOADS)
     document = search.run(folder, folder).as_document()
@@ -45,6 +46,7 @@ def test_each_workload_is_searched_with_the_others_as_history(tmp_path, small):
     assert set(document["by_source"]) == {"scout"}
 
 
+@pytest.mark.slow
 def test_rows_of_another_folder_are_searched_with_those_of_the_first(tmp_path, small):
     train = scout(tmp_path / "one", WORKLOADS)
     score = scout(tmp_path / "two", (("new", 4500, "c"),))

@@ -10,6 +10,8 @@ import pytest
 
 from benchmarks.vcpu_truth.__main__ import document
 
+pytestmark = pytest.mark.slow  # every draw of the calibration is made anew
+
 
 @pytest.fixture(scope="module")
 def found():

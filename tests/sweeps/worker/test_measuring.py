@@ -59,6 +59,7 @@ def test_a_trial_that_computes_on_no_gpu_asks_for_none(accelerator):
     assert "gpu_peak_reserved_mib" not in row.environment
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("task", [Task.INFERENCE, Task.TRAINING])
 def test_a_synthetic_trial_is_its_network_alone(task):
