@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.truth import trust
+
 PAGE = Path(__file__).parents[3] / "docs/internals/accuracy/language.md"
 DOCUMENTS = ("shipped", "gpu", "model", "shape", "engine", "source")
 _LEAST_ROWS = 20
@@ -323,6 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.to.write_text(
         page(documents, json.loads(tuning.read_text()) if tuning.exists() else None)
     )
+    trust.main()
 
 
 if __name__ == "__main__":
