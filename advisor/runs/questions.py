@@ -49,7 +49,7 @@ from advisor.runs.fields import (
     Regions,
     Share,
 )
-from sweeps.datasets.remote import is_address
+from sweeps.datasets.remote import S3, is_address
 from sweeps.planning.disks import split_disks
 
 HERE, AWS = "here", "aws"
@@ -322,6 +322,12 @@ class SweepRun(PlannedSweep):
         for name, why in _NOT_ON_AWS.items():
             if getattr(self, name):
                 raise wrong(name, "{field} {why}", why=why)
+        if self.data and not self.data.startswith(f"{S3}://"):
+            raise wrong(
+                "data", "{field} {why}",
+                why=_NOT_IN_S3[is_address(self.data)],
+                hint="copy it there, and name s3://BUCKET/PREFIX",
+            )  # fmt: skip
         if any(map(is_own, self.networks)):
             raise wrong(
                 "networks", "{field}: a file of your own is not sent to AWS",
@@ -332,9 +338,12 @@ class SweepRun(PlannedSweep):
             raise wrong("instance", "{on} aws needs {field}, as g4dn.xlarge", on=FieldName("on"))
 
 
+_NOT_IN_S3 = {
+    True: Message("is read from S3 by an instance"),
+    False: Message("lies on this machine"),
+}
 # What means nothing on another machine, and why.
 _NOT_ON_AWS = {
-    "data": Message("lies on this machine"),
     "disk_path": Message(
         "is of this machine; on AWS a volume is mounted for each of {disks}",
         disks=FieldName("disks"),

@@ -30,7 +30,7 @@ _LONGEST_SECONDS = 60.0
 _SENT = (
     "preset", "networks", "tasks", "vcpus", "memory", "disks", "accelerator", "batch_sizes",
     "cache", "precision", "decoder", "rel_error", "repeats", "iterations", "executor",
-    "memory_format", "stack", "measure_seconds",
+    "memory_format", "stack", "measure_seconds", "data",
 )  # fmt: skip
 _SENT_FLAGS = ("retry_failed", "cudnn_benchmark", "synchronise_each_step")
 
@@ -54,6 +54,7 @@ def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptio
         markets=_MARKETS[sweep.market or "any"],
         database_parameter=sweep.database_parameter or "",
         since=since,
+        data=sweep.data or "",
         **launch_values(sweep, _HOURS),
     )
     # A preset says itself what computes.

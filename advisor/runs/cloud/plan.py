@@ -35,7 +35,8 @@ class CloudOptions:
     """What a user asks. `arguments` are those of `command` on the instance; `needs_vcpus` and
     `needs_mib` the largest trial's. `volumes` are wanted as they are, instead of one for each of
     `disks`; `only_this_type` takes no other one that serves as well; what was measured before
-    `since` is measured anew; `engine` is the package that serves a language model. Empty texts are
+    `since` is measured anew; `engine` is the package that serves a language model, `data` the
+    address in S3 that the guest reads. Empty texts are
     left to the advisor."""
 
     instance: str
@@ -62,6 +63,7 @@ class CloudOptions:
     local_disk: bool = False
     only_this_type: bool = False
     engine: str = ""
+    data: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     `UsageError` for what cannot be asked, and for a budget that pays no offer long enough.
     """
     from advisor.runs.cloud.starts import Starts
+    from infra.aws.guest_rights import guest_reads
     from infra.aws.preflight import allowed, bucket, look
     from infra.aws.regions import InstanceRequirements
 
@@ -123,6 +126,8 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         findings += allowed(aws, preflight, sweep, options.instance)
         home, about = bucket(aws, options.region, options.bucket)
         findings.append(about)
+        if options.data:
+            findings.append(guest_reads(aws, options.region, options.profile, options.data))
     if home:
         least = Starts(aws, home, options.bucket).least_life(options.instance)
         sweep = replace(sweep, least=least)

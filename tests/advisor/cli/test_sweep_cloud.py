@@ -238,6 +238,7 @@ def test_a_budget_that_is_over_ends_it_and_keeps_what_came_back(account, capsys)
         ((*ON_AWS, "--vcpus", "64"), "take a larger --instance"),
         ((*ON_AWS, "--region", "us-esat-1"), "or us-east-1"),
         ((*ON_AWS, "--data", "photos"), "lies on this machine"),
+        ((*ON_AWS, "--data", "gs://bucket/photos"), "is read from S3"),
         ((*ON_AWS, "--adaptive"), "give the grid"),
         ((*ON_AWS, "--sweep-id", "a b"), "is no sweep id"),
         ((*ON_AWS, "--owner", "x;y"), "is no tag"),
@@ -249,6 +250,21 @@ def test_what_cannot_be_asked_is_told_with_the_way_out(account, capsys, argument
     assert run(list(arguments)) == 2
     assert told in capsys.readouterr().err
     assert account.left() == []
+
+
+def test_data_in_s3_are_read_by_the_instance_which_needs_the_right(account, capsys) -> None:
+    """They are planned with by their profile, and not brought here."""
+    profile = {"name": "p", "samples": 500, "bytes_per_sample": 9e4, "storage_format": "tar",
+               "width": 500, "height": 375}  # fmt: skip
+    s3 = boto3.client("s3", region_name="us-east-1")
+    s3.create_bucket(Bucket="photos")
+    body = json.dumps({"profile": profile})
+    s3.put_object(Bucket="photos", Key="train/profile.json", Body=body)
+    assert run([*ON_AWS, "--data", "s3://photos/train", "--dry-run", "-o", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert "--data s3://photos/train" in " ".join(document["command"])
+    (check,) = [one for one in document["checks"] if one["check"] == "data"]
+    assert "--instance-profile" in check["mend"]
 
 
 def test_a_large_disk_of_an_own_image_is_paid_by_the_budget(account, capsys, monkeypatch) -> None:

@@ -10,10 +10,12 @@ from advisor.domain import Market
 from advisor.errors import CloudError
 from infra.aws.accounts import principal_of
 from infra.aws.findings import Finding, refuse_missing
+from infra.aws.guest_rights import guest_reads, reading_policy
 from infra.aws.preflight import allowed, bucket
 from infra.aws.routes import leads_out
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked
+from tests.infra.aws.iam import Ask, allows
 from tests.infra.aws.test_provisioner import always
 
 MAKING = {"RunInstances", "CreateSecurityGroup", "CreateTags"}
@@ -259,3 +261,30 @@ def test_all_that_is_missing_is_told_in_one_line(bed: Bed) -> None:
     assert "nothing was launched" in str(told.value)
     assert "(image)" in str(told.value)
     assert "(subnet)" in str(told.value)
+
+
+def test_the_instances_role_must_read_the_data_of_a_sweep(bed: Bed) -> None:
+    aws, role = bed.aws(), "advisor-guest"
+    aws.ask("us-east-1", "create_role", service="iam", RoleName=role, AssumeRolePolicyDocument="{}")
+    for operation in ("create_instance_profile", "add_role_to_instance_profile"):
+        named = {"RoleName": role} if operation.startswith("add") else {}
+        aws.ask("us-east-1", operation, service="iam", InstanceProfileName=role, **named)
+    assert guest_reads(aws, "us-east-1", role, "s3://photos/train").ok
+    bed.ways.denied = {"ListBucket"}
+    denied = guest_reads(aws, "us-east-1", role, "s3://photos/train")
+    assert denied.stops
+    assert "may not s3:ListBucket at" in denied.text
+    assert f"put-role-policy --role-name {role}" in denied.mend
+    bed.ways.denied = {"SimulatePrincipalPolicy"}
+    assert not guest_reads(aws, "us-east-1", role, "s3://photos/train").stops
+    assert guest_reads(aws, "us-east-1", "", "s3://photos/train").stops
+
+
+def test_the_mending_policy_reads_the_data_set_and_nothing_else() -> None:
+    policy = reading_policy("s3://photos/train/", partition="aws")
+    beneath = {"s3:prefix": "train"}
+    assert allows(policy, Ask("s3:ListBucket", "arn:aws:s3:::photos", beneath))
+    assert allows(policy, Ask("s3:GetObject", "arn:aws:s3:::photos/train/a/1.jpg"))
+    assert not allows(policy, Ask("s3:GetObject", "arn:aws:s3:::photos/secrets.txt"))
+    assert not allows(policy, Ask("s3:ListBucket", "arn:aws:s3:::photos", {"s3:prefix": ""}))
+    assert not allows(policy, Ask("s3:PutObject", "arn:aws:s3:::photos/train/a/1.jpg"))

@@ -65,7 +65,7 @@ def account(cloud, tmp_path) -> Iterator[Account]:
     images.mkdir()
     write_samples(images, range(16), seed=0)
     with serving() as service:
-        yield Account(tmp_path, cloud, service, images)
+        yield Account(tmp_path, cloud, service, str(images))
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Account:
     folder: Path
     cloud: dict[str, str]
     service: Service
-    images: Path
+    data: str
     instances: int = 0
 
     @property
@@ -92,7 +92,7 @@ class Account:
             self.folder / f"instance{self.instances}", **self.cloud, OMP_NUM_THREADS="1",
             AWS_EC2_METADATA_SERVICE_ENDPOINT=self.service.address,
         )  # fmt: skip
-        arguments = (*SWEEP, "--data", str(self.images))
+        arguments = (*SWEEP, "--data", self.data)
         job = Job(
             sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=arguments
         )
@@ -165,6 +165,21 @@ def test_a_killed_sweep_is_told_and_is_the_machines_end(account):
     assert (state.phase, state.end, state.exit_code) == (Phase.ENDED, End.FAILED, -9)
     assert box.calls[-1] == "shutdown -h now"
     assert not account.rows()
+
+
+def test_data_in_s3_come_to_the_instance_before_its_trials(account):
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="photos")
+    for path in Path(account.data).rglob("*.jpg"):
+        s3.upload_file(path, "photos", f"train/{path.name}")
+    account.data = "s3://photos/train"
+    box, script = account.prepared()
+    said = box.run(script)
+    assert account.ends == [End.DONE], said
+    cached = [row.environment["data_cache"] for row in account.rows().values()]
+    assert [(one["address"], one["files"]) for one in cached] == [(account.data, 16)] * 3
+    assert {one["fetched_bytes"] for one in cached} == {0}  # all came before the first trial
+    assert list(box.folder.rglob("fetched/*/train/*.jpg"))
 
 
 def test_the_end_of_its_time_in_the_middle_of_a_trial_counts_nothing_half(account):
