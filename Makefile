@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 MODEL ?= googlenet
 TASK ?= inference
 
-.PHONY: help setup system-deps host-deps recommend sweep test test-full test-night test-host test-gpu lint docs bench
+.PHONY: help setup system-deps host-deps recommend sweep test test-full test-night test-host test-gpu man lint docs bench
 .DEFAULT_GOAL := help
 
 help: ## what can be made
@@ -72,6 +72,9 @@ test-host: .venv/full ## what needs root: cgroups here and in a booted kernel, l
 
 test-gpu: .venv/full ## what needs a CUDA device
 	@$(BIN)/python -m tests.gpu
+
+man: .venv/core ## manual pages of all commands, in build/man
+	@$(BIN)/python -m advisor.cli.manual build/man/man1
 
 lint: .venv/full ## ruff, mypy, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,6 +21,9 @@ from advisor.questions.listings import Sources
 from advisor.questions.numbers import Number
 from advisor.questions.question import Field, Question
 from advisor.questions.reading import from_fields
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Q = TypeVar("Q", bound=Question)
@@ -41,6 +44,12 @@ class FieldType(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value; `UsageError` names the option. A default is a value already."""
         return self.kind.from_text(value, self.field) if isinstance(value, str) else value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The names of a closed list that begin so."""
+        return completions(self.kind, incomplete)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """As the kind writes it; click passes both by name."""
@@ -75,9 +84,23 @@ class TaskFieldType(click.ParamType[Any]):
             raise self.kinds.refusal(self.field)
         return kind.fields[self.field].kind.from_text(value, self.field)
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Names of every task's list that begin so."""
+        return completions(self.kinds.fields[self.field].kind, incomplete)
+
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """As the kind writes it; click passes both by name."""
         return self.name
+
+
+def completions(kind: Kind, incomplete: str) -> list[CompletionItem]:
+    """What a shell may offer for a value of this kind."""
+    from click.shell_completion import CompletionItem  # for a shell alone
+
+    names = kind.names if isinstance(kind, Choice) else ()
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 class SectionedCommand(click.Command):

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from advisor.answers.context import Context
 from advisor.messages import Message
+from advisor.service.metrics import answer_in_progress
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 
@@ -43,7 +44,8 @@ class Threads:
                 hint=Message("come back in {seconds} s", seconds=_RETRY_SECONDS),
                 headers={"Retry-After": str(_RETRY_SECONDS)},
             )  # fmt: skip
-        return await to_thread.run_sync(work, *arguments, limiter=limiter)
+        with answer_in_progress("slow" if slow else "quick"):
+            return await to_thread.run_sync(work, *arguments, limiter=limiter)
 
 
 def threads_of(request: Request) -> Threads:

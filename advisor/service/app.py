@@ -18,7 +18,7 @@ from advisor.service.answers import Threads
 from advisor.service.audit import AuditLog, Auditor
 from advisor.service.gate import Gate
 from advisor.service.keys import Authenticator
-from advisor.service.metrics import note_build, product_version
+from advisor.service.metrics import note_start, product_version
 from advisor.service.middleware import RequestMiddleware
 from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
@@ -91,13 +91,13 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Load once what every answer needs: a worker takes no question before it can answer."""
-    note_build()
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     sys.setswitchinterval(_SWITCH_SECONDS)
     to_thread.current_default_thread_limiter().total_tokens = _OTHER_THREADS
     context = app.state.context or await asyncio.to_thread(load_context)
     app.state.preparations = Preparations(context.catalog, context.model, _PREPARED)
     app.state.context = context
+    note_start(context.catalog.as_of)
     gc.collect()
     gc.freeze()  # what was loaded stays: the collector need not look at it again
     async with serving_agents(app):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import AbstractContextManager
+from datetime import UTC, date, datetime, time
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -41,6 +43,14 @@ _recommendations = Counter(
 _tool_calls = Counter(
     "advisor_tool_calls", "Calls of tools by agents, by tool.", ("tool",), registry=REGISTRY,
 )  # fmt: skip
+_in_progress = Gauge(
+    "advisor_answers_in_progress", "Answers that are computed or wait for it, by queue.",
+    ("queue",), registry=REGISTRY, multiprocess_mode="livesum",
+)  # fmt: skip
+_catalog = Gauge(
+    "advisor_catalog_timestamp_seconds", "The day of the catalogue's latest prices, in Unix time.",
+    registry=REGISTRY, multiprocess_mode="max",
+)  # fmt: skip
 _build = Gauge(
     "advisor_build_info", "1; its labels say what runs.", ("version", "python"),
     registry=REGISTRY, multiprocess_mode="max",
@@ -56,8 +66,9 @@ def product_version() -> str:
         return "unknown"
 
 
-def note_build() -> None:
-    """Once a process."""
+def note_start(catalog_as_of: date) -> None:
+    """What a process has loaded, once."""
+    _catalog.set(datetime.combine(catalog_as_of, time.min, UTC).timestamp())
     _build.labels(product_version(), platform.python_version()).set(1)
 
 
@@ -75,6 +86,12 @@ def count_recommendation(*, met: bool) -> None:
 def count_tool_call(tool: str) -> None:
     """One call at /mcp, whatever came of it."""
     _tool_calls.labels(tool).inc()
+
+
+def answer_in_progress(queue: str) -> AbstractContextManager[None]:
+    """Counts an answer for as long as the block lasts."""
+    counted: AbstractContextManager[None] = _in_progress.labels(queue).track_inprogress()
+    return counted
 
 
 def metrics_text() -> bytes:

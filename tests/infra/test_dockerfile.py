@@ -36,7 +36,7 @@ def test_every_line_is_an_instruction_and_every_stage_is_known():
     for base, _, name in (rest.split() for rest in of("FROM")):
         assert base in stages or re.fullmatch(r"python:3\.1[1-9]-slim", base)
         stages.append(name)
-    assert stages == ["core", "full", "tested"]
+    assert stages == ["core", "full", "serve", "tested"]
 
 
 def test_its_steps_are_make_targets_that_exist():
@@ -49,8 +49,8 @@ def test_its_steps_are_make_targets_that_exist():
 
 def test_what_is_installed_beside_them_is_an_extra_with_the_known_versions():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    core, full = [step for step in of("RUN") if "pip install" in step]
-    for pip in (core, full):
+    core, full, serve = [step for step in of("RUN") if "pip install" in step]
+    for pip in (core, full, serve):
         (named,) = re.findall(r"\[([\w,]+)\]", pip)
         assert set(named.split(",")) <= set(extras["optional-dependencies"]) - {"dev"}
         (constraints,) = re.findall(r"--constraint (\S+)", pip)

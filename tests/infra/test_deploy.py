@@ -1,0 +1,181 @@
+"""What a team runs beside its jobs: the compose file, the dashboard, the step of GitHub Actions."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.served import Served
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE = yaml.safe_load((ROOT / "infra/deploy/compose.yaml").read_text())
+DASHBOARD = json.loads((ROOT / "infra/deploy/dashboard.json").read_text())
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+ADVISOR = [sys.executable, "-m", "advisor.cli.main"]
+ASKED = {"task": "inference", "model": "googlenet", "target_throughput": 500}
+PYTHON = Path(sys.executable).parent
+# What a scraper adds to each row.
+SCRAPED = {"instance", "job"}
+
+
+def test_docker_compose_takes_the_file():
+    compose = pytest.importorskip("compose_spec").PyCompose
+    merged = json.dumps(COMPOSE)  # the parser of the specification knows no `<<`
+    assert compose.from_yaml(merged).service_names() == ["postgres", "service", "scheduler"]
+
+
+def test_the_image_is_a_stage_of_the_dockerfile_with_what_the_services_need():
+    dockerfile = (ROOT / "infra/Dockerfile").read_text()
+    for name in ("service", "scheduler"):
+        stage = COMPOSE["services"][name]["build"]["target"]
+        (extras,) = re.findall(rf"AS {stage}\n[^F]*?\[([\w,]+)\]'", dockerfile)
+        assert {"serve", "mcp", "postgres"} <= set(extras.split(","))
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_compose_file_work_together(postgresql, tmp_path):
+    """A key, the service and the scheduler on one PostgreSQL, as processes of their own."""
+    environment = {**os.environ, "ADVISOR_DATABASE_URL": postgresql.new_database()}
+    made = subprocess.run(
+        [*ADVISOR, "keys", "add", "me", "--scope", "admin"],
+        capture_output=True, text=True, check=True, env=environment,
+    )  # fmt: skip
+    (key,) = re.findall(r"adv_\S+", made.stdout)
+    services, port = COMPOSE["services"], free_port()
+    command = [word.replace("8765", port) for word in services["service"]["command"]]
+    _, *healthy = services["service"]["healthcheck"]["test"]
+    healthy = [sys.executable, *[word.replace("8765", port) for word in healthy[1:]]]
+    with (
+        running(command, environment),
+        running(services["scheduler"]["command"], environment),
+        httpx2.Client(headers={"Authorization": f"Bearer {key}"}, timeout=60) as client,
+    ):
+        until(lambda: subprocess.run(healthy, capture_output=True).returncode == 0)
+        address = f"http://127.0.0.1:{port}"
+        assert client.post(f"{address}/v1/recommend", json=ASKED).json()["recommendation"]
+        until(lambda: client.get(f"{address}/v1/schedules").json()["leader"])
+
+
+def test_every_expression_of_the_dashboard_is_promql():
+    promql = pytest.importorskip("promql_parser")
+    for expression in EXPRESSIONS:
+        promql.parse(as_grafana_sends(expression))
+    with pytest.raises(ValueError, match="parenthesis"):
+        promql.parse("sum by (route (advisor_http_requests_total)")
+
+
+@pytest.mark.slow
+def test_every_metric_and_label_of_the_dashboard_is_served():
+    with Served("--mcp", "--workers", "2") as service:
+        address = f"http://127.0.0.1:{service.port}"
+        assert httpx2.post(f"{address}/v1/recommend", json=ASKED, timeout=60).status_code == 200
+        call = {
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "networks", "arguments": {"search": "vgg"}},
+        }  # fmt: skip
+        accept = {"Accept": "application/json, text/event-stream"}
+        assert httpx2.post(f"{address}/mcp", json=call, headers=accept).status_code == 200
+        text = httpx2.get(f"{address}/metrics").text
+    labels = dict[str, set[str]]()
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels.setdefault(sample.name, set()).update(sample.labels)
+    for expression in EXPRESSIONS:
+        names = re.findall(r"advisor_\w+", expression)
+        assert set(names) <= set(labels)
+        grouped = {
+            one.strip() for by in re.findall(r"by \((.*?)\)", expression) for one in by.split(",")
+        }
+        asked = grouped | set(re.findall(r"(\w+)=~?\"", expression))
+        assert asked - SCRAPED <= set.union(*(labels[name] for name in names))
+
+
+def test_the_panels_of_the_dashboard_stand_side_by_side():
+    taken = set()
+    for panel in DASHBOARD["panels"]:
+        place = panel["gridPos"]
+        cells = {(place["x"] + column, place["y"]) for column in range(place["w"])}
+        assert not cells & taken
+        assert max(cells)[0] < 24
+        taken |= cells
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("question", "code"),
+    [
+        ("--task inference --model googlenet --target-throughput 500 --gpu 'T4,L4'", 0),
+        ("--task inference --model googlenet --target-throughput 1000000000", 3),
+        ("--task inference --model '$(touch owned)' --target-throughput 500", 2),
+    ],
+)
+def test_the_step_of_github_actions_answers_and_ends_with_the_exit_code(tmp_path, question, code):
+    """Its own shell, as a runner runs it."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "advisor"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m advisor.cli.main "$@"\n')
+    program.chmod(0o755)
+    step = ACTION["runs"]["steps"][1]
+    output, summary = tmp_path / "output", tmp_path / "summary"
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=tmp_path, capture_output=True, text=True,
+        env={
+            **os.environ, "PATH": f"{tmp_path}/bin:{PYTHON}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT), "QUESTION": question, "ANSWER": "answer.json",
+            "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary),
+        },
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    told = dict(line.split("=", 1) for line in output.read_text().splitlines())
+    assert told["exit-code"] == str(code)
+    assert not (tmp_path / "owned").exists(), "nothing of a question is expanded"
+    names = {value.split(".")[-1].rstrip(" }") for value in map(str, outputs_of(ACTION))}
+    if code == 0:
+        assert set(told) == names
+        chosen = json.loads((tmp_path / "answer.json").read_text())["recommendation"]
+        assert told["instance-type"] == chosen["instance_type"]
+        assert chosen["instance_type"] in summary.read_text()
+
+
+def outputs_of(action):
+    return [output["value"] for output in action["outputs"].values()]
+
+
+def as_grafana_sends(expression):
+    return expression.replace("$__rate_interval", "1m").replace("$instance", ".*")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
+
+
+def until(holds, seconds=60):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.2)
+
+
+@contextmanager
+def running(words, environment):
+    with subprocess.Popen(
+        [*ADVISOR, *words], env=environment, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
