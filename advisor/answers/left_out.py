@@ -1,10 +1,11 @@
-"""What an answer leaves out that its question allows: clouds, and types whose prices are old."""
+"""What an answer leaves out that its question allows: clouds, currencies, old prices."""
 
 from __future__ import annotations
 
 from datetime import date
 
-from advisor.catalog import Catalog
+from advisor.catalog import Catalog, OfferQuery
+from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain.spec_request import SpecRequest
 from advisor.engine.offers import offers_in, place_query
 from advisor.messages import FieldName, Message
@@ -18,7 +19,20 @@ def left_out(
     """Clouds without a region of the name that a question about every cloud gives, and how many
     types have no price that is not old `today`, where `strict` asks for one."""
     notes = [_clouds(request, catalog), _old(request, catalog, today) if strict else None]
-    return tuple(note for note in notes if note is not None)
+    asked = place_query(request, accelerated=None)
+    return (*(note for note in notes if note is not None), *unconverted_notes(catalog, asked))
+
+
+def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
+    """Of each currency without a known rate: which clouds have prices in it."""
+    return [
+        Message(
+            "prices in {currency} are left out, as nobody says what a dollar is worth: {clouds} "
+            "({variable}=0.9 does)",
+            currency=currency, clouds=clouds, variable=RATE_VARIABLE.format(currency),
+        )
+        for currency, clouds in catalog.unconverted(query).items()
+    ]  # fmt: skip
 
 
 def _clouds(request: SpecRequest, catalog: Catalog) -> Message | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -12,7 +13,7 @@ from advisor.catalog import Catalog, OfferQuery, PartialOffer
 from advisor.catalog.gpu_names import sheet_names
 from advisor.catalog.gpu_prices import cheapest_by_gpu
 from advisor.catalog.gpu_sheets import GpuSheet
-from advisor.domain import DataKind, Market, Offer, Price, Provenance, Task
+from advisor.domain import DataKind, Market, Offer, Provenance, Task
 from advisor.domain.words import ANY_MARKET
 from advisor.questions.listings import Gpus, InstanceDetails, Offers
 from advisor.questions.spec_requests import (
@@ -43,30 +44,42 @@ def query_of(question: Offers) -> OfferQuery:
     )
 
 
-def all_offers(known: Catalog, query: OfferQuery) -> list[Offer | PartialOffer]:
-    """Every priced offer, cheapest first."""
-    found: list[Offer | PartialOffer] = [*known.offers(query), *known.partial_offers(query)]
-    return sorted(found, key=place_of)
+class ListedOffer(NamedTuple):
+    """An offer; `currency`: see `price_block`."""
+
+    offer: Offer | PartialOffer
+    currency: str = "USD"
+
+    def document(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return offer_document(*self)
 
 
 class Page(NamedTuple):
     """Some of the offers, cheapest first, and how many there are in all."""
 
-    offers: list[Offer | PartialOffer]
+    offers: list[ListedOffer]
     total: int
 
     def document(self, known: Catalog) -> dict[str, Any]:
         """`advisor.catalog/1`, with the offers of this page."""
-        return catalog_head(known) | {"offers": [offer_document(offer) for offer in self.offers]}
+        return catalog_head(known) | {"offers": [one.document() for one in self.offers]}
 
 
-def page_of(known: Catalog, query: OfferQuery, first: int, count: int) -> Page:
-    """`count` offers from place `first` (0 is the cheapest); what is dearer is not built."""
-    whole, priced = known.cheapest(query, first + count)
-    partial = known.partial_offers(query)
-    found: list[Offer | PartialOffer] = [*whole, *partial]
-    found.sort(key=place_of)
-    return Page(found[first : first + count], priced + len(partial))
+def page_of(known: Catalog, query: OfferQuery, first: int = 0, count: int | None = None) -> Page:
+    """`count` offers (None: all) from place `first` (0 is the cheapest); what is dearer is not
+    built. Those whose currency has no known rate come last."""
+    end = sys.maxsize if count is None else first + count
+    rising, total = list[Offer | PartialOffer](), 0
+    if query.cloud in (None, "any") or known.is_in_dollars(query.cloud):
+        whole, total = known.cheapest(query, end)
+        partial = known.partial_offers(query)
+        rising, total = [*whole, *partial], total + len(partial)
+    found = [ListedOffer(offer) for offer in sorted(rising, key=place_of)[:end]]
+    for currency, offers in known.unconverted_offers(query).items():
+        found += [ListedOffer(offer, currency) for offer in offers[: max(0, end - total)]]
+        total += len(offers)
+    return Page(found[first:end], total)
 
 
 def shown_type(known: Catalog, instance_type: str, question: InstanceDetails) -> dict[str, Any]:
@@ -76,22 +89,27 @@ def shown_type(known: Catalog, instance_type: str, question: InstanceDetails) ->
     """
     name = known.name_of(instance_type, question.cloud)
     cloud = known.partial_type(name, question.cloud).cloud
-    prices = _prices(known, name, cloud, question.region, question.market)
     return type_document(known, name, cloud) | {
         "market": str(question.market),
-        "prices": {where: price_block(price) for where, price in prices.items()},
+        "prices": _prices(known, name, cloud, question.region, question.market),
     }
 
 
 def _prices(
     known: Catalog, name: str, cloud: str, region: str | None, market: Market
-) -> dict[str, Price]:
+) -> dict[str, dict[str, Any]]:
     """What it costs where that is known; a region that nobody knows is refused."""
     if region is not None:
         known.require_region(region, cloud)
     regions = [region] if region else list(known.regions(cloud))
     found = {where: known.price(name, where, market, cloud) for where in regions}
-    return {where: price for where, price in found.items() if price}
+    in_dollars = {where: price_block(price) for where, price in found.items() if price}
+    query = OfferQuery(cloud=cloud, region=region, market=market, instances=(name,))
+    return in_dollars | {
+        offer.region: price_block(offer.price, currency)
+        for currency, offers in known.unconverted_offers(query).items()
+        for offer in offers
+    }
 
 
 def gpus_document_of(catalog: Catalog, question: Gpus) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.answers.context import Context, with_anchors
+from advisor.answers.left_out import unconverted_notes
+from advisor.catalog import OfferQuery
 from advisor.catalog.gpu_names import usual_sheet_name
 from advisor.catalog.what_if import WhatIfCatalog, with_host
 from advisor.domain import InstancePrediction, InstanceType, OnGpu, Request
@@ -70,7 +72,7 @@ def asked_of(context: Context, name: str, question: Predict) -> tuple[Context, W
     vcpus, memory_mib = question.vcpus, question.memory
     if vcpus is None and memory_mib is None:
         return context, None
-    real = context.catalog.instance(name)
+    real = context.catalog.instance(name, context.catalog.cloud_of(name, question.cloud))
     asked = with_host(real, vcpus, memory_mib)
     if asked == real:
         return context, None
@@ -125,6 +127,11 @@ def predicted(context: Context, question: Predict) -> Predicted:
     prediction = predict_instance(request, catalog, model, name, today=today())
     if what_if:
         prediction = replace(prediction, assumptions=(what_if.assumption, *prediction.assumptions))
+    elif prediction.price is None:
+        cloud, market = prediction.instance.cloud, request.market
+        sold = OfferQuery(cloud=cloud, region=request.region, market=market)
+        notes = unconverted_notes(catalog, sold)
+        prediction = replace(prediction, warnings=(*notes, *prediction.warnings))
     prediction = replace(
         prediction, other_settings=settings_of_instance(prediction, catalog, model)
     )

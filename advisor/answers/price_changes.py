@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from advisor.catalog.files import DATA_FOLDER, MANIFEST
 from advisor.catalog.imported import SUFFIX
 from advisor.catalog.refreshed import refreshed_in
 from advisor.domain import Market, Price
+from advisor.domain.price_age import aged
 from advisor.errors import UsageError
 from advisor.render.difference.reading import (
     Key,
@@ -32,6 +34,10 @@ SCHEMA = "advisor.catalog-diff/1"
 # Names of states: the snapshot that ships, and that with what was imported and refreshed.
 SHIPPED, CURRENT = "bundle", "current"
 _REFRESHED = "*.refreshed.json"
+
+# Fields of a request that ask for a rate.
+_TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_requests_per_second",
+            "users")  # fmt: skip
 
 Row = dict[str, Any]
 
@@ -91,7 +97,8 @@ def answer_changes(
     old: Catalog, new: Catalog, answers: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
     """What each workload of the saved documents (by file name) costs by both states, and whether
-    another of its specs would be the cheapest."""
+    another of its specs would be chosen: the one that costs least at the upper end of its price,
+    as sure as prices were on the day of the answer."""
     return [
         {"file": file, "workload": workload.name} | _workload_change(old, new, workload)
         for file, document in answers
@@ -100,19 +107,22 @@ def answer_changes(
 
 
 class _Cost(NamedTuple):
-    """One spec all in, in USD per hour, and how its instance's price is known."""
+    """One spec all in, in USD per hour, at most so much, and how its instance's price is known."""
 
     usd: float
+    upper_usd: float
     price: Price
 
 
 def _workload_change(old: Catalog, new: Catalog, workload: Workload) -> dict[str, Any]:
     specs = workload.named()
     keys = [key_of(spec) for spec in specs]
-    before = [_cost(old, key, spec) for key, spec in zip(keys, specs, strict=True)]
-    after = [_cost(new, key, spec) for key, spec in zip(keys, specs, strict=True)]
-    first, second = _cheapest(specs, before), _cheapest(specs, after)
+    day = date.fromisoformat(workload.recommendation["as_of"])
+    before = [_cost(old, key, spec, day) for key, spec in zip(keys, specs, strict=True)]
+    after = [_cost(new, key, spec, day) for key, spec in zip(keys, specs, strict=True)]
+    first, second = _cheapest(workload, specs, before), _cheapest(workload, specs, after)
     return {
+        "recommended": spec_document(key_of(workload.pick)) if workload.pick else None,
         "cheapest": {
             "old": None if first is None else spec_document(keys[first]),
             "new": None if second is None else spec_document(keys[second]),
@@ -128,32 +138,47 @@ def _workload_change(old: Catalog, new: Catalog, workload: Workload) -> dict[str
     }
 
 
-def _cheapest(specs: Sequence[Mapping[str, Any]], costs: Sequence[_Cost | None]) -> int | None:
-    """Place of the spec that ranks first; a run is ranked by what it costs as a whole."""
+def _cheapest(
+    workload: Workload, specs: Sequence[Mapping[str, Any]], costs: Sequence[_Cost | None]
+) -> int | None:
+    """Place of the spec that ranks first; the recommended one is before its equals."""
+    asked = workload.recommendation["request"]
+    has_target = any(asked.get(name) is not None for name in _TARGETS)
     ranks = [
-        (cost.usd * ((run["hours"]["median"] or 0) if (run := spec.get("run")) else 1), place)
+        (cost.upper_usd * _hours(spec, has_target=has_target), place)
         for place, (spec, cost) in enumerate(zip(specs, costs, strict=True))
         if cost is not None
     ]
     return min(ranks)[1] if ranks else None
 
 
-def _cost(catalog: Catalog, key: Key, spec: Mapping[str, Any]) -> _Cost | None:
+def _hours(spec: Mapping[str, Any], *, has_target: bool) -> float:
+    """What a price by the hour ranks by: the hours of a run, or of a sample where no rate is
+    asked for."""
+    if run := spec.get("run"):
+        return run["hours"]["median"] or 0.0
+    return 1.0 if has_target else 1 / spec["predicted"]["throughput"]["median"]
+
+
+def _cost(catalog: Catalog, key: Key, spec: Mapping[str, Any], day: date) -> _Cost | None:
     """None where the instance or its disk has no price there."""
     try:
         price = catalog.price(key.instance_type, key.region, Market(key.market), key.cloud)
-        disk_usd = 0.0 if spec["disk"]["type"] == LOCAL else _disk_usd(catalog, key)
+        prices = [price]
+        if spec["disk"]["type"] != LOCAL:
+            disks = catalog.disks_of(key.cloud)
+            order = disks.parse_choice(key.disk)
+            prices.append(disks.regional_prices(order).get(key.region))
     except UsageError:  # a cloud, a type or a disk that this state does not know
         return None
-    if price is None or disk_usd is None:
+    known = [one for one in prices if one is not None]
+    if price is None or len(known) < len(prices):
         return None
-    return _Cost(key.machines * (price.usd_per_hour + disk_usd), price)
-
-
-def _disk_usd(catalog: Catalog, key: Key) -> float | None:
-    disks = catalog.disks_of(key.cloud)
-    price = disks.regional_prices(disks.parse_choice(key.disk)).get(key.region)
-    return price.usd_per_hour if price else None
+    return _Cost(
+        key.machines * sum(one.usd_per_hour for one in known),
+        key.machines * sum(aged(one, day).high_usd_per_hour for one in known),
+        price,
+    )
 
 
 _OfferKey = tuple[str, str, str, str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, cached_property, partial
@@ -24,7 +25,7 @@ from advisor.catalog.prices import Currency, read_bases
 from advisor.catalog.unpriced import unpriced
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import UsageError, unknown_name
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.records import dataclass, replace
 
 DEFAULT_CLOUD = "aws"
@@ -168,6 +169,12 @@ class Catalog:
             require_instance(text, clouds)
         return names[text.casefold()]
 
+    def cloud_of(self, name: str, cloud: str) -> str:
+        """The cloud of a type: `cloud` where that has it, else the only one that does; `UsageError`
+        where none or several do."""
+        home = self._clouds.get(cloud)
+        return cloud if home and name in home.instances else self._home_of(name, None).name
+
     def is_in_dollars(self, cloud: str) -> bool:
         """Whether prices of a cloud are known in dollars: a list in euros needs the user's rate."""
         return self._cloud(cloud).has_rate
@@ -230,6 +237,31 @@ class Catalog:
         """The `count` cheapest of `offers`, and how many there are in all; only those are built."""
         found = list(self._places(query))
         return [place.offer() for place in sorted(found, key=by_price)[:count]], len(found)
+
+    def unconverted(self, query: OfferQuery) -> dict[str, list[str]]:
+        """Clouds with prices in a currency of which no rate is known, by that currency."""
+        asked = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
+        found: dict[str, list[str]] = {}
+        for cloud in map(self._cloud, asked):
+            for currency in sorted(cloud.unconverted(query)):
+                found.setdefault(currency, []).append(cloud.name)
+        return found
+
+    def unconverted_offers(self, query: OfferQuery) -> dict[str, list[Offer]]:
+        """The offers that match, of each currency of which no rate is known: a dollar of their
+        price stands for a unit of it. None where the query limits dollars."""
+        if query.max_usd_per_hour is not None:
+            return {}
+        found = {}
+        for currency, clouds in self.unconverted(query).items():
+            unit = {
+                name: rate._replace(per_usd=1.0 if name == currency else math.nan)
+                for name, rate in self._currencies.items()
+            }
+            twin = Catalog(self.bundles, unit)
+            places = [one for name in clouds for one in twin._clouds[name].matching(query)]
+            found[currency] = [place.offer() for place in sorted(places, key=by_price)]
+        return found
 
     def best_places(self, query: OfferQuery) -> list[Offer]:
         """Of `offers`, for each type and market those in the regions where it could be cheapest
@@ -320,10 +352,17 @@ class Catalog:
         return [cloud]
 
     def _home_of(self, name: str, cloud: str | None) -> Cloud:
-        """The cloud (the named one, else the first) that has a type."""
+        """The cloud (the named one, else the only one) that has a type."""
         clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
         require_instance(name, clouds)
-        return next(home for home in clouds if name in home.instances)
+        homes = [home for home in clouds if name in home.instances]
+        if len(homes) > 1:
+            raise UsageError(
+                "{name} is a type of {clouds}", name=name, clouds=[home.name for home in homes],
+                field="instance", hint=Message("give {cloud} one of them",
+                                               cloud=FieldName("cloud")),
+            )  # fmt: skip
+        return homes[0]
 
     def _cloud(self, name: str) -> Cloud:
         if name not in self._clouds:

@@ -105,6 +105,15 @@ class Cloud:
         """Whether its prices are known in dollars."""
         return not math.isnan(self._currencies[self.currency].per_usd)
 
+    def unconverted(self, query: OfferQuery) -> frozenset[str]:
+        """Currencies without a rate that prices in the region and on the market are in."""
+        if query.region not in (None, *self.priced_regions):
+            return frozenset()
+        if not self.has_rate:
+            return frozenset((self.currency,))
+        tables = self._prices_in(query.region, query.market)
+        return frozenset().union(*(table.unconverted for table in tables))
+
     @property
     def priced_regions(self) -> tuple[str, ...]:
         """Regions with any price, in order; told by the manifest, so that no table is read."""

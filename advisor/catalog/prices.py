@@ -55,8 +55,8 @@ class Basis:
     @property
     def source(self) -> str:
         """The origin, with the rate at which other currencies were taken."""
-        told = f"; {self.currency} at {self.rate}" if self.currency != "USD" else ""
-        return self.origin.text + told
+        converted = self.rate.per_usd != 1
+        return self.origin.text + (f"; {self.currency} at {self.rate}" if converted else "")
 
     def price(self, usd_per_hour: float) -> Price:
         """A price on this basis."""
@@ -101,7 +101,7 @@ class PriceTable:
         self._stored = stored
         self._bases = [bases[key] for key in stored.bases]
         self._per_usd = np.array([one.rate.per_usd for one in self._bases])
-        self._in_dollars = all(one.currency == "USD" for one in self._bases)
+        self._in_dollars = bool((self._per_usd == 1).all())
         self._prices: dict[tuple[float, int], Price] = {}
         if (stored.distinct == 0).any() and any(one.kind != FREE for one in self._bases):
             self._require_free_ones_free()
@@ -140,6 +140,11 @@ class PriceTable:
         if (usd, at) not in self._prices:
             self._prices[usd, at] = self._bases[at].price(usd)
         return self._prices[usd, at]
+
+    @property
+    def unconverted(self) -> frozenset[str]:
+        """Currencies of its prices of which no rate is known."""
+        return frozenset(one.currency for one in self._bases if math.isnan(one.rate.per_usd))
 
     def _counted(
         self, rows: NDArray[np.intp], columns: NDArray[np.intp], counts: Counts | None

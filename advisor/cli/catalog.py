@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from advisor.answers.listing import all_offers, query_of, shown_type
+from advisor.answers.listing import ListedOffer, page_of, query_of, shown_type
 from advisor.catalog import Catalog, OfferQuery, PartialOffer, load_catalog
 from advisor.catalog.assumed import (
     LOCAL_READ_IOPS,
@@ -18,14 +18,15 @@ from advisor.catalog.assumed import (
     SERIES_CORES,
     THREADS_PER_CORE,
 )
+from advisor.catalog.prices import RATE_VARIABLE
 from advisor.cli.catalog_diff import diff
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_sources import sources
 from advisor.cli.catalog_updates import import_offers, refresh
 from advisor.cli.questions import cny_option, output_option, question_options
-from advisor.domain import InstanceType, Offer
+from advisor.domain import InstanceType
 from advisor.questions.listings import InstanceDetails, Offers
-from advisor.render.catalog import Place, assumed_text, catalog_head, offer_document, place_of
+from advisor.render.catalog import assumed_text, catalog_head
 from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, fitting_table, table
 from advisor.units import format_mib, format_usd
@@ -72,37 +73,37 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
         for piece in _offers_document(catalogue, query):
             click.echo(piece)
         return
-    offers, count = catalogue.cheapest(query, SHOWN_OFFERS)
-    partial = sorted(catalogue.partial_offers(query), key=place_of)
-    rows = sorted([*map(_row, offers), *map(_row, partial)], key=lambda row: row[0])
-    if not rows:
+    page = page_of(catalogue, query, 0, SHOWN_OFFERS)
+    if not page.offers:
         click.echo("No offer in the catalogue is like this.")
         return
-    shown = [cells for _, cells in rows[:SHOWN_OFFERS]]
-    lines = _offers_table(shown)
+    lines = _offers_table([_row(one) for one in page.offers])
     click.echo("\n".join(lines))
     if any("* " in line for line in lines):
         click.echo("* assumed: `advisor catalog show TYPE` has range and reason")
-    more = count + len(partial) - SHOWN_OFFERS
+    more = page.total - SHOWN_OFFERS
     if more > 0:
         click.echo(f"... and {more:,} more; filter, or take all with -o json")
+    for currency in dict.fromkeys(one.currency for one in page.offers if one.currency != "USD"):
+        click.echo(f"{currency}: {RATE_VARIABLE.format(currency)}=0.9 says what a dollar is worth")
 
 
 def _offers_document(catalogue: Catalog, query: OfferQuery) -> Iterator[str]:
     """The JSON document, an offer a line: there are many, and none waits for the others."""
-    offers = all_offers(catalogue, query)
+    offers = page_of(catalogue, query).offers
     yield json.dumps(catalog_head(catalogue), indent=2)[:-2] + ',\n  "offers": ['
     for place, offer in enumerate(offers, 1):
         comma = "," if place < len(offers) else ""
-        yield f"    {json.dumps(offer_document(offer), allow_nan=False)}{comma}"
+        yield f"    {json.dumps(offer.document(), allow_nan=False)}{comma}"
     yield "  ]\n}"
 
 
-def _row(offer: Offer | PartialOffer) -> tuple[Place, list[str]]:
-    """Its cells behind what they are sorted by; `?` is what a partial offer does not tell."""
+def _row(listed: ListedOffer) -> list[str]:
+    """Its cells; `?` is what a partial offer does not tell."""
+    offer, currency = listed
     price, facts = offer.price, offer.type if isinstance(offer, PartialOffer) else offer.instance
     cores = "?" if isinstance(offer, PartialOffer) else _cores(offer.instance)
-    return place_of(offer), [
+    return [
         facts.cloud,
         facts.name,
         offer.region,
@@ -110,7 +111,7 @@ def _row(offer: Offer | PartialOffer) -> tuple[Place, list[str]]:
         str(facts.vcpus or "?"),
         cores,
         format_mib(facts.memory_mib) if facts.memory_mib else "?",
-        format_usd(price.usd_per_hour) if price.usd_per_hour else "free",
+        _hourly_text(price.usd_per_hour, currency) if price.usd_per_hour else "free",
         str(offer.market),
         price.kind,
         price.as_of.isoformat(),
@@ -177,23 +178,37 @@ def _mark(assumed: dict[str, Any]) -> str:
 def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:
     if not prices:
         return [f"No {market} price is known."]
-    rising = sorted(prices.items(), key=lambda item: (item[1]["usd_per_hour"], item[0]))
+    rising = sorted(
+        ((region, price, *_hourly(price)) for region, price in prices.items()),
+        key=lambda item: (item[2], item[0]),
+    )
     rows = [
         [
             region,
-            format_usd(price["usd_per_hour"]),
+            _hourly_text(per_hour, currency),
             price["kind"],
             price["as_of"],
             price["terms"] or "",
         ]
-        for region, price in rising
+        for region, price, per_hour, currency in rising
     ]
-    sources = dict.fromkeys(f"{price['kind']}: {price['source']}" for _, price in rising)
+    sources = dict.fromkeys(f"{price['kind']}: {price['source']}" for _, price, *_ in rising)
     header = [f"region ({market})", "per hour", "price", "as of", "terms"]
     folded = [
         part for source in sources for part in textwrap.wrap(source, WIDTH, subsequent_indent="  ")
     ]
     return [*table(header, rows, right=(1,)), "", *folded]
+
+
+def _hourly(price: dict[str, Any]) -> tuple[float, str]:
+    """What an hour costs, and in which currency."""
+    usd = price["usd_per_hour"]
+    return (price["per_hour"], price["currency"]) if usd is None else (usd, "USD")
+
+
+def _hourly_text(per_hour: float, currency: str) -> str:
+    """'$1.006', 'EUR 1.006'."""
+    return format_usd(per_hour).replace("$", "$" if currency == "USD" else f"{currency} ")
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:

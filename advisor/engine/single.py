@@ -84,7 +84,7 @@ def predict_instance(
     Without a disk in the request: the cheapest one with which the lower bound is within 5 % of
     the best, and the smallest such batch. Prices that are old on `today` are warned of.
     """
-    instance = catalog.instance(name)
+    instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
     notes = _notes(request, catalog, instance)
     offer = _offer(request, catalog, instance)
     region = offer.region if offer else request.region

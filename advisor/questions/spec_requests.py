@@ -64,10 +64,10 @@ def spec_fields(question: HardwareQuestion) -> dict[str, Any]:
 
 def instance_named(text: str, question: PlacedQuestion, catalog: Catalog) -> str:
     """A type as the catalogue writes it. `UsageError` for one of another cloud than the one that
-    is named, or whose region is: the default cloud alone says nothing."""
+    is named, or whose region is (the default cloud alone says nothing), and of several clouds."""
     catalog.require_cloud(question.cloud)
     name = catalog.name_of(text)
-    home = catalog.partial_type(name).cloud
+    home = catalog.cloud_of(name, question.cloud)
     if question.cloud in ("any", home):
         return name
     if question.cloud != DEFAULT_CLOUD or question.region is not None:

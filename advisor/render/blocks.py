@@ -105,12 +105,18 @@ def _burst_block(burst: Burst | None) -> dict[str, Any] | None:
     }
 
 
-def price_block(price: Price) -> dict[str, Any]:
-    """An instance's price with its date and source."""
-    return {
+def price_block(price: Price, currency: str = "USD") -> dict[str, Any]:
+    """An instance's price with its date and source; in a currency that has no known rate, a dollar
+    of `price` stands for a unit of that."""
+    hourly: dict[str, Any] = {
         "usd_per_hour": price.usd_per_hour,
         "low_usd_per_hour": price.low_usd_per_hour,
         "high_usd_per_hour": price.high_usd_per_hour,
+    }
+    if currency != "USD":
+        hourly = {"usd_per_hour": None, "currency": currency, "per_hour": price.usd_per_hour}
+    return {
+        **hourly,
         "kind": price.kind,
         "as_of": price.as_of.isoformat(),
         "source": price.source,

@@ -32,18 +32,18 @@ def catalog_head(known: Catalog) -> dict[str, Any]:
     return {"schema": SCHEMA, "as_of": known.as_of.isoformat(), "sources": list(known.sources)}
 
 
-def offer_document(offer: Offer | PartialOffer) -> dict[str, Any]:
-    """One offer; `missing` names facts that are not known of it."""
-    return _whole(offer) if isinstance(offer, Offer) else _partial(offer)
+def offer_document(offer: Offer | PartialOffer, currency: str = "USD") -> dict[str, Any]:
+    """One offer; `missing` names facts that are not known of it. `currency`: see `price_block`."""
+    return _whole(offer, currency) if isinstance(offer, Offer) else _partial(offer)
 
 
-def _whole(offer: Offer) -> dict[str, Any]:
+def _whole(offer: Offer, currency: str) -> dict[str, Any]:
     return {
         "cloud": offer.instance.cloud,
         "region": offer.region,
         "market": str(offer.market),
         **instance_block(offer.instance),
-        "price": price_block(offer.price),
+        "price": price_block(offer.price, currency),
         "missing": [],
     }
 

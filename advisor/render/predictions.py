@@ -7,6 +7,7 @@ from typing import Any
 
 from advisor.domain import BatchPoint, InstancePrediction, OnGpu, Request, computes_on_cpu
 from advisor.messages import Message
+from advisor.naming import covers_clouds
 from advisor.render.blocks import (
     batch_point_block,
     disk_block,
@@ -90,7 +91,8 @@ def prediction_text(request: Request, answer: InstancePrediction, sources: Sourc
     prediction, price, usd = answer.prediction, answer.price, answer.total_usd_per_hour
     total = "no price" if usd is None else f"{format_usd(usd)}/h"
     priced = price_text(request.market, price) if price else ""
-    where = f"   {answer.region}, {request.market}" if answer.region else ""
+    cloud = f"{answer.instance.cloud} " if covers_clouds(request) else ""
+    where = f"   {cloud}{answer.region}, {request.market}" if answer.region else ""
     on_cpu = computes_on_cpu(answer.instance, answer.workload)
     lines = [
         *basis_lines(prediction, priced, sources.model_id),

@@ -40,9 +40,10 @@ def _totals(totals: list[Document]) -> list[str]:
         for row in moved
     ]
     lines = table(header, rows, right=(2, 3, 4, 5, 6)) if moved else []
-    return (
-        [*lines, f"{still:,} prices of other clouds and markets are the same."] if still else lines
-    )
+    if not still:
+        return lines
+    others = "prices of other clouds and markets" if moved else "prices"
+    return [*lines, f"{still:,} {others} are the same."]
 
 
 def _largest(rows: list[Document]) -> Iterator[str]:
@@ -67,8 +68,7 @@ def _largest(rows: list[Document]) -> Iterator[str]:
 
 
 def _answer_lines(answer: Document) -> Iterator[str]:
-    cheapest = answer["cheapest"]
-    yield one_line(f"{answer['file']}, {answer['workload']}: {_verdict(cheapest)}")
+    yield one_line(f"{answer['file']}, {answer['workload']}: {_verdict(answer)}")
     header = ["instance", "region", "market", "disk", "saved", "old", "new", "change", "price"]
     cells = [
         [
@@ -84,15 +84,19 @@ def _answer_lines(answer: Document) -> Iterator[str]:
     yield from (f"  {line}" for line in table(header, cells, right=(4, 5, 6, 7)))
 
 
-def _verdict(cheapest: Document) -> str:
+def _verdict(answer: Document) -> str:
+    """What becomes of the answer's own choice."""
+    pick, cheapest = answer["recommended"], answer["cheapest"]
     old, new = cheapest["old"], cheapest["new"]
     if new is None:
         return "none of its specs has a price any more" if old else "none of its specs has a price"
-    if old is None or not cheapest["changed"]:
-        return f"{new['instance_type']} is the cheapest of its specs"
-    return (
-        f"{new['instance_type']} becomes the cheapest of its specs, before {old['instance_type']}"
-    )
+    name = new["instance_type"]
+    if pick is None:
+        return f"nothing met the target; {name} costs least of its specs"
+    if new == pick:
+        return f"{name}, which it recommends, stays the choice"
+    becomes = "becomes" if cheapest["changed"] else "is"
+    return f"{name} {becomes} the choice, before {pick['instance_type']}, which it recommends"
 
 
 def _usd(value: float | None) -> str:

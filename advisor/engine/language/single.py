@@ -34,7 +34,7 @@ def predict_serving(
     require_possible(request, model)
     # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
     request = replace(request, allow_extrapolation=True, max_count=1)
-    instance = catalog.instance(name)
+    instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
     offer, price = offer_of(request, catalog, instance, today)
     notes = judged_offer(request, catalog, offer, needs_gpu=True)
     if isinstance(notes, Rejected) and notes.reason == "not_offered":

@@ -28,7 +28,19 @@ def test_a_region_of_one_cloud_leaves_out_the_others(catalog):
 
 @pytest.mark.parametrize(("cloud", "region"), [("any", None), ("aws", "eu-west-1")])
 def test_who_names_no_region_of_all_clouds_leaves_none_out(catalog, cloud, region):
-    assert left_out(SpecRequest(cloud=cloud, region=region), catalog, DAY, strict=False) == ()
+    notes = left_out(SpecRequest(cloud=cloud, region=region), catalog, DAY, strict=False)
+    assert not [note for note in notes if "leaves out" in str(note)]
+
+
+def test_prices_in_a_currency_without_a_rate_are_left_out_by_name(catalog, monkeypatch):
+    """Leafcloud sells in euros alone, OVH some types; with a rate they are ranked as others are."""
+    (note,) = left_out(SpecRequest(cloud="any", region=None), catalog, DAY, strict=False)
+    assert {"leafcloud", "ovh"} <= set(note.parameters["clouds"])
+    assert "ADVISOR_EUR_PER_USD" in str(note)
+    assert left_out(SpecRequest(cloud="aws", region=None), catalog, DAY, strict=False) == ()
+    monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.9")
+    known = load_catalog()
+    assert left_out(SpecRequest(cloud="any", region=None), known, DAY, strict=False) == ()
 
 
 def test_strict_counts_the_types_whose_every_price_is_old(catalog):

@@ -221,3 +221,34 @@ def test_a_list_fits_a_terminal(ask, of):
     heading, *lines = ask("list", *of)[1].splitlines()
     assert max(map(len, [heading, *lines])) <= 100
     assert {"instance", "region", "hour", "market", "price"} <= set(heading.split())
+
+
+def test_prices_of_a_currency_without_a_rate_are_listed_in_it(ask):
+    """Never as dollars: 1.609 euros are no $1.609."""
+    prices = [offer["price"] for offer in offers(ask, "--cloud", "leafcloud")]
+    assert {price["currency"] for price in prices} == {"EUR"}
+    assert all(price["usd_per_hour"] is None and price["per_hour"] > 0 for price in prices)
+    _, text, _ = ask("list", "--cloud", "ovh")
+    assert "EUR 0.800" in text
+    assert text.index("$12.28") < text.index("EUR 0.800"), "behind all that has a price in dollars"
+    _, shown, _ = ask("show", "t2-le-45", "--cloud", "ovh", "-o", "json")
+    assert json.loads(shown)["prices"]["global"]["per_hour"] == 0.8
+
+
+def test_a_type_of_several_clouds_is_asked_for_with_its_cloud(ask, tmp_path, capsys):
+    """A tracker's file makes a '1x-H100' of every provider: none of them is taken silently."""
+    text = (EXAMPLES / "own_machines.csv").read_text()
+    for cloud in ("acme", "zeta"):
+        file = tmp_path / f"{cloud}.csv"
+        prices = text.replace("0.35", {"acme": "1.5", "zeta": "0.25"}[cloud])
+        file.write_text(prices.replace("lab,", f"{cloud},"))
+        assert ask("import", file)[0] == 0
+    name = "server"
+    code, _, err = ask("show", name)
+    assert code == 2
+    assert f"{name} is a type of acme, zeta" in err
+    asked = ("predict", "--task", "inference", "--model", "resnet50", "--instance", name)
+    assert run([*asked, "--cloud", "any"]) == 2
+    assert "give --cloud one of them" in capsys.readouterr().err
+    assert run([*asked, "--cloud", "zeta", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["price"]["usd_per_hour"] == 0.25

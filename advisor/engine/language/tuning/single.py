@@ -49,7 +49,8 @@ def predict_tuning(
     # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
     request = replace(request, allow_extrapolation=True)
     catalog, model = preparations.catalog, preparations.model
-    offer, price = offer_of(request, catalog, catalog.instance(name), today)
+    instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
+    offer, price = offer_of(request, catalog, instance, today)
     notes = judged_offer(request, catalog, offer, needs_gpu=True)
     if isinstance(notes, Rejected) and notes.reason == "not_offered":
         notes = (notes.detail,)
