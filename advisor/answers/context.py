@@ -20,10 +20,10 @@ from advisor.questions.requests import (
     request_of,
 )
 from advisor.render.document import Sources as SourcesDocument
-from models.performance import PerformanceModel, load_model
 
 if TYPE_CHECKING:
     from advisor.answers.anchoring import Anchored
+    from models.performance import PerformanceModel
 
 W = TypeVar("W", bound=WorkloadQuestion)
 
@@ -70,6 +70,8 @@ def model_in_use(file: Path | None) -> PerformanceModel:
             hint=Message("{option} takes what `advisor fit` kept",
                          option=FieldName("performance_model")),
         )  # fmt: skip
+    from models.performance import load_model
+
     own = own_model_path()
     return load_model(file or (own if own.is_file() else None))
 

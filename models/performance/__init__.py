@@ -4,8 +4,24 @@ Predicting needs NumPy and the standard library only; what fits imports SciPy an
 scikit-learn when it is called.
 """
 
-from models.performance.model import PerformanceModel
-from models.performance.pacing import paced_gpu, published_step_seconds
-from models.performance.persistence import load_model, save_model
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from models.performance.model import PerformanceModel
+    from models.performance.pacing import paced_gpu, published_step_seconds
+    from models.performance.persistence import load_model, save_model
 
 __all__ = ["PerformanceModel", "load_model", "paced_gpu", "published_step_seconds", "save_model"]
+
+_ROOMS = {
+    "PerformanceModel": "model", "load_model": "persistence", "save_model": "persistence",
+    "paced_gpu": "pacing", "published_step_seconds": "pacing",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Each when it is first named: language models need some rooms of this one, and no model."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 from urllib.parse import quote
-from xml.sax.saxutils import escape
 
 from advisor.render.content import Chart
 
@@ -42,6 +41,8 @@ _SHAPES = {
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
 # What XML has no place for.
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# As xml.sax.saxutils escapes, which imports HTTP and mail.
+_ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class Paper:
@@ -83,7 +84,7 @@ class Paper:
         look = _ANCHORS[anchor] + (' font-weight="bold"' if bold else "")
         look += "" if size == SMALL else f' font-size="{_short(size)}"'
         left, low = _short(x), _short(self.height - y + size * 0.36)
-        text = escape(_UNFIT.sub("\ufffd", text))
+        text = _UNFIT.sub("\ufffd", text).translate(_ESCAPED)
         self._add(f'<text x="{left}" y="{low}" fill="{colour}"{look}>{text}</text>')
 
     def svg(self) -> str:

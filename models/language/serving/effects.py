@@ -137,6 +137,16 @@ class Design(NamedTuple):
                 result[rows, self.at[:, log, slot]] += self.by[:, log, slot] * of_logs[:, log]
         return result
 
+    def covariance(self, of_parameters: Floats) -> Floats:
+        """Covariance of the logs (n, logs, logs) from that of the parameters (p, p)."""
+        n, logs, slots = self.at.shape
+        used, at = np.unique(self.at, return_inverse=True)
+        rows = np.zeros((n * logs, len(used)))
+        places = np.arange(n * logs)[:, None], at.reshape(n * logs, slots)
+        np.add.at(rows, places, self.by.reshape(n * logs, slots))
+        reach = (rows @ of_parameters[np.ix_(used, used)]).reshape(n, logs, len(used))
+        return np.asarray(reach @ rows.reshape(n, logs, len(used)).swapaxes(1, 2))
+
 
 def shape_of(model: LanguageModel) -> str:
     """What checkpoints of one size and their other formats have in common."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from models.language.serving.seconds import (
     static_batch_seconds,
     token_seconds,
 )
-from models.language.serving.work import Floats, ModelWork, Work, work_of
+from models.language.serving.work import Floats, Work, work_of
 from models.performance.step_parameters import Parameters, Prior
 
 Integers = NDArray[np.intp]
@@ -63,7 +63,7 @@ class Measured(NamedTuple):
         """Log seconds (n,) for logs (n, logs)."""
         result = np.empty(len(logs))
         for quantity, rows in self.members.items():
-            work = taken(self.work, rows)
+            work = self.work.take(rows)
             sizes = (self.sequences[rows], self.input_tokens[rows], self.output_tokens[rows])
             of_rows = Logs(*logs[rows].T)
             if quantity == "batch":
@@ -87,14 +87,6 @@ class Measured(NamedTuple):
             moved[:, log] += _DIFFERENCE
             of_logs[:, log] = (self.log_seconds(moved) - mean) / _DIFFERENCE
         return mean, self.design.slopes(of_logs, len(theta))
-
-
-def taken(work: Work, rows: Integers) -> Work:
-    """Some rows of the columns."""
-    of_model: Any = work.model
-    columns: Any = work[1:]
-    model = ModelWork(*(column[rows] for column in of_model))
-    return Work(model, *(column[rows] for column in columns))
 
 
 def measured(rows: Sequence[MeasuredValue], parameters: Parameters) -> Measured:

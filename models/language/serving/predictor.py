@@ -14,7 +14,7 @@ from models.gaussian import conditioned, variances
 from models.language.bounds import Bounds
 from models.language.deployments import Deployment, Traffic
 from models.language.observations import ServingObservation
-from models.language.serving.effects import Design, Setting, design_of, line_of, shape_of
+from models.language.serving.effects import Setting, design_of, line_of, shape_of
 from models.language.serving.eras import minor_version
 from models.language.serving.fit import MeasuredValue, measured
 from models.language.serving.load import open_loop
@@ -249,17 +249,27 @@ class ServingPredictor:
         traffic: Traffic | Sequence[Traffic],
         load: str = "",
     ) -> _View:
-        parameters = self._parameters()
-        answering = [self._answering(entry) for entry in deployments]
-        each = [traffic] * len(answering) if isinstance(traffic, Traffic) else traffic
+        each = [traffic] * len(deployments) if isinstance(traffic, Traffic) else traffic
+        keys = [(id(one), asked) for one, asked in zip(deployments, each, strict=True)]
+        # Rows that differ in their load alone share all else.
+        distinct = dict(zip(keys, deployments, strict=True))
+        answering = [self._answering(one) for one in distinct.values()]
+        traffics = [asked for _, asked in distinct]
         settings = [
-            Setting(entry, load=load or ("waves" if one.equal_lengths else ""))
-            for entry, one in zip(answering, each, strict=True)
+            Setting(one, load=load or ("waves" if asked.equal_lengths else ""))
+            for one, asked in zip(answering, traffics, strict=True)
         ]
+        parameters = self._parameters()
         design = design_of(settings, parameters)
         mean, covariance = self._extended(parameters)
-        logs = Logs(*design.logs(mean).T)
-        return _View(asked_of(answering, traffic), design, logs, covariance, self.known(answering))
+        place, known = {key: at for at, key in enumerate(distinct)}, self.known(answering)
+        rows = np.array([place[key] for key in keys], dtype=np.intp)
+        return _View(
+            asked=asked_of(answering, traffics).take(rows),
+            logs=Logs(*design.logs(mean)[rows].T),
+            covariance=design.covariance(covariance)[rows],
+            known=[known[row] for row in rows.tolist()],
+        )
 
     def _rates(
         self, view: _View, logs_of: Callable[[Logs], RequestLogs], sequences: Floats,
@@ -305,10 +315,9 @@ class ServingPredictor:
 
 
 class _View(NamedTuple):
-    """What is asked, with the logs of the posterior's mean and all that they depend on."""
+    """What is asked, with the logs of the posterior's mean and their covariance (n, logs, logs)."""
 
     asked: Asked
-    design: Design
     logs: Logs
     covariance: Floats
     known: list[str]
@@ -322,9 +331,7 @@ class _View(NamedTuple):
         moved = logs[:, None] + _DIFFERENCE * np.eye(len(logs))[:, :, None]
         slopes = (np.array(logs_of(Logs(*moved))) - np.array(mean)[:, None]) / _DIFFERENCE
         doubts = []
-        for quantity, of_logs in zip(QUANTITIES, slopes, strict=True):
-            by_parameters = self.design.slopes(np.nan_to_num(of_logs.T), len(self.covariance))
-            used = np.flatnonzero(by_parameters.any(axis=0))
-            variance = variances(by_parameters[:, used], self.covariance[np.ix_(used, used)])
-            doubts.append(np.sqrt(variance + _RUN_SIGMA[quantity] ** 2))
+        for quantity, of_logs in zip(QUANTITIES, np.nan_to_num(slopes), strict=True):
+            reach = (of_logs.T[:, None] @ self.covariance)[:, 0]
+            doubts.append(np.sqrt((reach * of_logs.T).sum(axis=1) + _RUN_SIGMA[quantity] ** 2))
         return mean, RequestLogs(*doubts)

@@ -59,6 +59,10 @@ class Asked(NamedTuple):
     output_tokens: Floats
     held: Floats
 
+    def take(self, rows: NDArray[np.intp]) -> Asked:
+        """Some of the rows, each as often as it is named."""
+        return Asked(self.work.take(rows), *(column[rows] for column in self[1:]))
+
 
 def asked_of(deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic]) -> Asked:
     """The columns of deployments under one traffic, or each under its own."""

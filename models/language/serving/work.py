@@ -6,7 +6,7 @@ A step yields one token of each sequence in flight. Everything is of one GPU of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,13 @@ class Work(NamedTuple):
     format_peak: Floats
     nvlink: Floats
     pcie: Floats
+
+    def take(self, rows: NDArray[np.intp]) -> Work:
+        """Some of the rows, each as often as it is named."""
+        of_model: Any = self.model
+        columns: Any = self[1:]
+        model = ModelWork(*(column[rows] for column in of_model))
+        return Work(model, *(column[rows] for column in columns))
 
 
 def format_of_arithmetic(deployment: Deployment) -> str:
