@@ -38,7 +38,8 @@ from advisor.domain import (
     Workload,
 )
 from sweeps.driver.runner import Progress, run_sweep
-from sweeps.executors.process import Executor, Measure, ProcessExecutor
+from sweeps.executors.data import Measure
+from sweeps.executors.process import Executor, ProcessExecutor
 from sweeps.executors.ray.executor import RayExecutor
 from sweeps.formats.serialization import measurement_to_dict
 from sweeps.store import SqlStore

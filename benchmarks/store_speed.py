@@ -79,7 +79,7 @@ def speed(url: str, rows: int) -> dict[str, float]:
     owner = this_process()
 
     def under_a_lease(one: Measurement) -> None:
-        store.leases.take(one.trial.trial_id, owner)
+        store.leases.take({one.trial.trial_id: ""}, owner)
         store.join(one, merged, owner=owner)
 
     with closing(SqlStore(url)) as store:

@@ -140,10 +140,11 @@ def _run_here(
 ) -> None:
     from advisor.cli.leaving import leaving_cleanly
     from advisor.cli.sweep_view import Kept
+    from advisor.runs.sweeps.drivers import driving
     from sweeps.store import open_store
 
     kept = Kept(adaptive=question.adaptive)
-    with leaving_cleanly(kept.words), closing(open_store()) as store:
+    with leaving_cleanly(kept.words), closing(open_store()) as store, driving(store.name):
         with _followed(question, watching, kept, store.name) as (trials, following):
             if question.adaptive:
                 ended = run_adaptively(trials, question, store, following, fresh_since)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 import time
 from collections import deque
@@ -28,6 +26,7 @@ from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import counts_of, snapshot_document
 from advisor.runs.sweeps.sweeping import plan_sweep
 from advisor.units import format_counted, format_duration
+from sweeps.events import this_node
 
 if TYPE_CHECKING:
     from sweeps.store import Held
@@ -48,6 +47,9 @@ def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
             for trial in snapshot.running
         ]  # fmt: skip
         lines += ["", *table(_COLUMNS, rows, right=(1, 2))]
+    if snapshot.submitted:
+        counted = format_counted(snapshot.submitted, "trial")
+        lines += ["", f"Submitted, and not begun: {counted}."]
     lines += ["", *_end_lines(snapshot)] if snapshot.left else []
     if trouble:
         seen = snapshot.at.strftime("%H:%M:%S")
@@ -56,7 +58,7 @@ def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
 
 
 def _end_lines(snapshot: Snapshot) -> list[str]:
-    if not snapshot.running:
+    if snapshot.is_idle:
         return ["Nobody measures them now."]
     end, pace = snapshot.expected_end, snapshot.pace
     if end is None or pace is None:
@@ -69,7 +71,7 @@ def _end_lines(snapshot: Snapshot) -> list[str]:
 
 
 def _since(trial: Held) -> str:
-    return "-" if trial.seconds_held is None else format_duration(trial.seconds_held)
+    return format_duration(trial.seconds_held or 0.0)
 
 
 _PATIENCE_SECONDS = 2.0
@@ -140,7 +142,7 @@ def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
 
 def _nothing_more(snapshot: Snapshot, trial_ids: list[str] | None) -> bool:
     """Of a described sweep all is measured; of an undescribed one nothing runs."""
-    return snapshot.is_over if trial_ids is not None else not snapshot.running
+    return snapshot.is_over if trial_ids is not None else snapshot.is_idle
 
 
 @contextmanager
@@ -169,6 +171,7 @@ def _changes() -> Show:
             snapshot.total,
             dict(snapshot.counts),
             [trial.trial_id for trial in snapshot.running],
+            snapshot.submitted,
             trouble,
         ]
         if now != last:
@@ -178,36 +181,37 @@ def _changes() -> Show:
     return show
 
 
-_STOP_LOOKS, _STOP_LOOK_SECONDS = 5, 0.2
-
-
 @click.command()
 def stop() -> None:
     """End the sweeps of this machine that measure into the store, as Ctrl-C would: finished trials
     stay, and the same `sweep run` continues. Those of other machines are named."""
+    from advisor.runs.sweeps.drivers import drivers_here, not_ended
     from sweeps.store import open_store
 
     with closing(open_store(reading=True)) as store:
-        for _ in range(_STOP_LOOKS):  # between two trials a driver has no lease for a moment
-            if drivers := {held.driver: held for held in store.running().values()}:
-                break
-            time.sleep(_STOP_LOOK_SECONDS)
-    for name, held in drivers.items():
-        if held.here:
-            os.kill(held.pid, signal.SIGTERM)
-            click.echo(f"stopping: {name}")
-    if elsewhere := [name for name, held in drivers.items() if not held.here]:
+        held = store.running().values()
+        here = drivers_here(store.name) | {one.pid for one in held if one.here}
+    elsewhere = sorted({one.driver for one in held if not one.here})
+    refused = not_ended(here)
+    for pid in sorted(here - refused.keys()):
+        click.echo(f"stopping: {this_node()} (process {pid})")
+    if refused:
+        raise MeasuringError(
+            "not stopped: {processes}",
+            processes=", ".join(f"process {pid} ({why})" for pid, why in refused.items()),
+            hint="stop them as the user that started them",
+        )
+    if elsewhere:
         raise MeasuringError(
             "measured elsewhere: {drivers}", drivers=", ".join(elsewhere),
             hint="stop it there; on a cluster by a Ray job that runs `advisor sweep stop` with the "
             "same ADVISOR_DATABASE_URL",
         )  # fmt: skip
-    if not drivers:
+    if not here:
         raise MeasuringError(
-            "no trial is measured into this store now",
-            hint="set ADVISOR_DATABASE_URL to that of the sweep; one that still brings its data "
-            "or waits for trials of others is ended by Ctrl-C, or as its job",
-        )  # fmt: skip
+            "nobody measures into this store now",
+            hint="set ADVISOR_DATABASE_URL to that of the sweep",
+        )
 
 
 def _described(question: SweepGrid) -> list[str] | None:

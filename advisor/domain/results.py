@@ -7,6 +7,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from math import inf
 from typing import Any, Protocol, TypeVar
 
@@ -89,8 +90,12 @@ class Latency:
     p99_seconds: float
 
 
+class _Remembering:
+    """Without slots: beside those of a record, room for what is computed once."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(_Remembering):
     """A workload under given resources, planned.
 
     `accelerator` is what is asked for; an emulated one takes `emulated_step_seconds` for each
@@ -148,7 +153,7 @@ class Trial:
         """Whether the data lie on a disk of the type, which is therefore not throttled."""
         return self.plan.get("disk_source") == MOUNTED
 
-    @property
+    @cached_property
     def trial_id(self) -> str:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
         from dataclasses import asdict  # only planning and storing need it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from sweeps.driver.spool import Spool
 from sweeps.events import DEBUG, WARNING, Event, emit, this_node
-from sweeps.planning.repeating import merged, wanted_runs
+from sweeps.planning.repeating import merged, runs_made, wanted_runs
 from sweeps.store.contract import LeaseBook
 from sweeps.trial.formatting import kept_facts, trial_name
 from sweeps.trial.ownership import Owner, this_process
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from sweeps.trial.ownership import Owner
 
 
+# By processes a trial begins once its data are here; on Ray that event comes with its end.
+_BEGINNINGS = ("placed", "attempt_began")
+
+
 class TrialClaims:
-    """Trials are offered to an executor under a lease each, and what comes back is stored.
+    """An executor measures trials under a lease each, and what comes back is stored.
 
     `retried` has the start of the runs that are to be replaced, by trial_id; `runs_of` says how
     many good runs a trial is to have.
@@ -40,25 +44,23 @@ class TrialClaims:
         self._retried = retried
         self._runs_of = runs_of
         self._in_hand: dict[str, tuple[Trial, Measurement | None]] = {}
+        self._begun: set[str] = set()
         self._left: list[Trial] = []
         self._failure: DataError | None = None
         self._spool = Spool()
         self.passed_over = 0
 
-    def offered(self, trials: Iterable[Trial]) -> Iterator[Trial]:
-        """The trials that are still to be measured, each once this driver has its lease.
+    def claimed(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Those of the trials that are still to be measured, once this driver has their leases.
 
         None any more once the store has failed: what is in flight comes to its end.
         """
-        for trial in trials:
+        if self._failure is None:
             try:
-                turn = self._failure is None and self._is_mine(trial)
+                return self._mine(trials)
             except DataError as error:
                 self._failure = error
-            if self._failure:
-                return
-            if turn:
-                yield trial
+        return []
 
     def left_to_others(self) -> list[Trial]:
         """The trials that somebody else had the lease of; asked again, none."""
@@ -70,13 +72,16 @@ class TrialClaims:
         self._left.extend(trials)
 
     def note(self, event: Event) -> None:
-        """An event of `sweeps.events`: the lease of a trial that a cluster has placed says where,
-        and counts from then, for those who watch the store."""
-        trial, _ = self._in_hand.get(event.trial_id, (None, None))
-        if trial and event.event == "placed" and event.node != this_node():
-            with suppress(DataError):
-                where = f"{trial_name(trial)}, on {event.node}"
-                self._store.leases.take(event.trial_id, self._owner, where)
+        """An event of `sweeps.events`: the lease of a trial that has begun says so, and where a
+        cluster has placed it, for those who watch the store."""
+        name = event.trial_id
+        trial, _ = self._in_hand.get(name, (None, None))
+        again = name in self._begun and event.event != "placed"  # after a loss, on another node
+        if trial is None or again or event.event not in _BEGINNINGS:
+            return
+        self._begun.add(name)
+        where = f", on {event.node}" if event.node != this_node() else ""
+        self._store.leases.begin(name, self._owner, f"{trial_name(trial)}{where}")
 
     def keep(self, measurement: Measurement) -> bool:
         """Store a run, and end its lease with that; False when somebody else was faster.
@@ -84,6 +89,7 @@ class TrialClaims:
         Once the store has failed for good, everything that still comes is kept in a file.
         """
         _, row = self._in_hand.pop(measurement.trial.trial_id, (None, None))
+        self._begun.discard(measurement.trial.trial_id)
         if self._failure is None:
             try:
                 kept = self._store.join(measurement, self._combined, owner=self._owner)
@@ -109,31 +115,37 @@ class TrialClaims:
         if self._failure:
             raise self._spool.explained(self._failure) from self._failure
 
-    def _is_mine(self, trial: Trial) -> bool:
-        trial_id = trial.trial_id
-        if trial_id in self._in_hand:  # an earlier run of it has not come back yet
-            self._left.append(trial)
-            return False
-        if not self._store.leases.take(trial_id, self._owner, trial_name(trial)):
-            emit("left_to_another", trial_id=trial_id)
-            self._left.append(trial)
-            return False
-        # Its row as it is now: while the lease lasts, nobody else adds a run.
-        stored = self._store.read([trial_id])
-        row = stored.measurements[0] if stored.measurements else None
-        if self._needs_run(row, trial):
-            self._in_hand[trial_id] = (trial, row)
-            return True
-        self.passed_over += 1
-        emit("measured_meanwhile", trial_id=trial_id)
-        self._store.leases.give_back(self._owner, [trial_id])
-        return False
+    def _mine(self, trials: Sequence[Trial]) -> list[Trial]:
+        asked: dict[str, Trial] = {}
+        for trial in trials:
+            if trial.trial_id in self._in_hand or trial.trial_id in asked:
+                self._left.append(trial)  # an earlier run of it has not come back yet
+            else:
+                asked[trial.trial_id] = trial
+        labels = {name: trial_name(trial) for name, trial in asked.items()}
+        taken = self._store.leases.take(labels, self._owner)
+        # Their rows as they are now: while a lease lasts, nobody else adds a run.
+        rows = {row.trial.trial_id: row for row in self._store.read(taken).measurements}
+        done = []
+        for name, trial in asked.items():
+            if name not in taken:
+                emit("left_to_another", trial_id=name)
+                self._left.append(trial)
+            elif self._needs_run(rows.get(name), trial):
+                self._in_hand[name] = (trial, rows.get(name))
+            else:
+                emit("measured_meanwhile", trial_id=name)
+                done.append(name)
+        self.passed_over += len(done)
+        if done:
+            self._store.leases.give_back(self._owner, done)
+        return [trial for name, trial in asked.items() if name in taken and name not in done]
 
     def _needs_run(self, row: Measurement | None, trial: Trial) -> bool:
         if row is None or self._is_retried(row):
             return True
         # The repeats of what failed would end as its first run did, whoever had that.
-        return row.status is Status.OK and 1 + len(row.repeats) < self._runs_of(trial)
+        return row.status is Status.OK and runs_made(row) < self._runs_of(trial)
 
     def _is_retried(self, row: Measurement) -> bool:
         """Whether this is still the row that was to be replaced when the sweep began."""

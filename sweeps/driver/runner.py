@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -15,8 +15,9 @@ from advisor.errors import DataError
 from advisor.units import format_counted
 from sweeps.driver.claims import TrialClaims, leasing
 from sweeps.events import subscribe
+from sweeps.executors.offer import Offer
 from sweeps.executors.process import Executor
-from sweeps.planning.repeating import in_order, rounds, wanted_runs
+from sweeps.planning.repeating import in_order, rounds, runs_made, wanted_runs
 from sweeps.quality.age import is_stale
 from sweeps.store.rows import in_parts
 
@@ -100,17 +101,18 @@ def run_sweep(
         done = outcome.measured + turns.passed_over
         on_progress(Progress(done=done, total=len(todo), skipped=skipped, **news))
 
-    def announced(offered: Iterable[Trial]) -> Iterator[Trial]:
-        for trial in offered:
+    def claimed(asked: Sequence[Trial]) -> list[Trial]:
+        mine = turns.claimed(asked)
+        for trial in mine:
             emit(started=trial)
-            yield trial
+        return mine
 
     with leasing(store.leases) as owner:
         turns = TrialClaims(store, owner, before.retried, runs_of)
         emit()
         with subscribe(turns.note):
             for queue in _queues(todo, turns, store, poll_seconds):
-                for bare in executor.execute(announced(turns.offered(queue))):
+                for bare in executor.execute(Offer(queue, claimed)):
                     measurement = replace(bare, environment={**bare.environment, **machine})
                     if turns.keep(measurement):
                         outcome.count(measurement)
@@ -177,7 +179,7 @@ def stored_runs(
             del done[entry.trial_id]
         for row in stored.measurements:
             if row.status is Status.OK and (name := row.trial.trial_id) in repeated:
-                done[name] = 1 + len(row.repeats)
+                done[name] = runs_made(row)
     return StoredRuns(done, retried)
 
 

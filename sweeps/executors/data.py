@@ -4,7 +4,7 @@ first, which is measured apart from the trial."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,29 +14,41 @@ from advisor.errors import AdvisorError
 from sweeps.datasets.node_cache import cached_data
 from sweeps.datasets.remote import is_address
 
+Measure = Callable[[Trial], Measurement]
+
 
 @contextmanager
-def data_at_hand(trial: Trial) -> Iterator[tuple[Trial, Mapping[str, Any]]]:
-    """The trial as this machine has it, its data set on a path of its own that stays as long as the
-    block, and what a row is to say of that. Raises `AdvisorError` where it cannot be brought."""
-    address = trial.dataset_path
-    if not is_address(address):
-        yield trial, {}
-        return
-    with cached_data(address) as cached:
-        yield replace(trial, dataset_path=str(cached.path)), {"data_cache": cached.facts}
+def data_at_hand(trial: Trial) -> Iterator[Callable[[Measure], Measurement]]:
+    """How to measure the trial while its data set is on a path of this machine, which is as long as
+    the block; a failed measurement where it cannot be brought."""
+    here, refused = trial, ""
+    facts: Mapping[str, Any] = {}
+    with ExitStack() as block:
+        if is_address(trial.dataset_path):
+            try:
+                cached = block.enter_context(cached_data(trial.dataset_path))
+            except AdvisorError as error:
+                refused = str(error)
+            else:
+                here = replace(trial, dataset_path=str(cached.path))
+                facts = {"data_cache": cached.facts}
+
+        def measured(measure: Measure) -> Measurement:
+            try:
+                result = failure(trial, refused) if refused else measure(here)
+            except AdvisorError as error:
+                result = failure(trial, str(error))
+            return replace(result, trial=trial, environment={**result.environment, **facts})
+
+        yield measured
 
 
-def with_data(measure: Callable[[Trial], Measurement]) -> Callable[[Trial], Measurement]:
-    """Measuring with the data set at hand; a failed measurement where it cannot be brought."""
+def with_data(measure: Measure) -> Measure:
+    """Measuring with the data set at hand."""
 
     def measured(trial: Trial) -> Measurement:
-        try:
-            with data_at_hand(trial) as (here, facts):
-                result = measure(here)
-        except AdvisorError as error:
-            return failure(trial, str(error))
-        return replace(result, trial=trial, environment={**result.environment, **facts})
+        with data_at_hand(trial) as by:
+            return by(measure)
 
     return measured
 

@@ -5,17 +5,15 @@ no process and no cgroup behind, also in the middle of a trial.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.domain import LimitedBy, Measurement, Trial
-from sweeps.executors.data import with_data
+from sweeps.executors.data import Measure, with_data
 from sweeps.machine.size import allowed_cpus
 from sweeps.trial.orphans.removing import clean_up
 from sweeps.trial.trial_process import measure_trial
-
-Measure = Callable[[Trial], Measurement]
 
 
 class Executor(Protocol):

@@ -27,7 +27,7 @@ _AS_MEASURED = "as_measured"
 
 
 def replayed(file: Path, seconds: float) -> partial[Measurement]:
-    """A `process.Measure` that answers each trial from a file of `advisor measurements export`
+    """A `data.Measure` that answers each trial from a file of `advisor measurements export`
     after so many seconds; it can be sent to other processes."""
     command = (sys.executable, "-P", "-m", "sweeps.executors.replaying", str(file), str(seconds))
     return partial(measure_trial, attempt=partial(run_attempt, command=command, place=anywhere))

@@ -9,7 +9,7 @@ History of the format, so that old rows stay readable:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from advisor.domain import (
@@ -56,13 +56,12 @@ def trial_from_dict(document: Mapping[str, Any]) -> Trial:
 
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
     """A JSON document with every raw value, unrounded, plus the id and rate for readers."""
-    document = _plain(asdict(measurement))
-    document["trial"] = _shortened(document["trial"], measurement.trial)
+    values = {field.name: getattr(measurement, field.name) for field in fields(measurement)}
     return {
         "schema": SCHEMA_VERSION,
         "trial_id": measurement.trial.trial_id,
         "throughput_samples_per_second": measurement.throughput_samples_per_second,
-        **document,
+        **_plain({**values, "trial": trial_to_dict(measurement.trial)}),
     }
 
 
@@ -169,6 +168,8 @@ def _repeat(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Enumerations to their words, tuples to lists: what JSON gives back unchanged."""
+    if type(value) in (float, int, str):  # thousands of step times
+        return value
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

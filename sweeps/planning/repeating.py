@@ -41,11 +41,21 @@ def rounds(
     return all_rounds
 
 
+def runs_made(row: Measurement) -> int:
+    """The good runs of a trial's row, those on another CPU among them."""
+    return (
+        1
+        + len(row.repeats)
+        + len([run for run in row.attempts if run["status"] == Status.OK.value])
+    )
+
+
 def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
-    """The trial's row after a further run: good runs count, others are kept as attempts."""
+    """The trial's row after a further run: good runs count, others are kept as attempts. So is a
+    good one on another CPU than the first one's: their spread would be that of two machines."""
     if row is None:
         return fresh
-    if fresh.status is not Status.OK:
+    if fresh.status is not Status.OK or (row.status is Status.OK and _cpu(row) != _cpu(fresh)):
         return replace(row, attempts=(*row.attempts, *fresh.attempts, run_facts(fresh)))
     if row.status is not Status.OK:
         return replace(fresh, attempts=(*row.attempts, run_facts(row), *fresh.attempts))
@@ -54,6 +64,10 @@ def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
         repeats=(*row.repeats, run_facts(fresh)),
         attempts=(*row.attempts, *fresh.attempts),
     )
+
+
+def _cpu(row: Measurement) -> str:
+    return str(row.environment.get("cpu_model", ""))
 
 
 def by_turns(trials: Sequence[Trial]) -> list[Trial]:

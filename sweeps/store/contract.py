@@ -8,7 +8,7 @@ that call was kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -53,10 +53,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A lease that is in force: who measures the trial, since when and for how long at least.
+    """A lease in force: who measures the trial, since when it runs and for how long at least.
 
-    `seconds_held` is None, and `label` empty, where an older version took it. `here`: its process
-    is one of this machine (and container).
+    `seconds_held` counts from when the trial began, and is None while it waits for a node. `here`:
+    its process is one of this machine (and container).
     """
 
     trial_id: str
@@ -80,9 +80,13 @@ class LeaseBook(Protocol):
     process that took it on this very machine has gone.
     """
 
-    def take(self, trial_id: str, owner: Owner, label: str = "") -> bool:
-        """The owner may measure the trial (`label` is what it is called); False while somebody
-        else does."""
+    def take(self, labels: Mapping[str, str], owner: Owner) -> set[str]:
+        """The trials, of those named by id with what they are called, that the owner may measure:
+        all but those that somebody else does."""
+
+    def begin(self, trial_id: str, owner: Owner, label: str) -> None:
+        """The owner's trial runs from now on, and is called so; lost without a word where the
+        database is away."""
 
     def renew(self, owner: Owner) -> None:
         """All leases of the owner count from now."""

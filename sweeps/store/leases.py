@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import sqlalchemy as sql
 
+from advisor.errors import DataError
 from sweeps.store.contract import Held
 from sweeps.store.database import Database
 from sweeps.store.dialects import DatabaseSeconds, insert_if_absent
@@ -24,10 +26,23 @@ class Leases:
         self._database = database
         self._seconds = seconds
 
-    def take(self, trial_id: str, owner: Owner, label: str = "") -> bool:
+    def take(self, labels: Mapping[str, str], owner: Owner) -> set[str]:
+        """See `LeaseBook`. In the order of their names: two that take the same do not wait for each
+        other."""
+        rows = [self._row(name, owner, label) for name, label in sorted(labels.items())]
+        return self._database.write(lambda connection: _take(connection, rows)) if rows else set()
+
+    def begin(self, trial_id: str, owner: Owner, label: str) -> None:
         """See `LeaseBook`."""
-        row = self._row(trial_id, owner, label)
-        return self._database.write(lambda connection: _take(connection, row))
+        begun = (
+            LEASES.update()
+            .where(_of(trial_id, owner.name))
+            .values(taken_at=DatabaseSeconds(), label=label)
+        )
+        with suppress(DataError):
+            self._database.write(
+                lambda connection: connection.execute(begun), patience_seconds=_NO_PATIENCE
+            )
 
     def renew(self, owner: Owner) -> None:
         """See `LeaseBook`; does not wait for a database that is away, the next beat comes soon."""
@@ -73,27 +88,34 @@ class Leases:
             **columns_of(owner),
             "trial_id": trial_id,
             "expires_at": DatabaseSeconds() + self._seconds,
-            "taken_at": DatabaseSeconds(),
             "label": label,
         }
 
 
-def _take(connection: sql.Connection, row: dict[str, Any]) -> bool:
-    existing = connection.execute(
-        _query().where(LEASES.c.trial_id == row["trial_id"])
-    ).one_or_none()
-    if existing is not None:
-        if existing.owner != row["owner"] and _is_in_force(existing):
-            return False
-        # By its owner too: another driver may be taking it over at this very moment.
-        end(connection, row["trial_id"], existing.owner)
-    return insert_if_absent(connection, LEASES, row)
+def _take(connection: sql.Connection, rows: Sequence[dict[str, Any]]) -> set[str]:
+    names = [row["trial_id"] for row in rows]
+    there = connection.execute(_query().where(LEASES.c.trial_id.in_(names))).all()
+    existing = {lease.trial_id: lease for lease in there}
+    taken = set()
+    for row in rows:
+        name = row["trial_id"]
+        if name in existing:
+            if existing[name].owner != row["owner"] and _is_in_force(existing[name]):
+                continue
+            # By its owner too: another driver may be taking it over at this very moment.
+            end(connection, name, existing[name].owner)
+        if insert_if_absent(connection, LEASES, row):
+            taken.add(name)
+    return taken
 
 
 def end(connection: sql.Connection, trial_id: str, owner_name: str) -> bool:
     """End the lease within a transaction; False when that owner has it no more."""
-    here = (LEASES.c.trial_id == trial_id) & (LEASES.c.owner == owner_name)
-    return connection.execute(LEASES.delete().where(here)).rowcount == 1
+    return connection.execute(LEASES.delete().where(_of(trial_id, owner_name))).rowcount == 1
+
+
+def _of(trial_id: str, owner_name: str) -> sql.ColumnElement[bool]:
+    return (LEASES.c.trial_id == trial_id) & (LEASES.c.owner == owner_name)
 
 
 def _query() -> sql.Select[Any]:

@@ -158,7 +158,7 @@ LEASES = sql.Table(
     sql.Column("started", sql.String(32), nullable=False),
     # Seconds since 1970 by the clock of the database, in a double.
     sql.Column("expires_at", sql.Double, nullable=False),
-    # The same clock; what the trial is called, for those who watch. Unknown of version 0002.
+    # When the trial began, by the same clock; what it is called. For those who watch.
     sql.Column("taken_at", sql.Double, nullable=True),
     sql.Column("label", sql.Text, nullable=True),
 )

@@ -58,6 +58,11 @@ def own_tag() -> OwnerTag:
     served = tag_in(os.environ.get(OWNER_VARIABLE, ""))
     if served and not served.is_elsewhere and not served.has_gone:
         return served
+    return process_tag()
+
+
+def process_tag() -> OwnerTag:
+    """This very process."""
     return OwnerTag(os.getpid(), start_ticks(os.getpid()) or "0", _place_digits())
 
 

@@ -45,24 +45,30 @@ class Pace:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The store at one moment. `total` and `left` are of the described sweep, or of all that is
-    stored or running. `pace` is None where too little is known."""
+    stored, running, or `submitted` and not begun. `pace` is None where too little is known."""
 
     at: datetime
     database: str
     total: int
     counts: Mapping[str, int]
     running: tuple[Held, ...]
+    submitted: int = 0
     pace: Pace | None
 
     @property
     def left(self) -> int:
-        """Trials without a row; those that are running now are among them."""
+        """Trials without a row; those that are running or submitted now are among them."""
         return self.total - sum(self.counts.values())
 
     @property
     def is_over(self) -> bool:
-        """Nothing is left and nothing runs."""
-        return not self.left and not self.running
+        """Nothing is left, and nobody works."""
+        return not self.left and self.is_idle
+
+    @property
+    def is_idle(self) -> bool:
+        """Nobody has a trial in hand."""
+        return not (self.running or self.submitted)
 
     @property
     def expected_end(self) -> datetime | None:
@@ -91,15 +97,15 @@ def look_at(
         if trial_ids is None
         else {entry: held[entry] for entry in set(trial_ids) & held.keys()}
     )
+    running = [entry for entry in mine.values() if entry.seconds_held is not None]
     names = set(rows) | set(mine if trial_ids is None else trial_ids)
     return Snapshot(
         at=datetime.now(UTC),
         database=store.name,
         total=len(names),
         counts=dict(Counter(row.status for row in rows.values()).most_common()),
-        running=tuple(
-            sorted(mine.values(), key=lambda entry: (-(entry.seconds_held or 0), entry.host))
-        ),
+        running=tuple(sorted(running, key=lambda entry: (-(entry.seconds_held or 0), entry.host))),
+        submitted=len(mine) - len(running),
         pace=pace_of([row.started_at for row in rows.values()]),
     )
 

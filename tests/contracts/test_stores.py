@@ -156,24 +156,37 @@ class StoreContract:
 
     def test_a_trial_is_leased_to_one_owner(self, store):
         one, other = this_process(), this_process()
-        assert store.leases.take("trial", one)
-        assert store.leases.take("trial", one)
-        assert not store.leases.take("trial", other)
-        assert store.leases.take("another", other)
+        assert store.leases.take({"trial": ""}, one)
+        assert store.leases.take({"trial": ""}, one)
+        assert not store.leases.take({"trial": ""}, other)
+        assert store.leases.take({"another": ""}, other)
         held = store.leases.held()
         assert set(held) == {"trial", "another"}
         assert held["trial"].pid == one.pid
         assert 0 < held["trial"].seconds_left <= 1.5
 
-    def test_a_lease_says_since_when_it_is_held_and_what_its_trial_is_called(self, store):
+    def test_a_lease_says_what_its_trial_is_called_and_since_when_it_runs(self, store):
         one = this_process()
-        store.leases.take("trial", one, "googlenet on 1 vCPU")
+        store.leases.take({"trial": "googlenet on 1 vCPU"}, one)
         held = store.leases.held()["trial"]
         assert held.label == "googlenet on 1 vCPU"
         assert held.host == one.host
+        assert held.seconds_held is None
+        store.leases.begin("trial", this_process(), "of somebody else")
+        assert store.leases.held()["trial"].label == "googlenet on 1 vCPU"
+        store.leases.begin("trial", one, "googlenet on gpu-7")
+        held = store.leases.held()["trial"]
+        assert held.label == "googlenet on gpu-7"
         before = held.seconds_held
         store.leases.renew(one)
         assert 0 <= before <= store.leases.held()["trial"].seconds_held
+
+    def test_of_many_trials_the_free_ones_are_leased_at_once(self, store):
+        one, other = this_process(), this_process()
+        assert store.leases.take({"b": "", "d": ""}, other) == {"b", "d"}
+        assert store.leases.take(dict.fromkeys("abcd", ""), one) == {"a", "c"}
+        assert store.leases.take({}, one) == set()
+        assert set(store.leases.held()) == set("abcd")
 
     def test_all_summaries_are_those_of_every_row(self, store):
         store.append(row(1.0))
@@ -185,51 +198,51 @@ class StoreContract:
     def test_a_lease_that_is_given_back_is_free(self, store):
         one, other = this_process(), this_process()
         for name in ("a", "b", "c"):
-            store.leases.take(name, one)
+            store.leases.take({name: ""}, one)
         store.leases.give_back(one, ["a"])
-        assert store.leases.take("a", other)
-        assert not store.leases.take("b", other)
+        assert store.leases.take({"a": ""}, other)
+        assert not store.leases.take({"b": ""}, other)
         store.leases.give_back(one)
         assert set(store.leases.held()) == {"a"}
 
     def test_a_lease_of_elsewhere_ends_when_it_is_not_renewed(self, store):
         far, here = elsewhere(this_process()), this_process()
-        store.leases.take("kept", far)
+        store.leases.take({"kept": ""}, far)
         begun = time.monotonic()
-        while not store.leases.take("kept", here):
+        while not store.leases.take({"kept": ""}, here):
             assert time.monotonic() - begun < 60
             time.sleep(0.1)
         assert time.monotonic() - begun > 1
 
     def test_a_renewed_lease_lasts(self, store):
         far, here = elsewhere(this_process()), this_process()
-        store.leases.take("kept", far)
+        store.leases.take({"kept": ""}, far)
         for _ in range(5):
             time.sleep(0.5)
             store.leases.renew(far)
-        assert not store.leases.take("kept", here)
+        assert not store.leases.take({"kept": ""}, here)
 
     def test_the_lease_of_a_process_that_has_gone_from_here_is_free_at_once(self, store):
         gone = dataclasses.replace(this_process(), pid=2**22 + 1, name="gone")
         reused = dataclasses.replace(this_process(), started="1", name="reused")
-        store.leases.take("a", gone)
-        store.leases.take("b", reused)
+        store.leases.take({"a": ""}, gone)
+        store.leases.take({"b": ""}, reused)
         assert store.leases.held() == {}
-        assert store.leases.take("a", this_process())
-        assert store.leases.take("b", this_process())
+        assert store.leases.take({"a": ""}, this_process())
+        assert store.leases.take({"b": ""}, this_process())
 
     def test_storing_a_run_ends_its_lease(self, store):
         owner, one = this_process(), row()
-        store.leases.take(one.trial.trial_id, owner)
+        store.leases.take({one.trial.trial_id: ""}, owner)
         assert store.join(one, latest, owner=owner) == one
         assert store.leases.held() == {}
 
     def test_who_lost_the_lease_is_told_when_another_stored_first(self, store):
         late, first = elsewhere(this_process()), this_process()
         trial_id = row().trial.trial_id
-        store.leases.take(trial_id, late)
+        store.leases.take({trial_id: ""}, late)
         store.leases.give_back(late)
-        store.leases.take(trial_id, first)
+        store.leases.take({trial_id: ""}, first)
         assert store.join(row(started_at="first"), latest, owner=first)
         assert store.join(row(started_at="late"), latest, owner=late) is None
         assert [one.started_at for one in store.all()] == ["first"]
@@ -243,7 +256,7 @@ class StoreContract:
 
         def ask(owner):
             together.wait()
-            if store.leases.take("trial", owner):
+            if store.leases.take({"trial": ""}, owner):
                 got.append(owner)
 
         threads = [threading.Thread(target=ask, args=(owner,)) for owner in owners]

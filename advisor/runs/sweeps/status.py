@@ -96,6 +96,7 @@ def snapshot_document(snapshot: Snapshot, trouble: str = "") -> dict[str, Any]:
              "lease_seconds_left": _rounded(trial.seconds_left)}
             for trial in snapshot.running
         ],
+        "submitted": snapshot.submitted,
         "seconds_a_trial": _rounded(pace.seconds_a_trial) if pace else None,
         "pace_of_trials": pace.trials if pace else 0,
         "expected_end": end.isoformat(timespec="seconds") if end else None,

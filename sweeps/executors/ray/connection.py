@@ -25,6 +25,9 @@ _SETTINGS = {
     # Unlimited by default; and a trial beyond its memory is a result, not a reason to repeat.
     "RAY_task_oom_retries": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # A worker goes on with the next trial of the same needs for so long, without being placed anew,
+    # which takes the nodes 20 ms of CPU time (Ray's default is half a second).
+    "RAY_worker_lease_timeout_milliseconds": "10000",
 }
 _SETTINGS_OF_OUR_OWN = {
     # Nobody else's, so on loopback: Ray asks this on Linux too, once, when it is imported.

@@ -18,7 +18,8 @@ from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from sweeps.events import WARNING, emit, forward_all
-from sweeps.executors.process import Measure
+from sweeps.executors.data import Measure
+from sweeps.executors.offer import offer_of
 from sweeps.executors.ray.autoscaling import has_autoscaler, never_started
 from sweeps.executors.ray.connection import connected
 from sweeps.executors.ray.placing import (
@@ -45,11 +46,12 @@ LOST_RUNS = 2  # how often what a node took down is measured again
 NODE_PATIENCE_SECONDS = 1800.0
 _NODES_CACHED_SECONDS = 5.0
 _WAIT_SECONDS = 1.0
-# Submitted of a kind beyond what the nodes take: a node is never without work, and the autoscaler
-# sees how much waits.
+# Submitted beyond what the nodes take: a node is never without work, and the autoscaler sees how
+# much waits. Claimed anew when half of it is left: several at once cost the store as much as one.
 _AHEAD = 32
-# Taken and not submitted, since there is enough of their kind while other nodes have too little.
-_MOST_WAITING = 1000
+
+
+Claimed = Callable[[Sequence[Trial]], list[Trial]]
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ class _Flight:
     lost: list[dict[str, Any]] = field(default_factory=list)
     node: str = ""
     deadline: float | None = None
-    submitted_at: str = ""
+    submitted_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
 
 
 class RayExecutor:
@@ -98,7 +100,8 @@ class RayExecutor:
         self._timeout_of = timeout_of
         self._patience = node_patience_seconds
         self._running: dict[Any, _Flight] = {}
-        self._waiting: deque[_Flight] = deque()
+        self._lost: list[_Flight] = []
+        self._coming: dict[Needs, deque[Trial]] = {}
         self._without_node: dict[Needs, float] = {}
         self._cached_nodes: tuple[float, list[Node]] = (0.0, [])
         self._places: dict[Needs, int] = {}
@@ -117,12 +120,15 @@ class RayExecutor:
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
         """See `sweeps.executors.process.Executor`."""
-        coming = iter(trials)
+        offer = offer_of(trials)
+        self._coming = {}
+        for trial in offer.trials:
+            self._coming.setdefault(self._needs(trial), deque()).append(trial)
         while True:
-            self._fill(coming)
+            self._fill(offer.claimed)
             if not self._running:
                 return
-            yield from self._unplaceable()
+            yield from self._unplaceable(offer.claimed)
             if self._running:
                 yield from self._ended()
 
@@ -150,42 +156,44 @@ class RayExecutor:
             self._places[needs] = slots(needs, nodes)
         return self._places[needs]
 
-    def _fill(self, coming: Iterator[Trial]) -> None:
-        """Submit as many of each kind as have a place, and some more; take trials until all nodes
-        have work by that, and some more."""
-        there = all_slots(self._nodes())
-        submitted = Counter(flight.needs for flight in self._running.values())
-        at_work = sum(min(count, self._places_of(one)) for one, count in submitted.items())
-
-        def offer(flight: _Flight) -> bool:
-            """Whether it was submitted: there is not yet enough of its kind."""
-            nonlocal at_work
-            places, count = self._places_of(flight.needs), submitted[flight.needs]
-            if count >= places + _AHEAD:
-                return False
-            at_work += count < places
-            submitted[flight.needs] += 1
+    def _fill(self, claimed: Claimed) -> None:
+        """Submit what was lost; then, where nodes or what is ahead of them lack work, what is
+        wanted, as far as it can be claimed."""
+        for flight in self._lost:
             self._submit(flight)
-            return True
+        self._lost.clear()
+        while wanted := self._wanted():
+            for trial in claimed(wanted):
+                self._submit(_Flight(trial, self._needs(trial)))
 
-        self._waiting = deque(flight for flight in self._waiting if not offer(flight))
-        while len(self._waiting) < _MOST_WAITING and (
-            at_work < there or len(self._running) - at_work < _AHEAD
-        ):
-            trial = next(coming, None)
-            if trial is None:
-                return
-            flight = _Flight(trial, self._needs(trial))
-            if not offer(flight):
-                self._waiting.append(flight)
+    def _wanted(self) -> list[Trial]:
+        """The next trials, one of each kind in turn: until all nodes have work and `_AHEAD` wait,
+        of no kind more than its places and as many."""
+        submitted = Counter(flight.needs for flight in self._running.values())
+        there = all_slots(self._nodes())
+        at_work = sum(min(count, self._places_of(one)) for one, count in submitted.items())
+        ahead = submitted.total() - at_work
+        if at_work >= there and ahead > _AHEAD // 2:
+            return []
+        wanted: list[Trial] = []
+        kinds = deque(needs for needs, left in self._coming.items() if left)
+        while kinds and (at_work < there or ahead < _AHEAD):
+            needs = kinds.popleft()
+            places, count = self._places_of(needs), submitted[needs]
+            if count >= places + _AHEAD or not self._coming[needs]:
+                continue
+            wanted.append(self._coming[needs].popleft())
+            submitted[needs] += 1
+            at_work, ahead = at_work + (count < places), ahead + (count >= places)
+            kinds.append(needs)
+        return wanted
 
     def _submit(self, flight: _Flight) -> None:
-        flight.submitted_at = datetime.now(UTC).isoformat()
         task = self._task.options(**task_options(flight.needs))
         side_by_side = any(node.get(TRIAL_RESOURCE, 0) > 1 for node in self._nodes())
         self._running[task.remote(trial_to_dict(flight.trial), side_by_side)] = flight
 
-    def _unplaceable(self) -> Iterator[Measurement]:
+    def _unplaceable(self, claimed: Claimed) -> Iterator[Measurement]:
         """The trials whose nodes all went, or never came, for too long."""
         now, nodes = time.monotonic(), self._nodes()
         pending = {ref: one for ref, one in self._running.items() if one.deadline is None}
@@ -200,13 +208,14 @@ class RayExecutor:
             for reference in [ref for ref, one in pending.items() if one.needs == needs]:
                 self._ray.cancel(reference, force=True)
                 yield _failure(self._running.pop(reference), Status.FAILED, reason)
-            hopeless = [one for one in self._waiting if one.needs == needs]
-            self._waiting = deque(one for one in self._waiting if one.needs != needs)
-            yield from (_failure(one, Status.FAILED, reason) for one in hopeless)
+            for trial in claimed(self._coming.pop(needs, ())):
+                yield _failure(_Flight(trial, needs), Status.FAILED, reason)
 
     def _ended(self) -> Iterator[Measurement]:
         """What has ended within a moment; trials that take far too long are cancelled."""
-        ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=_WAIT_SECONDS)
+        running = list(self._running)
+        self._ray.wait(running, num_returns=1, timeout=_WAIT_SECONDS)
+        ready, _ = self._ray.wait(running, num_returns=len(running), timeout=0)
         for reference in ready:
             measurement = self._advanced(reference)
             if measurement:
@@ -248,9 +257,9 @@ class RayExecutor:
         if isinstance(error, own_fault) or len(flight.lost) >= LOST_RUNS:
             return failure
         self._cached_nodes = (0.0, [])
-        flight.lost.append({**run_facts(failure), "reason": failure.reason})
-        flight.node, flight.deadline = "", None
-        self._waiting.appendleft(flight)
+        lost = [*flight.lost, {**run_facts(failure), "reason": failure.reason}]
+        flight = _Flight(flight.trial, flight.needs, lost)
+        self._lost.append(flight)
         return None
 
 

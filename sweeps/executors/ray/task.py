@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ from advisor.errors import AdvisorError
 from sweeps.datasets.making import default_place, default_text_place, ensure_dataset, ensure_text
 from sweeps.datasets.remote import is_address
 from sweeps.events import collected, emit, this_node
-from sweeps.executors.data import failure, with_data
-from sweeps.executors.process import Measure
+from sweeps.executors.data import Measure, data_at_hand, failure
 from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
 from sweeps.machine.size import machine_size
 from sweeps.trial.orphans.removing import clean_up
@@ -28,24 +27,27 @@ NODE, EVENTS = "node", "events"  # what comes beside a measurement
 def measuring_task(
     measure: Measure | None, *, on_cluster: bool
 ) -> Callable[[Document, bool], Iterator[Document]]:
-    """A function of a trial (and of whether others run beside it) that yields, as soon as it
-    begins, its node, and then the measurement, each with the events until then. Without a
+    """A function of a trial (and of whether others run beside it) that yields, as soon as its data
+    are on the node, the node, and then the measurement, each with the events until then. Without a
     `measure` it measures the trial on CPUs and a GPU of its own.
 
     A node of a cluster is prepared first: what a killed trial left there is removed, and data that
-    sweeps make themselves are made.
+    sweeps make themselves are made. None of that counts for the trial's deadline, which begins
+    with the first answer.
     """
 
     def run(document: Document, side_by_side: bool) -> Iterator[Document]:
         trial = trial_from_dict(document)
-        with collected() as events:
-            emit("placed", trial_id=trial.trial_id)
-        yield {NODE: this_node(), EVENTS: events}
-        with collected() as events:
-            refused = _prepared(trial) if on_cluster else ""
-            one_run = measure or partial(_measured_on_node, side_by_side=side_by_side)
-            measured = failure(trial, refused) if refused else with_data(one_run)(trial)
-        yield {**measurement_to_dict(measured), EVENTS: events}
+        one_run = measure or partial(_measured_on_node, side_by_side=side_by_side)
+        with ExitStack() as block:
+            with collected() as events:
+                emit("placed", trial_id=trial.trial_id)
+                refused = _prepared(trial) if on_cluster else ""
+                at_hand = None if refused else block.enter_context(data_at_hand(trial))
+            yield {NODE: this_node(), EVENTS: events}
+            with collected() as events:
+                row = at_hand(one_run) if at_hand else failure(trial, refused)
+        yield {**measurement_to_dict(row), EVENTS: events}
 
     return run
 

@@ -15,6 +15,7 @@ import pytest
 
 from advisor.domain import Status
 from advisor.errors import DataError, MeasuringError, UsageError
+from advisor.runs.sweeps.drivers import drivers_here
 from sweeps.datasets.photographs import write_samples
 from sweeps.store import SqlStore, open_store
 from sweeps.trial.ownership import this_process
@@ -46,7 +47,8 @@ def test_watching_ends_when_nothing_runs_any_more_and_tells_a_line_each_time(mon
     monkeypatch.setattr(SqlStore, "running", looking)
     with closing(open_store()) as store:
         store.append(measurement(trial=TRIALS[0]))
-        store.leases.take(TRIALS[1].trial_id, owner, "the second")
+        store.leases.take({TRIALS[1].trial_id: ""}, owner)
+        store.leases.begin(TRIALS[1].trial_id, owner, "the second")
         seen = statuses(ask("status", *FAST))
     assert seen[0]["running"][0]["trial"] == "the second"
     assert seen[1]["counts"] == {"ok": 1, "waiting": 1}
@@ -64,22 +66,55 @@ from sweeps.store import open_store
 from sweeps.trial.ownership import this_process
 
 with closing(open_store()) as store:
-    store.leases.take(sys.argv[1], this_process(), "held")
+    store.leases.take({sys.argv[1]: "held"}, this_process())
     print("holds", flush=True)
     time.sleep(60)
 """
 
 
 def test_stop_ends_the_driver_of_this_machine_and_names_that_of_another():
-    with pytest.raises(MeasuringError, match="no trial is measured into this store"):
+    with pytest.raises(MeasuringError, match="nobody measures into this store"):
         ask("stop")
     with closing(open_store()) as store:
         there = replace(this_process(), name="other", host="node-7", place="another boot")
-        store.leases.take(TRIALS[0].trial_id, there)
+        store.leases.take({TRIALS[0].trial_id: ""}, there)
         command = [sys.executable, "-c", _DRIVER, TRIALS[1].trial_id]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as here:
             assert here.stdout.readline() == "holds\n"
             with pytest.raises(MeasuringError, match=r"measured elsewhere: node-7 \(process"):
+                ask("stop")
+            assert here.wait(timeout=30) == -signal.SIGTERM
+
+
+@pytest.mark.slow
+def test_stop_ends_a_sweep_that_still_makes_its_data():
+    """It has no lease yet, and would need a minute for 10,000 photographs."""
+    with closing(open_store()) as store:
+        name = store.name
+    with subprocess.Popen([*ADVISOR, "sweep", "run", *GRID]) as sweep:
+        while not drivers_here(name):
+            assert sweep.poll() is None
+            time.sleep(0.05)
+        assert f"(process {sweep.pid})" in ask("stop")
+        assert sweep.wait(timeout=60) == 128 + signal.SIGTERM
+    assert drivers_here(name) == set()
+
+
+def test_a_driver_that_may_not_be_stopped_is_named_and_the_others_are_stopped(monkeypatch):
+    kill = os.kill
+
+    def refusing(pid, number):
+        if pid == os.getpid():
+            raise PermissionError(1, "Operation not permitted")
+        kill(pid, number)
+
+    with closing(open_store()) as store:
+        store.leases.take({TRIALS[0].trial_id: ""}, this_process())
+        command = [sys.executable, "-c", _DRIVER, TRIALS[1].trial_id]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as here:
+            assert here.stdout.readline() == "holds\n"
+            monkeypatch.setattr(os, "kill", refusing)
+            with pytest.raises(MeasuringError, match=rf"process {os.getpid()} \(Operation not"):
                 ask("stop")
             assert here.wait(timeout=30) == -signal.SIGTERM
 
@@ -98,7 +133,8 @@ def test_a_database_that_goes_away_meanwhile_is_told_and_waited_for(monkeypatch)
         return summaries(self, *arguments)
 
     with closing(open_store()) as store:
-        store.leases.take(TRIALS[0].trial_id, owner)
+        store.leases.take({TRIALS[0].trial_id: ""}, owner)
+        store.leases.begin(TRIALS[0].trial_id, owner, "")
         monkeypatch.setattr(SqlStore, "summaries", failing)
         seen = statuses(ask("status", *FAST))
     assert [bool(one["trouble"]) for one in seen] == [False, False, True, True, False, False]
@@ -229,7 +265,8 @@ def test_a_postgresql_that_is_stopped_and_started_is_watched_on(postgresql, monk
     url, owner = postgresql.new_database(), this_process()
     monkeypatch.setenv("ADVISOR_DATABASE_URL", url)
     with closing(SqlStore(url)) as store:
-        store.leases.take(TRIALS[0].trial_id, owner, "the first")
+        store.leases.take({TRIALS[0].trial_id: ""}, owner)
+        store.leases.begin(TRIALS[0].trial_id, owner, "the first")
     command = [*ADVISOR, "sweep", "status", "--watch", "--every", "0.1", "-o", "json"]
     watch = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     said = []

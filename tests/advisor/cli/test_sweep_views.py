@@ -37,7 +37,8 @@ def snapshot(**changes):
     values = {
         "at": NOON, "database": "db.example:5432/sweeps", "total": 24,
         "counts": {"ok": 6, "out_of_memory": 1},
-        "running": (held(), held(host="gpu-7", pid=99, label="", seconds_held=None)),
+        "running": (held(), held(host="gpu-7", pid=99, label="")),
+        "submitted": 16,
         "pace": pace_of(begun),
     }  # fmt: skip
     return Snapshot(**{**values, **changes})

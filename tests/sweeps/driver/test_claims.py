@@ -57,6 +57,16 @@ class Ahead(Slow):
         yield from super().execute(flight)
 
 
+class Batches(Slow):
+    """Claims several at once, as Ray does, the later ones first."""
+
+    def execute(self, offer):
+        left = list(reversed(offer.trials))
+        while left:
+            batch, left = left[:4], left[4:]
+            yield from super().execute(offer.claimed(batch))
+
+
 @pytest.fixture(params=DATABASES)
 def url(request, tmp_path):
     if request.param == "sqlite":
@@ -89,7 +99,7 @@ def at_once(url, executors, trials=TRIALS, **options):
     return measured
 
 
-@pytest.mark.parametrize("kind", [Slow, Ahead])
+@pytest.mark.parametrize("kind", [Slow, Ahead, Batches])
 def test_drivers_share_the_trials_and_measure_none_twice(url, store, kind):
     executors = [kind(name) for name in "abc"]
     measured = at_once(url, executors)
@@ -102,7 +112,7 @@ def test_drivers_share_the_trials_and_measure_none_twice(url, store, kind):
 
 def test_drivers_share_the_repeats_too(url, store):
     thrice = [dataclasses.replace(one, plan={**TIME_BOX, "repeats": 3}) for one in TRIALS[:4]]
-    executors = [Slow("a"), Ahead("b")]
+    executors = [Slow("a"), Ahead("b"), Batches("c")]
     at_once(url, executors, thrice)
     assert sum(len(one.given) for one in executors) == 12
     assert [1 + len(row.repeats) for row in store.all()] == [3] * 4
@@ -127,7 +137,7 @@ def test_what_failed_is_measured_again_by_one_driver_only(url, store):
 def test_a_driver_waits_for_the_others_trial_and_takes_it_when_they_are_gone(url, store, caplog):
     far = dataclasses.replace(this_process(), name="far:1:0", host="far", place="elsewhere")
     with closing(SqlStore(url, lease_seconds=1.5)) as theirs:
-        theirs.leases.take(TRIALS[0].trial_id, far)
+        theirs.leases.take({TRIALS[0].trial_id: ""}, far)
         mine = Slow("mine")
         run_sweep(TRIALS, mine, store, poll_seconds=0.1)
     assert mine.given == [*TRIALS[1:], TRIALS[0]]

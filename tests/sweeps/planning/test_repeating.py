@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from advisor.domain import Status
@@ -72,3 +74,21 @@ def test_a_spoiled_repeat_is_kept_and_counts_for_nothing():
     assert row.throughput_samples_per_second == good.throughput_samples_per_second
     assert [one["step_seconds"] for one in row.attempts] == [[9.0]]
     assert merged(measurement(status=Status.FAILED), good).status is Status.OK
+
+
+def test_a_run_on_another_cpu_is_kept_beside_the_repeats_and_not_asked_for_again():
+    """The spread of two CPUs would pass for that of one."""
+
+    class OnTwo(Executor):
+        def execute(self, trials):
+            for row in super().execute(trials):
+                cpu = "Xeon" if len(self.given) == 2 else "EPYC"
+                yield dataclasses.replace(row, environment={"cpu_model": cpu})
+
+    store, executor = SqlStore("sqlite://"), OnTwo()
+    run_sweep(TRIALS[:1], executor, store)
+    run_sweep(TRIALS[:1], executor, store)
+    (row,) = store.all()
+    assert len(executor.given) == 3
+    assert [one["environment"]["cpu_model"] for one in row.repeats] == ["EPYC"]
+    assert [one["environment"]["cpu_model"] for one in row.attempts] == ["Xeon"]

@@ -132,7 +132,7 @@ def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path
     with closing(SqlStore(url)) as store:
         owner = this_process()
         for one in (id_of(1.0), id_of(2.0)):
-            store.leases.take(one, owner)
+            store.leases.take({one: ""}, owner)
         with holding(path, seconds=1.0):
             store.leases.give_back(owner, [id_of(1.0)])
         assert set(store.leases.held()) == {id_of(2.0)}
@@ -168,7 +168,7 @@ def test_an_answer_that_was_lost_stores_nothing_twice(either, monkeypatch):
     """The commit came through, and the connection broke before that was told."""
     with closing(SqlStore(either)) as store:
         owner, lost = this_process(), []
-        store.leases.take(id_of(2.0), owner)
+        store.leases.take({id_of(2.0): ""}, owner)
         really = Database._transact
 
         def lose_first_answer(self, work, *, writes):

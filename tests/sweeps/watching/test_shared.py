@@ -35,17 +35,19 @@ def after(*seconds):
     return [(NOON + timedelta(seconds=one)).isoformat() for one in seconds]
 
 
-def test_it_tells_what_runs_what_is_done_and_what_is_left(url):
+def test_it_tells_what_runs_what_is_submitted_what_is_done_and_what_is_left(url):
     owner = this_process()
     with closing(SqlStore(url)) as store:
         store.append(measurement(trial=TRIALS[0]))
         store.append(measurement(trial=TRIALS[1], status=Status.FAILED))
-        store.leases.take(IDS[2], owner, "the third")
+        store.leases.take({IDS[2]: "", IDS[3]: ""}, owner)
+        store.leases.begin(IDS[2], owner, "the third")
         with closing(SqlStore(url, reading=True)) as reading:
             described, everything = look_at(reading, IDS), look_at(reading)
     assert (described.total, described.left) == (5, 3)
     assert described.counts == {"ok": 1, "failed": 1}
-    assert (everything.total, everything.left) == (3, 1)
+    assert (everything.total, everything.left) == (4, 2)
+    assert described.submitted == 1
     (one,) = described.running
     assert (one.trial_id, one.label, one.pid) == (IDS[2], "the third", owner.pid)
     assert not described.is_over
@@ -53,7 +55,7 @@ def test_it_tells_what_runs_what_is_done_and_what_is_left(url):
 
 def test_leases_on_trials_of_other_sweeps_are_none_of_a_described_one(url):
     with closing(SqlStore(url)) as store:
-        store.leases.take("another", this_process())
+        store.leases.take({"another": ""}, this_process())
         found = look_at(store, IDS)
     assert found.running == ()
     assert found.total == len(IDS)
@@ -62,9 +64,9 @@ def test_leases_on_trials_of_other_sweeps_are_none_of_a_described_one(url):
 def test_a_retried_trial_is_counted_once(url):
     with closing(SqlStore(url)) as store:
         store.append(measurement(trial=TRIALS[0], status=Status.FAILED))
-        store.leases.take(IDS[0], this_process())
+        store.leases.take({IDS[0]: ""}, this_process())
         found = look_at(store)
-    assert (found.total, found.left, len(found.running)) == (1, 0, 1)
+    assert (found.total, found.left, found.submitted) == (1, 0, 1)
 
 
 def test_looking_changes_nothing_and_an_older_database_tells_its_rows(tmp_path):

@@ -152,7 +152,7 @@ def test_the_database_is_told_and_never_changed(url, tmp_path):
     assert not (tmp_path / "m.sqlite").exists()
     with closing(open_store()) as store:
         store.append(measurement())
-        store.leases.take("a trial", this_process())
+        store.leases.take({"a trial": ""}, this_process())
     told = records.check_database()
     assert told.state is State.OK
     assert (told.facts["rows"], len(told.facts["held"]), told.facts["left_leases"]) == (1, 1, 0)
@@ -162,7 +162,7 @@ def test_the_database_is_told_and_never_changed(url, tmp_path):
 
 def test_leases_of_killed_drivers_are_counted(url, monkeypatch):
     with closing(open_store()) as store:
-        store.leases.take("a trial", this_process())
+        store.leases.take({"a trial": ""}, this_process())
         monkeypatch.setattr("sweeps.store.leases.process_has_gone", lambda *_: True)
         told = records.check_database()
     assert (told.facts["held"], told.facts["left_leases"]) == ([], 1)

@@ -1,0 +1,56 @@
+"""The sweeps of this machine, by the store that they measure into: what `advisor sweep stop` ends,
+from before they bring their data.
+
+Each holds an abstract socket that names its process and its store, and goes with the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sweeps.trial.ownership import process_tag, tag_in
+
+_PREFIX = "instance-sizing-advisor/into"
+
+
+@contextmanager
+def driving(store_name: str) -> Iterator[None]:
+    """This process measures into the store of that name, as long as the block."""
+    with socket.socket(socket.AF_UNIX) as mark:
+        mark.bind(f"\0{_place_of(store_name)}/{process_tag()}")
+        yield
+
+
+def drivers_here(store_name: str) -> set[int]:
+    """The processes of this machine (and container) that measure into the store of that name."""
+    begin = f"@{_place_of(store_name)}/"
+    try:
+        names = Path("/proc/net/unix").read_text().split()
+    except OSError:
+        return set()
+    tags = (tag_in(name.removeprefix(begin)) for name in names if name.startswith(begin))
+    return {tag.pid for tag in tags if tag and not tag.is_elsewhere and not tag.has_gone}
+
+
+def not_ended(pids: Iterable[int]) -> dict[int, str]:
+    """Has each process end as Ctrl-C would; returns why, for those where that is refused. One that
+    has gone meanwhile has ended."""
+    refused = {}
+    for pid in sorted(pids):
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+        except OSError as error:
+            refused[pid] = error.strerror or str(error)
+    return refused
+
+
+def _place_of(store_name: str) -> str:
+    return f"{_PREFIX}/{hashlib.sha256(store_name.encode()).hexdigest()[:16]}"
