@@ -36,6 +36,8 @@ class AdvisorError(Exception):
 
     exit_code = 1
     suggestions: tuple[str, ...] = ()
+    # How `str(error)` names fields: as options, or as the arguments of a Python call.
+    spell: Spell = staticmethod(option_name)
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class AdvisorError(Exception):
         self.code = code
 
     def __str__(self) -> str:
-        return self.render(str)
+        return self.render(str, self.spell)
 
     def render(self, translate: Translate, spell: Spell = option_name) -> str:
         """The message and its hint in the language of `translate`, one line; fields are named as

@@ -116,6 +116,7 @@ class Recorder:
         self._clock = clock
         self._started = self._written = clock()
         self._pid = os.getpid()
+        self._begun = _Mark(self._started, None)
         self._device: int | None = None
         self._unread: deque[_Step] = deque()
         self._steps = 0
@@ -141,6 +142,18 @@ class Recorder:
         finally:
             self._epoch_ended = begun
             self._end_epoch(getattr(loader, "num_workers", None))
+
+    def begin(self) -> None:
+        """Begin the first step of a loop whose batches do not pass through here."""
+        self._begun = self._mark()
+
+    def step(self, samples: int) -> None:
+        """A step of such a loop is done: it lasts since the one before. How much of it the loop
+        waited for its data, nobody knows."""
+        begun, self._begun = self._begun, self._mark()
+        if not self._done:
+            first = None if self._steps or self._unread else begun
+            self._take(_Step(begun, begun, self._begun, samples, first))
 
     def close(self) -> None:
         """Write what is left; nothing if that is done already."""
@@ -302,6 +315,12 @@ def _fullest_device() -> int | None:
     cuda = _cuda()
     used = [cuda.memory_allocated(number) for number in range(cuda.device_count())] if cuda else []
     return used.index(max(used)) if any(used) else None
+
+
+def gpu_uuid_in_use() -> str | None:
+    """Of the GPU on which this process has most, as the driver calls it; None for none."""
+    device = _quietly(_fullest_device)
+    return (_quietly(_torch_facts, device) or {}).get("gpu_uuid") or None
 
 
 def _recorded_event(device: int | None) -> Any:

@@ -185,14 +185,6 @@ def listed_networks(model: PerformanceModel | None, search: str | None = None) -
     return sorted(kept, key=lambda one: (one.entry.family, one.name))
 
 
-def families_of(networks: Iterable[Listed]) -> dict[str, list[Listed]]:
-    """The networks by family, in their order."""
-    families: dict[str, list[Listed]] = {}
-    for network in networks:
-        families.setdefault(network.entry.family, []).append(network)
-    return families
-
-
 def _of_table(entry: NetworkFacts) -> dict[str, Any]:
     computed = _COMPUTED if entry.trains else (Task.INFERENCE,)
     read = [Task.PREPROCESSING] if entry.data is DataKind.IMAGE else []

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from advisor.answers.listing import ListedOffer, page_of, query_of, shown_type
-from advisor.catalog import Catalog, OfferQuery, PartialOffer, load_catalog
+from advisor.answers.listing import page_of, query_of, shown_type
+from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.assumed import (
     LOCAL_READ_IOPS,
     NETWORK_LIMIT,
@@ -18,21 +18,17 @@ from advisor.catalog.assumed import (
     SERIES_CORES,
     THREADS_PER_CORE,
 )
-from advisor.catalog.prices import RATE_VARIABLE
 from advisor.cli.catalog_diff import diff
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_sources import sources
 from advisor.cli.catalog_updates import import_offers, refresh
 from advisor.cli.questions import cny_option, output_option, question_options
-from advisor.domain import InstanceType
 from advisor.questions.listings import InstanceDetails, Offers
 from advisor.render.catalog import assumed_text, catalog_head
+from advisor.render.offers import SHOWN_OFFERS, hourly_text, offers_text
 from advisor.render.tables import short_number
-from advisor.render.text import WIDTH, fitting_table, table
-from advisor.units import format_mib, format_usd
+from advisor.render.text import WIDTH, table
 
-# A terminal's worth; JSON has no limit.
-SHOWN_OFFERS = 40
 # Before a fact of a type.
 MARGIN = " " * 42
 # An assumed fact -> the lines of a type that rest on it.
@@ -73,19 +69,7 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
         for piece in _offers_document(catalogue, query):
             click.echo(piece)
         return
-    page = page_of(catalogue, query, 0, SHOWN_OFFERS)
-    if not page.offers:
-        click.echo("No offer in the catalogue is like this.")
-        return
-    lines = _offers_table([_row(one) for one in page.offers])
-    click.echo("\n".join(lines))
-    if any("* " in line for line in lines):
-        click.echo("* assumed: `advisor catalog show TYPE` has range and reason")
-    more = page.total - SHOWN_OFFERS
-    if more > 0:
-        click.echo(f"... and {more:,} more; filter, or take all with -o json")
-    for currency in dict.fromkeys(one.currency for one in page.offers if one.currency != "USD"):
-        click.echo(f"{currency}: {RATE_VARIABLE.format(currency)}=0.9 says what a dollar is worth")
+    click.echo(offers_text(*page_of(catalogue, query, 0, SHOWN_OFFERS)))
 
 
 def _offers_document(catalogue: Catalog, query: OfferQuery) -> Iterator[str]:
@@ -96,42 +80,6 @@ def _offers_document(catalogue: Catalog, query: OfferQuery) -> Iterator[str]:
         comma = "," if place < len(offers) else ""
         yield f"    {json.dumps(offer.document(), allow_nan=False)}{comma}"
     yield "  ]\n}"
-
-
-def _row(listed: ListedOffer) -> list[str]:
-    """Its cells; `?` is what a partial offer does not tell."""
-    offer, currency = listed
-    price, facts = offer.price, offer.type if isinstance(offer, PartialOffer) else offer.instance
-    cores = "?" if isinstance(offer, PartialOffer) else _cores(offer.instance)
-    return [
-        facts.cloud,
-        facts.name,
-        offer.region,
-        f"{facts.gpu_count or '?'} x {facts.gpu_name}" if facts.gpu_name else "-",
-        str(facts.vcpus or "?"),
-        cores,
-        format_mib(facts.memory_mib) if facts.memory_mib else "?",
-        _hourly_text(price.usd_per_hour, currency) if price.usd_per_hour else "free",
-        str(offer.market),
-        price.kind,
-        price.as_of.isoformat(),
-        price.terms,
-    ]
-
-
-def _cores(instance: InstanceType) -> str:
-    """'6', and '6*' where nobody tells how many vCPUs a core has."""
-    assumed = any(fact.name == THREADS_PER_CORE and not fact.told for fact in instance.assumed)
-    return f"{instance.physical_cores}{'*' if assumed else ''}"
-
-
-def _offers_table(rows: list[list[str]]) -> list[str]:
-    """Without what has no room, and JSON has."""
-    header = ["cloud", "instance", "region", "gpu", "vcpus", "cores", "memory", "per hour"]
-    header += ["market", "price", "as of", "terms"]
-    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
-    left = ("cloud", "instance", "region", "gpu", "market", "price", "as of", "terms")
-    return fitting_table(columns, left, ("terms", "cores", "memory", "vcpus", "as of", "gpu"))
 
 
 @catalog.command()
@@ -185,7 +133,7 @@ def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:
     rows = [
         [
             region,
-            _hourly_text(per_hour, currency),
+            hourly_text(per_hour, currency),
             price["kind"],
             price["as_of"],
             price["terms"] or "",
@@ -204,11 +152,6 @@ def _hourly(price: dict[str, Any]) -> tuple[float, str]:
     """What an hour costs, and in which currency."""
     usd = price["usd_per_hour"]
     return (price["per_hour"], price["currency"]) if usd is None else (usd, "USD")
-
-
-def _hourly_text(per_hour: float, currency: str) -> str:
-    """'$1.006', 'EUR 1.006'."""
-    return format_usd(per_hour).replace("$", "$" if currency == "USD" else f"{currency} ")
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:

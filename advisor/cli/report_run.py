@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,12 @@ import click
 
 from advisor.answers.context import load_context
 from advisor.answers.reporting.gathering import Question
+from advisor.answers.reporting.of_question import (
+    command_line,
+    inputs_of,
+    question_of_report,
+    read_input,
+)
 from advisor.answers.reporting.parallel import usable_processes
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
 from advisor.answers.reporting.reports import Report, report, report_of_saved
@@ -26,14 +31,12 @@ from advisor.cli.sending import format_of_targets, send_out, targets_of
 from advisor.errors import UsageError
 from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message
-from advisor.questions.commands import RECOMMEND, AnyRecommend
-from advisor.questions.fields import File, Files, wrong
-from advisor.questions.language import RecommendGeneration
+from advisor.questions.commands import RECOMMEND
+from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.models import Recommend
 from advisor.questions.reading import from_fields, from_texts, options_of
 from advisor.questions.requests import today
-from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.sizing.facts import SCHEMA
 from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format
 
@@ -145,10 +148,8 @@ def _asks(ask: Ask) -> bool:
 
 def _of_question(ask: Ask, shown: _Shown) -> dict[str, Any]:
     question = from_fields(RECOMMEND, ask.given)
-    model = question.model if isinstance(question, Recommend) else question.model_text
-    name = f"{model} {question.task}"
-    command = command_line("recommend", [*options_of(question), *options_of(ask.sources)])
-    return _reported(ask, [_living(Question(name, question, command), ask)], (), name, shown)
+    asked = question_of_report(question, ask.sources)
+    return _reported(ask, [_living(asked, ask)], (), asked.name, shown)
 
 
 def _of_plan(ask: Ask, file: str, shown: _Shown) -> dict[str, Any]:
@@ -196,34 +197,13 @@ def _living(question: Question, ask: Ask) -> Question:
     return question._replace(question=question.question.replace(live=True))
 
 
-def command_line(command: str, options: Sequence[str]) -> str:
-    """As a shell takes it."""
-    return as_text(f"advisor {command} {shlex.join(options)}".strip())
-
-
-def as_text(word: str) -> str:
-    """A word of a command line, which may hold the bytes of a name that is no UTF-8."""
-    return word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def _reported(
     ask: Ask, questions: Sequence[Question], inputs: Sequence[Input], usual: str, shown: _Shown
 ) -> dict[str, Any]:
-    named = dict.fromkeys(file for question in questions for file in _files_of(question.question))
-    read = (*inputs, *map(_read, named))
+    read = (*inputs, *inputs_of(*(question.question for question in questions)))
     context, asked = load_context(ask.sources), _report(ask, read, usual)
     with shown.counting(len(questions)) as step:
         return report(context, questions, asked, step=step, processes=usable_processes())
-
-
-def _files_of(question: AnyRecommend) -> list[str]:
-    """The files of the user's own that a question names and its answer stands on."""
-    fields = [field for field in question.fields.values() if isinstance(field.kind, File | Files)]
-    values = [getattr(question, field.name) for field in fields]
-    files = [file for value in values for file in (value if isinstance(value, tuple) else [value])]
-    if isinstance(question, RecommendGeneration) and question.traffic not in KNOWN_TRAFFIC:
-        files.append(question.traffic)
-    return [str(file) for file in files if file]
 
 
 def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
@@ -268,14 +248,7 @@ def _options_of(ask: Ask, day: date) -> list[str]:
 
 def _read(file: str) -> Input:
     """A file, or stdin."""
-    if file == _STDIN:
-        return Input("stdin", sys.stdin.buffer.read())
-    try:
-        return Input(as_text(file), Path(file).read_bytes())
-    except OSError as error:
-        raise UsageError(
-            "'{file}' cannot be read: {why}", file=file, why=error.strerror or ""
-        ) from None
+    return Input("stdin", sys.stdin.buffer.read()) if file == _STDIN else read_input(file)
 
 
 class _Shown:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
-from advisor.render.content import INSTALL, Column, English, Look, Page
+from advisor.render.content import INSTALL, Column, English, Leaf, Look, Page, Part
 from advisor.render.i18n.filters import FILTERS
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ def page_html(page: Page, language: str) -> str:
     style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     template = environment().get_template("report.html")
     return template.render(page=page, language=language, style=style)
+
+
+def fragment_html(blocks: Sequence[Leaf | Part]) -> str:
+    """Blocks for somebody else's page, without a style. Raises `UsageError` where
+    Jinja is not installed."""
+    shared = environment().get_template("blocks.html").module
+    return "".join(str(shared.block(block)) for block in blocks)  # type: ignore[attr-defined]
 
 
 @cache

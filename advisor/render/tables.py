@@ -39,7 +39,7 @@ MARKDOWN_RUN_COLUMNS = ("run_hours_median", "run_hours_upper", "run_usd_median")
 
 def recommendation_csv(document: Mapping[str, Any]) -> str:
     """One row a ranked spec, every number unrounded."""
-    return records_csv(_rows(document), COLUMNS)
+    return records_csv(ranked_rows(document), COLUMNS)
 
 
 def markdown_answer(document: Mapping[str, Any], tables: str) -> str:
@@ -64,7 +64,7 @@ def recommendation_markdown(document: Mapping[str, Any]) -> str:
 
 
 def _ranked_markdown(document: Mapping[str, Any]) -> str:
-    rows = _rows(document)
+    rows = ranked_rows(document)
     has_run = any(row["run_samples"] is not None for row in rows)
     usual = (*MARKDOWN_COLUMNS, *(MARKDOWN_RUN_COLUMNS if has_run else ()))
     columns = with_telling(usual, rows, document["request"])
@@ -106,7 +106,8 @@ def records_markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) 
     return "\n".join(lines) + "\n"
 
 
-def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def ranked_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The ranked specs as flat records, the recommended one first."""
     first = document["recommendation"]
     ranked = [first, *document["alternatives"]] if first else []
     return [{"rank": rank, **_row(spec)} for rank, spec in enumerate(ranked, start=1)]

@@ -52,13 +52,13 @@ _SHORT_TUNING = (
 
 def language_csv(document: Record) -> str:
     """One row a ranked spec, every number unrounded."""
-    return records_csv(_rows(document), _columns(serves=_serves(document)))
+    return records_csv(ranked_rows(document), _columns(serves=_serves(document)))
 
 
 def language_markdown(document: Record) -> str:
     """A table that pastes into a pull request."""
     short = _SHORT_SERVING if _serves(document) else _SHORT_TUNING
-    rows = _rows(document)
+    rows = ranked_rows(document)
     columns = with_telling(short, rows, document["request"])
     return markdown_answer(document, records_markdown(rows, columns))
 
@@ -74,9 +74,9 @@ def language_sheets(sections: Sequence[Record]) -> list[Sheet]:
     tuned = [(name, document) for name, document in documents if not _serves(document)]
     serving, tuning = _columns(serves=True), _columns(serves=False)
     sheets = [
-        _sheet("Serving", "Each spec that serves, best first.", serving, served, _rows),
+        _sheet("Serving", "Each spec that serves, best first.", serving, served, ranked_rows),
         _sheet("Latency", "Latency against throughput.", _OF_FRONT, served, _front_rows),
-        _sheet("Tuning", "Each spec that tunes, best first.", tuning, tuned, _rows),
+        _sheet("Tuning", "Each spec that tunes, best first.", tuning, tuned, ranked_rows),
     ]
     return [sheet for sheet in sheets if sheet.records]
 
@@ -114,7 +114,8 @@ def _look(name: str) -> str:
     return "number" if name.endswith(ends) else "text"
 
 
-def _rows(document: Record) -> list[dict[str, Any]]:
+def ranked_rows(document: Record) -> list[dict[str, Any]]:
+    """The ranked specs as flat records, the recommended one first."""
     first = document["recommendation"]
     ranked = [first, *document["alternatives"]] if first else []
     return [{"rank": rank, **_row(spec)} for rank, spec in enumerate(ranked, start=1)]

@@ -67,7 +67,7 @@ class Room(NamedTuple):
 def details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     """Everything about a network that a reader may want to know behind its answer."""
     answer, confidence = section["recommendation"], section["answer"]["confidence"]
-    yield Part(t("price.title"), list(_prices(section, confidence, t, room)), detail=True)
+    yield price_part(section, t, room)
     yield Part(t("stages.title"), list(_stages(section["bottleneck"], t)), detail=True)
     yield Part(
         t("settings.title"), list(_settings(answer.get("other_settings", ()), t)), detail=True
@@ -82,12 +82,23 @@ def details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
                    detail=True)  # fmt: skip
     yield Part(t("rejected.title"), list(_rejected(answer, t, room)), detail=True)
     yield Part(t("evidence.title"), list(_evidence(section["evidence"], t)), detail=True)
+    yield from notes_parts(answer, t)
+    yield from place_parts(section, t, room)
+
+
+def price_part(section: Record, t: Texts, room: Room) -> Part:
+    """Price against rate: the chart, and the specs in it."""
+    rows = list(_prices(section, section["answer"]["confidence"], t, room))
+    return Part(t("price.title"), rows, detail=True)
+
+
+def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
+    """What an answer warns of, and what it assumes."""
     notes = {"warnings": t("warnings.title"), "assumptions": t("assumptions.title")}
     for name, title in notes.items():
         texts = [translated(sentence, t) for sentence in answer[name]]
         if texts:
             yield Part(title, [Items(texts)])
-    yield from place_parts(section, t, room)
 
 
 def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
+from advisor.domain import HOURS_PER_MONTH
 from advisor.render.content import (
     Block,
     Column,
@@ -27,13 +28,13 @@ from advisor.render.document import is_language
 from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import plain
-from advisor.render.language.page import answer_parts, detail_parts
+from advisor.render.language.page import answer_parts, detail_parts, language_parts
 from advisor.render.price_parts import price_call_leaves
 from advisor.render.sizing.columns import (
     columns_of,
     rate_columns,
 )
-from advisor.render.sizing.details import Room, details, place_parts
+from advisor.render.sizing.details import Room, details, notes_parts, place_parts, price_part
 from advisor.render.sizing.pictures import (
     totals_picture,
 )
@@ -77,6 +78,18 @@ def report_page(document: Record, language: str, room: Room) -> Page:
         blocks.append(Section(section["name"], f"w{number}", parts))
     return Page(t("kicker_of", date=document["as_of"]), document["title"],
                 [*blocks, _again(document, t)])  # fmt: skip
+
+
+def short_parts(section: Record, language: str = "en") -> Iterator[Leaf | Part]:
+    """One answer with its chart, as a notebook shows it."""
+    t, answer = report_texts(language), section["recommendation"]
+    if is_language(answer):
+        yield from language_parts(answer, t, rejected=0)
+        return
+    room = Room(1, specs=8)
+    yield from _answer(section, HOURS_PER_MONTH, t, room)
+    yield price_part(section, t, room)
+    yield from notes_parts(answer, t)
 
 
 def _totals(document: Record, t: Texts, room: Room) -> Section:

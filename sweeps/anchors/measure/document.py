@@ -107,22 +107,23 @@ _KEPT_STEPS = 2000
 
 def anchor_of_script(
     command: Sequence[str], recorded: Sequence[RecordedSteps], seconds: float,
-    warnings: Sequence[str] = (),
+    warnings: Sequence[str] = (), what: Mapping[str, Any] = {}, ran: Mapping[str, Any] = {},
 ) -> dict[str, Any]:  # fmt: skip
-    """The document of a loop that was recorded once or more; `MeasuringError` for too few steps."""
+    """The document of a loop that was recorded once or more; `MeasuringError` for too few steps.
+    A loop that knows more of itself says so: `what` it is, and how it `ran` (task, precision)."""
     warnings = list(warnings)
-    runs = [{"process": n, **_run(one, warnings)} for n, one in enumerate(recorded)]
+    runs = [{"process": n, **_run(one, warnings), **ran} for n, one in enumerate(recorded)]
     facts = recorded[0].facts
     if facts["device"] == "cpu":
         warnings.append("measured on this CPU, not on a GPU")
     if reason := facts.get("no_profile"):
         warnings.append(f"no operation profile: {reason}")
-    operators = {"training": facts["operators"]} if facts.get("operators") else {}
+    operators = {runs[0]["task"]: facts["operators"]} if facts.get("operators") else {}
     size: dict[str, Any] = {
         name: facts[name] for name in ("gpu_memory_mib", "gpu_sm_count") if name in facts
     }
     return document(
-        what={"kind": "script", "command": list(command), "unit": "sample"},
+        what={"kind": "script", "command": list(command), "unit": "sample", **what},
         device={
             "kind": facts["device"],
             "gpu": facts["gpu"],

@@ -1,0 +1,209 @@
+"""Answers as objects: what the command line prints, as attributes, a table, a picture, a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from advisor.api.calling import Asked, errors_with_fields
+from advisor.errors import NoOfferError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from advisor.answers.language_answers import MemoryAnswered
+    from advisor.answers.of_tasks import AnyCompared, AnyPredicted, AnyRecommended
+    from advisor.render.content import Leaf, Part
+
+
+class Record(Mapping[str, Any]):
+    """An object of a JSON document, whose fields are attributes too: `price.usd_per_hour`."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._values:
+            known = ", ".join(self._values) if not name.startswith("_") else ""
+            raise AttributeError(f"there is no field {name!r} ({known})")
+        return self[name]
+
+    def __getitem__(self, name: str) -> Any:
+        return _as_record(self._values[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._values})
+
+    def __repr__(self) -> str:
+        return repr(dict(self._values))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return dict(self._values)
+
+
+def _as_record(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Record(value)
+    return [_as_record(one) for one in value] if isinstance(value, list) else value
+
+
+class Answer(Record):
+    """What a question is answered with. `str()` is the text of the command line, `to_dict()` its
+    JSON, whose fields are attributes."""
+
+    def __init__(self, document: Callable[[], dict[str, Any]], text: Callable[[], str]) -> None:
+        self._document, self._text = document, text
+        self._made: dict[str, Any] | None = None
+
+    @property
+    def _values(self) -> dict[str, Any]:  # type: ignore[override]
+        """Made when somebody wants it."""
+        if self._made is None:
+            self._made = self._document()
+        return self._made
+
+    def __str__(self) -> str:
+        return self._text()
+
+    __repr__ = __str__
+
+    def to_frame(self) -> pd.DataFrame:
+        """The answer's rows as a table of pandas, numbers unrounded."""
+        import pandas as pd
+
+        return pd.DataFrame(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """One row of all that is no list."""
+        return [dict(_flat(self._values))]
+
+    def _repr_html_(self) -> str | None:
+        """For a notebook; None, and so the text, where Jinja (extra `report`) is not installed."""
+        blocks = self._blocks()
+        if not blocks:
+            return None
+        from advisor.errors import UsageError
+        from advisor.render.html import fragment_html
+
+        try:
+            return fragment_html(blocks)
+        except UsageError:
+            return None
+
+    def _blocks(self) -> list[Leaf | Part]:
+        return []
+
+
+def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Objects inside by their path, `price_usd_per_hour`."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}_")
+        elif not isinstance(value, list):
+            yield f"{prefix}{name}", value
+
+
+class Recommendation(Answer):
+    """The cheapest spec that meets the question: `.recommendation`, None where nothing does, and
+    then `.nearest` and `.relax`; `.alternatives`, `.warnings`, `.request`."""
+
+    def __init__(self, found: AnyRecommended, asked: Asked) -> None:
+        question = asked.question
+        # As the command line: where nobody asked for a number of specs, a screen is enough.
+        specs = question.max_results if "max_results" in asked.given else None
+        super().__init__(found.document, lambda: found.text(specs))
+        self._found, self._asked = found, asked
+
+    def require(self) -> Self:
+        """The answer itself; `NoOfferError`, which tells the nearest, where nothing answers."""
+        if self._found.answer.chosen is None:
+            with errors_with_fields():
+                raise NoOfferError(self._found.no_offer())
+        return self
+
+    def export(self, format: str) -> str:
+        """As `-o` has it (json, yaml, csv, md), or the file that starts the spec as `--export` has
+        it (terraform, skypilot, ..)."""
+        with errors_with_fields():
+            return self._found.written(format)
+
+    def report(self, file: str | PathLike[str], *, language: str = "en", title: str = "") -> Path:
+        """Write a sizing report that stands alone: .html, .pdf, .xlsx, .md, .csv or .json, by the
+        file's end. HTML, PDF and XLSX need the extra `report`. Returns the file's path."""
+        from advisor.answers.reporting.of_question import report_of_question
+        from advisor.files import require_writable, write_whole
+        from advisor.render.sizing.formats import format_of_file, report_format
+
+        path = Path(fspath(file))
+        with errors_with_fields():
+            kind = report_format(format_of_file(path.name))
+            kind.require_packages()
+            require_writable(path)
+            document = report_of_question(self._asked.question, self._asked.sources, title)
+            write_whole(path, kind.content(document, language))
+        return path
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """The spec that is recommended, and its alternatives."""
+        from advisor.render.document import is_language
+        from advisor.render.language.tables import ranked_rows as language_rows
+        from advisor.render.tables import ranked_rows
+
+        rows = language_rows if is_language(self._values) else ranked_rows
+        return rows(self._values)
+
+    def _blocks(self) -> list[Leaf | Part]:
+        from advisor.answers.reporting.sections import Named, bare_section
+        from advisor.render.sizing.page import short_parts
+
+        section = bare_section(Named("", ""), self._values)
+        return list(short_parts({**section, "complete": True}))
+
+
+class Prediction(Answer):
+    """What one instance, or a GPU by itself, reaches: `.predicted`, `.price`, `.bottleneck`."""
+
+    def __init__(self, found: AnyPredicted) -> None:
+        super().__init__(found.document, found.text)
+
+
+class Comparison(Answer):
+    """Instances, or GPUs, against one that counts as 1."""
+
+    def __init__(self, found: AnyCompared) -> None:
+        super().__init__(found.document, found.text)
+        self._found = found
+
+    def _rows(self) -> list[dict[str, Any]]:
+        columns = self._found.columns()
+        return [{name: row.get(name) for name in columns} for row in self._found.flat_rows()]
+
+
+class Listing(Answer):
+    """Records of one kind, in the field that is named after them: `.gpus`, `.networks`,
+    `.offers`."""
+
+    def __init__(
+        self, document: Callable[[], dict[str, Any]], text: Callable[[], str], field: str
+    ) -> None:
+        super().__init__(document, text)
+        self._field = field
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(_flat(record)) for record in self._values[self._field]]
+
+
+class Memory(Listing):
+    """The GPU memory that something takes, and `.gpus` that it fits."""
+
+    def __init__(self, found: MemoryAnswered) -> None:
+        super().__init__(found.document, found.text, "gpus")

@@ -1,0 +1,102 @@
+"""The functions that ask: each takes the fields of a question, and gives its answer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from advisor.api.answers import Answer, Comparison, Listing, Memory, Prediction, Recommendation
+from advisor.api.calling import Asked, asks, errors_with_fields
+from advisor.questions import commands
+from advisor.questions.listings import Gpus, Offers, Sources
+
+
+@asks(commands.RECOMMEND, *Sources.fields)
+def recommend(asked: Asked) -> Recommendation:
+    """The cheapest instance and disk that will really reach a throughput.
+
+    Where nothing meets the question, `answer.recommendation` is None, and `answer.require()`
+    raises `NoOfferError`. Raises `UsageError` for what cannot be asked, `NoIntervalError`,
+    `StalePriceError` with `strict`, and `NoOfferError` where nothing is sold at all.
+    """
+    from advisor.answers.of_tasks import recommended_by
+
+    return Recommendation(recommended_by(asked.sources, asked.question), asked)
+
+
+@asks(commands.PREDICT, *Sources.fields)
+def predict(asked: Asked) -> Prediction:
+    """The throughput of one instance or GPU, with its interval and its bottleneck.
+
+    Raises `UsageError` for what cannot be asked, and `NoIntervalError`.
+    """
+    from advisor.answers.of_tasks import predicted_by
+
+    return Prediction(predicted_by(asked.sources, asked.question))
+
+
+@asks(commands.COMPARE, *Sources.fields)
+def compare(asked: Asked) -> Comparison:
+    """Instances, or GPUs by themselves, against a baseline; `model` may be several networks.
+
+    Raises `UsageError` for what cannot be asked, and `NoIntervalError`.
+    """
+    from advisor.answers.of_tasks import compared_by
+
+    return Comparison(compared_by(asked.sources, asked.question))
+
+
+@asks(commands.MEMORY)
+def memory(asked: Asked) -> Memory:
+    """Peak GPU memory and its parts, the GPUs that it fits, and the largest batch on each.
+
+    A network of your own, or another size of its input, is traced here (torch, about 30 s).
+    Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing.
+    """
+    from advisor.answers.of_tasks import memory_in
+    from advisor.catalog import load_catalog
+
+    return Memory(memory_in(load_catalog(), asked.question))
+
+
+@asks(Gpus)
+def gpus(asked: Asked) -> Answer:
+    """GPUs by rate, memory, bandwidth, link, power and price."""
+    from advisor.answers.listing import gpus_document_of
+    from advisor.catalog import load_catalog
+    from advisor.render.gpus import gpus_text
+
+    document = gpus_document_of(load_catalog(), asked.question)
+    return Listing(lambda: document, lambda: gpus_text(document["gpus"]), "gpus")
+
+
+@asks(Offers, "cny_per_usd")
+def offers(asked: Asked) -> Answer:
+    """Priced offers, cheapest first; `str()` has the first 40."""
+    from advisor.answers.listing import page_of, query_of
+    from advisor.catalog import load_catalog
+    from advisor.render.offers import SHOWN_OFFERS, offers_text
+
+    catalog = load_catalog(cny_per_usd=asked.sources.cny_per_usd)
+    page = page_of(catalog, query_of(asked.question))
+    return Listing(
+        partial(page.document, catalog),
+        lambda: offers_text(page.offers[:SHOWN_OFFERS], page.total),
+        "offers",
+    )
+
+
+def networks(search: str | None = None) -> Answer:
+    """The networks that can be asked for, with what is known of their rates.
+
+    `search` is a part of a name, title or family, or a pattern ('timm/vit_base*'); nothing that is
+    like it gives no networks.
+    """
+    from advisor.answers.context import load_context
+    from advisor.answers.listing import listed_networks, networks_document
+    from advisor.render.networks import families_text, networks_text
+
+    with errors_with_fields():
+        model = load_context().model
+    document = networks_document(model, listed_networks(model, search))
+    text = networks_text if search else families_text
+    return Listing(lambda: document, partial(text, document["networks"]), "networks")

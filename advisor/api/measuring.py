@@ -1,0 +1,155 @@
+"""Anchors measured from Python: of a training loop as it runs, and of a network by itself.
+
+An anchor is the file that `advisor measure` writes; `anchor=` of every question takes it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from math import inf
+from os import PathLike, fspath
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from advisor.api.calling import errors_with_fields
+from advisor.api.modules import network
+from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
+from advisor.errors import UsageError, unknown_name
+from advisor.files import require_writable, write_whole
+from sweeps.anchors.measure.document import anchor_of_script
+from sweeps.anchors.measure.recorded import read_steps
+from sweeps.hook import Recorder, gpu_uuid_in_use, unfinished
+from sweeps.machine.gpu_sampling import GpuSampler
+
+Batch = TypeVar("Batch")
+_COMPUTED = (Task.TRAINING, Task.INFERENCE)
+_NO_WAITING = "how long the loop waited for its data is not known: its rate counts as the network's"
+
+
+class Measuring:
+    """A loop that is being measured; see `measure`. `file` is the anchor, once the loop is over."""
+
+    def __init__(self, file: Path, what: dict[str, Any], ran: dict[str, Any]) -> None:
+        self.file = file
+        self.document: dict[str, Any] | None = None
+        self._what, self._ran = what, ran
+        self._warnings: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="advisor-measure-"))
+        self._recorder = Recorder(self._folder / "steps.jsonl", inf, profiles=False)
+        self._sampler = GpuSampler(gpu_uuid_in_use()).__enter__()
+        self._entered = time.monotonic()
+        self._recorder.begin()
+        return self
+
+    def step(self, samples: int) -> None:
+        """A step is done, of so many samples: an optimizer's step, a batch that was computed. On
+        a GPU steps are timed by events on its stream, so the loop never waits for this."""
+        self._warnings = [_NO_WAITING]
+        self._recorder.step(samples)
+
+    def steps(self, loader: Iterable[Batch]) -> Iterable[Batch]:
+        """The loader's batches, each step timed and the waiting for the loader told apart: an
+        answer refuses the rate of a loop that waited."""
+        return self._recorder.watch(loader)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        try:
+            self._recorder.close()
+            self._sampler.__exit__(kind, error, trace)
+            if error is None:
+                self._write()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _write(self) -> None:
+        recorded = read_steps(unfinished(self._folder / "steps.jsonl"))
+        recorded.facts["gpu_state"] = self._sampler.environment
+        with errors_with_fields():
+            self.document = anchor_of_script(
+                sys.argv[:1], [recorded], time.monotonic() - self._entered, self._warnings,
+                self._what, self._ran,
+            )  # fmt: skip
+            write_whole(self.file, json.dumps(self.document, indent=1) + "\n")
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """The loop's rate without its first steps; None before it is over."""
+        return float(self.document["runs"][0]["samples_per_second"]) if self.document else None
+
+
+def measure(
+    name: str, *, precision: str = "fp32", task: str = "training",
+    input_shape: Sequence[int] | None = None, out: str | PathLike[str] | None = None,
+) -> Measuring:  # fmt: skip
+    """Measure a loop of yours as it runs: an anchor of this machine's GPU.
+
+        with advisor.measure("my_net", precision="amp") as m:
+            for images, labels in m.steps(loader):
+                ...
+        advisor.recommend(task="training", model="my_net", precision="amp", anchor=m.file, ..)
+
+    Without a loader, call `m.step(samples)` after each step. `precision` is fp32, amp or bf16,
+    `task` training or inference; `input_shape` of one sample, as (3, 224, 224), is worth telling.
+    The anchor is written to `out` (anchor-NAME.json) when the loop is over, and not where it ends
+    by an error. Raises `UsageError` for a wrong name or place, `MeasuringError` for too few steps.
+    """
+    with errors_with_fields():
+        file = Path(fspath(out)) if out is not None else Path(f"anchor-{Path(name).name}.json")
+        require_writable(file)
+        what = {"name": name, **({"input_shape": list(input_shape)} if input_shape else {})}
+        return Measuring(file, what, {"task": _task(task), "precision": _precision(precision)})
+
+
+def anchor(
+    module_or_function: Any, example: Any = None, *, loss: Any = None, name: str | None = None,
+    task: str | None = None, precision: str = "fp32", minutes: float = 2.0,
+    out: str | PathLike[str] | None = None,
+) -> Path:  # fmt: skip
+    """Measure a network of yours by itself on this machine, for some minutes, in fresh processes.
+
+    `module_or_function`, `example` and `loss` are those of `advisor.network`; a name or a
+    `file.py:build` will do, too. Without `task` inference and training are measured. Returns the
+    file, for `anchor=` (`advisor measure --model` writes the same). Raises `UsageError` for what
+    is no network, `MeasuringError` where torch is missing or nothing could be measured.
+    """
+    from advisor.answers.measuring import measure_reference
+
+    with errors_with_fields():
+        reference = module_or_function
+        if not isinstance(reference, str):
+            reference = network(module_or_function, example, loss=loss, name=name)
+        title = name or Path(reference.partition(".py")[0]).name
+        file = Path(fspath(out)) if out is not None else Path(f"anchor-{title}.json")
+        require_writable(file)
+        document = measure_reference(
+            reference, minutes=minutes, precision=Precision(_precision(precision)), data=None,
+            tasks=(Task(_task(task)),) if task else _COMPUTED[::-1],
+            on_progress=lambda line: print(line, file=sys.stderr),  # noqa: T201
+        )  # fmt: skip
+        write_whole(file, json.dumps(document, indent=1) + "\n")
+    return file
+
+
+def _precision(name: str) -> str:
+    if name not in list(MEASURABLE_PRECISIONS):
+        raise unknown_name("precision", str(name), MEASURABLE_PRECISIONS, field="precision")
+    return str(name)
+
+
+def _task(name: str) -> str:
+    if name not in list(_COMPUTED):
+        raise UsageError(
+            "{task} is not measured", task=name, field="task", hint="take training or inference"
+        )
+    return str(name)

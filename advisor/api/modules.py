@@ -1,0 +1,189 @@
+"""Networks that are objects of this process, as files that a question can name.
+
+What computes a network runs in other processes, too (memory is traced there, and anchors are
+measured): a `torch.nn.Module` is kept as a file `NAME.py` with the function `build`, beside its
+pickle. The folder is gone when this process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from advisor.errors import UsageError
+
+
+class Module(Protocol):
+    """What type checkers know of a `torch.nn.Module`."""
+
+    def parameters(self) -> Any:
+        """Its weights."""
+
+
+class ModelConfig(Protocol):
+    """What they know of a configuration of `transformers`."""
+
+    model_type: str
+
+    def to_json_string(self, use_diff: bool = ...) -> str:
+        """Its keys."""
+
+
+_NOT_A_NAME = re.compile(r"\W+")
+_FILE = '''"""A network of another process: {title}."""
+
+import pickle
+import sys
+from pathlib import Path
+
+for folder in {path!r}:
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+def _kept():
+    with Path(__file__).with_suffix(".pickle").open("rb") as file:
+        return pickle.load(file)
+
+
+def build():
+    kept = _kept()["network"]
+    return kept if hasattr(kept, "state_dict") else kept()
+'''
+_EXAMPLE = """
+
+def example_batch(batch_size):
+    from torch.utils._pytree import tree_map
+
+    def rows(tensor):
+        if not getattr(tensor, "ndim", 0):
+            return tensor
+        return tensor[:1].expand(batch_size, *tensor.shape[1:]).contiguous()
+
+    inputs, targets = _kept()["example"]
+    return tree_map(rows, inputs), tree_map(rows, targets)
+
+
+INPUT_SHAPE = {shape!r}
+"""
+_LOSS = """
+
+def loss(outputs, targets):
+    return _kept()["loss"](outputs, targets)
+"""
+
+
+def network(
+    module_or_function: Any, example: Any = None, *, loss: Any = None, name: str | None = None
+) -> str:
+    """A name that every question takes as `model`, for a network of your own.
+
+    `module_or_function` is a `torch.nn.Module`, or a function without arguments that makes one.
+    `example` is a batch that it takes: inputs, or a tuple (inputs, targets); its first row stands
+    for all. Without one, batches are noise of 3 x 224 x 224. `loss(outputs, targets)` is cross
+    entropy of classes where none is given. `name` is the class's own where none is given.
+
+    Nothing is computed here. Classes that are defined in a notebook are kept with it; those of
+    modules are imported again. Raises `UsageError` for what is no network and what cannot be kept.
+    """
+    if not is_module(module_or_function) and not callable(module_or_function):
+        raise UsageError(
+            "{kind} is no network", kind=type(module_or_function).__name__, field="model",
+            hint="give a torch.nn.Module, or a function that returns one",
+        )  # fmt: skip
+    title = name or str(getattr(module_or_function, "__name__", type(module_or_function).__name__))
+    inputs, targets = example if _is_pair(example) else (example, _no_targets(example))
+    kept = _pickled({"network": module_or_function, "example": (inputs, targets), "loss": loss})
+    text = _FILE.format(title=title, path=[one for one in sys.path if one])
+    text += "" if example is None else _EXAMPLE.format(shape=_shape_of(inputs))
+    text += _LOSS if loss is not None else ""
+    digest = hashlib.sha256(kept + text.encode()).hexdigest()[:8]
+    stem = _NOT_A_NAME.sub("_", title).strip("_") or "network"
+    place = kept_folder() / digest
+    place.mkdir(exist_ok=True)
+    (place / f"{stem}.pickle").write_bytes(kept)
+    (place / f"{stem}.py").write_text(text, encoding="utf-8")
+    return f"{place / stem}.py:build"
+
+
+def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, with a network that is an object by the name that it got, and a
+    configuration of `transformers` as a file."""
+    model = values.get("model")
+    if is_module(model):
+        return {**values, "model": network(model)}
+    if hasattr(model, "to_json_file") and hasattr(model, "model_type"):
+        return {**values, "model": None, "config": _config_file(model)}
+    return dict(values)
+
+
+def is_module(value: object) -> bool:
+    """Whether it is a `torch.nn.Module`; torch is not imported for the question."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
+
+
+@cache
+def kept_folder() -> Path:
+    """A folder of this process, removed at its end."""
+    folder = Path(tempfile.mkdtemp(prefix="advisor-networks-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _config_file(config: Any) -> Path:
+    """With all its keys: a default that is left out would be a size that nobody knows."""
+    text: str = config.to_json_string(use_diff=False)
+    name = _NOT_A_NAME.sub("-", getattr(config, "name_or_path", "") or config.model_type)
+    place = kept_folder() / hashlib.sha256(text.encode()).hexdigest()[:8] / name
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "config.json").write_text(text, encoding="utf-8")
+    return place / "config.json"
+
+
+def _pickled(kept: dict[str, Any]) -> bytes:
+    """With the code of what a notebook defines."""
+    try:
+        import cloudpickle
+
+        return bytes(cloudpickle.dumps(kept))
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "a network of this process is kept with {package}, which is not here",
+            package=error.name, field="model",
+            hint="install instance-sizing-advisor[sweep], or name a file: path/to/file.py:build",
+        ) from error  # fmt: skip
+    except Exception as error:
+        raise UsageError(
+            "the network cannot be kept ({why})", why=f"{type(error).__name__}: {error}",
+            field="model", hint="name a file that builds it: path/to/file.py:build",
+        ) from error  # fmt: skip
+
+
+def _is_pair(example: Any) -> bool:
+    return isinstance(example, tuple) and len(example) == 2
+
+
+def _no_targets(example: Any) -> Any:
+    """Class numbers, for the loss of classes."""
+    if example is None:
+        return None
+    import torch
+
+    return torch.zeros(1, dtype=torch.long)
+
+
+def _shape_of(inputs: Any) -> tuple[int, ...]:
+    """Of one sample of the first tensor."""
+    from torch.utils._pytree import tree_leaves
+
+    shapes = (tuple(leaf.shape[1:]) for leaf in tree_leaves(inputs) if hasattr(leaf, "shape"))
+    return next(shapes, ()) or (1,)

@@ -1,0 +1,80 @@
+"""Writes `advisor/__init__.pyi`: what type checkers and notebooks read instead of the late imports.
+
+`python -m advisor.api.stub` writes it anew; a test holds it true.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import advisor
+from advisor.api import functions
+from advisor.api.signatures import fields_of, shown_default, type_of
+from advisor.questions.by_task import kinds_of
+from advisor.questions.question import Field
+
+FILE = Path(advisor.__file__).with_suffix(".pyi")
+_HEAD = '''"""The Python API, with types.
+
+Written by `python -m advisor.api.stub`, out of the questions.
+"""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Literal, overload
+
+from advisor.api.modules import ModelConfig, Module
+
+'''
+
+
+def stub() -> str:
+    """The text of the file."""
+    asking = [one for one in vars(functions).values() if hasattr(one, "kinds")]
+    names = {one.__name__ for one in asking}
+    lines = list(_imports(names))
+    for function in asking:
+        lines += _declared(function)
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def _imports(asking: set[str]) -> Iterator[str]:
+    for home, names in vars(advisor)["_HOMES"].items():
+        yield from (f"from {home} import {one} as {one}" for one in names if one not in asking)
+    yield ""
+
+
+def _declared(function: Callable[..., Any]) -> Iterator[str]:
+    """The function; of a question by task an overload for each, with its own fields."""
+    kinds, sources = vars(function)["kinds"], vars(function)["sources"]
+    questions = kinds_of(kinds)
+    for question in questions:
+        if len(questions) > 1:
+            yield "@overload"
+        yield f"def {function.__name__}("
+        yield "    *,"
+        yield from map(_argument, fields_of(question, sources).values())
+        yield f") -> {inspect.signature(function).return_annotation}:"
+        yield from _doc(function, first=question is questions[0])
+
+
+def _argument(field: Field) -> str:
+    default = "" if field.required else f" = {shown_default(field)!r}"
+    return f"    {field.name}: {type_of([field])}{default},"
+
+
+def _doc(function: Callable[..., Any], *, first: bool) -> Sequence[str]:
+    line = str(function.__doc__).splitlines()[0]
+    return [f'    """{line}"""' if first else "    ..."]
+
+
+def main() -> None:
+    """Write the file."""
+    FILE.write_text(stub(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

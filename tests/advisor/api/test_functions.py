@@ -1,0 +1,238 @@
+"""The Python API answers as the command line does, in the same names, units and defaults."""
+
+import ast
+import inspect
+import json
+import os
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import advisor
+from advisor.api import functions, stub
+from advisor.cli import main
+from advisor.domain import Precision, Task
+from benchmarks.python_api import asked_by_command, asked_by_python, questions
+
+ROOT = Path(advisor.__file__).parents[1]
+RECOMMEND = {"task": "inference", "model": "googlenet", "target_throughput": 500}
+ASKED = {
+    "recommend": RECOMMEND,
+    "predict": {"task": "training", "model": "vgg16", "instance": "g5.xlarge", "memory": "24GiB"},
+    "compare": {"task": "training", "model": ["resnet50", "vgg16"], "gpu": ["T4", "L4"]},
+    "memory": {"model": "resnet50", "batch_size": 64, "gpu": "T4"},
+    "gpus": {"gpu": "24GiB..", "sort_by": "memory_mib"},
+    "generation": {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 40},
+    "finetuning": {"task": "finetuning", "model": "meta-llama/Llama-3.1-8B", "tokens": 1e8},
+}  # fmt: skip
+
+
+def _words(fields):
+    """The options of the command line for the same fields."""
+    for name, value in fields.items():
+        texts = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield from (f"--{name.replace('_', '-')}", texts)
+
+
+def _printed(capsys, *words):
+    code = main.run(list(words))
+    return code, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_answer_is_the_json_and_the_text_of_the_command(name, capsys):
+    fields = ASKED[name]
+    command = name if name in main.COMMANDS else "recommend"
+    answer = getattr(advisor, command)(**fields)
+    assert json.loads(_printed(capsys, command, *_words(fields), "-o", "json")[1]) == (
+        json.loads(json.dumps(answer.to_dict()))
+    )
+    assert _printed(capsys, command, *_words(fields))[1] == f"{answer}\n"
+
+
+def test_lists_are_those_of_the_command_line(capsys):
+    networks, offers = advisor.networks("resnet*"), advisor.offers(gpu="T4", market="spot")
+    of_offers = ["catalog", "list", "--gpu", "T4", "--market", "spot"]
+    for answer, words in ((networks, ["networks", "resnet*"]), (offers, of_offers)):
+        assert json.loads(_printed(capsys, *words, "-o", "json")[1]) == answer.to_dict()
+        assert _printed(capsys, *words)[1] == f"{answer}\n"
+    assert len(offers.to_frame()) == len(offers.offers) > 40
+
+
+@pytest.mark.slow
+def test_500_random_questions_get_the_json_of_the_command_line():
+    rows = list(islice(questions(seed=24), 500))
+    differ = [row for row in rows if asked_by_python(*row) != asked_by_command(*row)]
+    assert differ == []
+
+
+def test_some_questions_get_the_json_of_the_command_line():
+    rows = list(islice(questions(seed=7), 6))
+    assert [row for row in rows if asked_by_python(*row) != asked_by_command(*row)] == []
+
+
+def test_values_of_python_are_read_as_texts_are():
+    plain = advisor.recommend(**RECOMMEND, gpu="T4,L4", precision="amp", vcpus=8, strict=None)
+    typed = advisor.recommend(
+        task=Task.INFERENCE, model="googlenet", target_throughput=np.float64(500.0),
+        gpu=["T4", "L4"], precision=Precision.AMP, vcpus=np.int64(8), strict=False,
+    )  # fmt: skip
+    assert typed.to_dict() == plain.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "text"),
+    [
+        ({"modle": "resnet50"}, "modle", "did you mean model?"),
+        ({**RECOMMEND, "max_hours": 3}, "max_hours", "say how long it is with epochs or samples"),
+        ({**RECOMMEND, "max_price": -1}, "max_price", "max_price must be a number above 0"),
+        ({**RECOMMEND, "max_price": float("nan")}, "max_price", "max_price must be"),
+        ({**RECOMMEND, "gpu": {"T4"}}, "gpu", "not set; give a text or a number"),
+        ({**RECOMMEND, "users": 4}, "users", "users goes with task generation"),
+        ({"task": "training"}, "model", "model is missing"),
+    ],
+)
+def test_a_wrong_argument_is_a_usage_error_that_names_it_as_an_argument(fields, field, text):
+    with pytest.raises(advisor.UsageError) as error:
+        advisor.recommend(**{"task": "inference", **fields})
+    assert error.value.field == field
+    assert text in str(error.value)
+    assert "--" not in str(error.value)
+
+
+def test_where_nothing_answers_the_answer_says_so_and_require_raises(capsys):
+    fields = {**RECOMMEND, "target_throughput": 5e7}
+    answer = advisor.recommend(**fields)
+    assert answer.recommendation is None
+    assert answer.relax
+    with pytest.raises(advisor.NoOfferError):
+        answer.require()
+    code, printed = _printed(capsys, "recommend", *_words(fields), "-o", "json")
+    assert code == advisor.NoOfferError.exit_code
+    assert json.loads(printed) == answer.to_dict()
+
+
+def test_an_answers_fields_are_attributes_of_it():
+    answer = advisor.recommend(**RECOMMEND)
+    document = answer.to_dict()["recommendation"]
+    assert answer.recommendation.instance_type == document["instance_type"]
+    assert answer.recommendation.price.usd_per_hour == document["price"]["usd_per_hour"]
+    assert [one.instance_type for one in answer.alternatives] == [
+        one["instance_type"] for one in answer.to_dict()["alternatives"]
+    ]
+    assert {"recommendation", "to_frame", "report"} <= set(dir(answer))
+    with pytest.raises(AttributeError, match="no field 'instance'"):
+        _ = answer.recommendation.instance
+
+
+def test_a_frame_has_the_columns_of_the_csv(capsys):
+    answer = advisor.recommend(**RECOMMEND, max_results=3)
+    csv = _printed(capsys, "recommend", *_words(RECOMMEND), "--max-results", "3", "-o", "csv")[1]
+    assert set(answer.to_frame().columns) == set(csv.splitlines()[0].split(","))
+    assert len(answer.to_frame()) == len(csv.splitlines()) - 1
+
+
+@pytest.mark.parametrize("name", ["recommend", "generation"])
+def test_a_notebook_shows_the_interval_chart_and_the_specs(name):
+    answer = advisor.recommend(**ASKED[name])
+    page = answer._repr_html_()
+    assert '<img src="data:image/svg+xml' in page
+    assert answer.recommendation.instance_type in page
+    assert "<table" in page
+
+
+def test_a_report_is_that_of_the_command(tmp_path):
+    file, other = tmp_path / "a.json", tmp_path / "b.json"
+    assert advisor.recommend(**RECOMMEND).report(file) == file
+    main.run(["report", *_words(RECOMMEND), "--out", str(other)])
+    assert json.loads(file.read_text()) == json.loads(other.read_text())
+    with pytest.raises(advisor.UsageError, match="docx"):
+        advisor.recommend(**RECOMMEND).report(tmp_path / "a.docx")
+
+
+def test_an_objective_is_a_plain_function_from_settings_to_figures():
+    f = advisor.objective(task="training", model="resnet50", target_throughput=500)
+    chosen = advisor.recommend(
+        task="training", model="resnet50", target_throughput=500, precision="amp"
+    ).recommendation
+    figures = f({"precision": "amp"})
+    assert figures["usd_per_hour"] == chosen.price.total_usd_per_hour
+    assert figures["usd_per_million"] == pytest.approx(chosen.cost.usd_per_million_samples)
+    assert f({"target_throughput": 5e7}) == {
+        "answered": 0, "usd_per_hour": float("inf"), "usd_per_million": float("inf"),
+        "throughput_lower": 0, "throughput_median": 0, "throughput_upper": 0,
+    }  # fmt: skip
+    one = advisor.predict(task="training", model="resnet50", instance="g5.xlarge")
+    of_one = advisor.objective(task="training", model="resnet50")({"instance": "g5.xlarge"})
+    assert of_one["throughput_median"] == one.predicted.throughput.median
+    with pytest.raises(advisor.UsageError, match="'modle'"):
+        advisor.objective(modle="resnet50")
+
+
+@pytest.mark.slow
+def test_optuna_finds_the_cheapest_of_a_grid_with_it():
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    grid = {"precision": ["fp32", "amp"], "batch_size": [16, 64]}
+    f = advisor.objective(task="training", model="resnet50", target_throughput=400)
+    study = optuna.create_study(sampler=optuna.samplers.GridSampler(grid))
+    study.optimize(
+        lambda trial: f({name: trial.suggest_categorical(name, grid[name]) for name in grid})[
+            "usd_per_hour"
+        ]
+    )
+    every = [f({"precision": p, "batch_size": b}) for p in grid["precision"] for b in (16, 64)]
+    assert study.best_value == min(one["usd_per_hour"] for one in every)
+    assert study.best_params["precision"] == "amp"
+
+
+def test_the_stub_is_what_the_questions_give():
+    assert stub.FILE.read_text() == stub.stub()
+    ast.parse(stub.stub())
+
+
+def test_signature_and_help_are_made_of_the_question():
+    for name in ("recommend", "predict", "compare", "memory", "gpus", "offers"):
+        function = getattr(functions, name)
+        parameters = inspect.signature(function).parameters
+        assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters.values())
+        assert all(f"    {one}: " in function.__doc__ for one in parameters)
+    parameters = inspect.signature(advisor.recommend).parameters
+    assert parameters["confidence"].default == 0.9
+    assert parameters["max_price"].annotation == "float | None"
+    assert "target_throughput" in parameters
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_each_tasks_fields(tmp_path):
+    (tmp_path / "call.py").write_text(
+        "import advisor\n"
+        "advisor.recommend(task='generation', model='x', users=4).report('a.html')\n"
+        "advisor.recommend(task='generation', model='x', epochs=4)\n"
+    )
+    (tmp_path / "mypy.ini").write_text("[mypy]\nfollow_imports = silent\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "call.py"], cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    errors = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert [line.split(":")[1] for line in errors] == ["3"], done.stdout
+
+
+def test_importing_the_package_imports_nothing_of_it():
+    code = "import sys; import advisor; print([m for m in sys.modules if m.startswith('advisor.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert {"recommend", "UsageError", "measure"} <= set(dir(advisor))
+    with pytest.raises(AttributeError, match="no attribute 'recomend'"):
+        _ = advisor.recomend
+
+
+def test_every_public_name_is_there():
+    for name in advisor.__all__:
+        assert getattr(advisor, name).__doc__, name
