@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 from advisor.api.calling import errors_with_fields
 from advisor.api.modules import network
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
-from advisor.errors import UsageError, unknown_name
+from advisor.errors import unknown_name
 from advisor.files import require_writable, write_whole
 from sweeps.anchors.measure.document import anchor_of_script
 from sweeps.anchors.measure.recorded import read_steps
@@ -149,7 +149,5 @@ def _precision(name: str) -> str:
 
 def _task(name: str) -> str:
     if name not in list(_COMPUTED):
-        raise UsageError(
-            "{task} is not measured", task=name, field="task", hint="take training or inference"
-        )
+        raise unknown_name("task", str(name), _COMPUTED, field="task")
     return str(name)
