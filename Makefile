@@ -84,6 +84,9 @@ lint: .venv/full ## ruff, mypy, import contracts
 docs: .venv/full ## the docs site, in build/docs/site: a broken link or anchor is an error
 	@$(BIN)/python -m docs.site
 
+pictures: .venv/full ## the pictures of README and docs, from the real commands (needs Chromium)
+	@$(BIN)/python -m benchmarks.readme && $(BIN)/python -m benchmarks.page_screenshots && $(BIN)/python -m benchmarks.report_pictures
+
 bench: .venv/full ## accuracy and speed, as JSON
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json || exit 1; done
 	@$(BIN)/python -m benchmarks.truth --rows infra/performance_sources/observations.csv.gz --json

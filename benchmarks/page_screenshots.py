@@ -19,25 +19,30 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
+SERVING = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8"
 SHOTS: dict[str, tuple[str, dict[str, Any]]] = {
     "page.png": (QUESTION, {"locale": "en-GB"}),
     "page.zh-CN.png": (QUESTION, {"locale": "zh-CN", "color_scheme": "dark"}),
+    "language.png": (SERVING, {"locale": "en-GB"}),
 }
 SIZE = {"width": 1280, "height": 800}
 ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run"]
 _READY_SECONDS = 30
 
 
+def chromium() -> str:
+    """Its path."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    return path or sys.exit("no Chromium here: apt-get install chromium fonts-wqy-microhei")
+
+
 def main() -> None:
     """Write them all."""
     from playwright.sync_api import sync_playwright
 
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        sys.exit("no Chromium here: apt-get install chromium fonts-wqy-microhei")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with _served() as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+    with served() as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         for name, (address, look) in SHOTS.items():
             page = browser.new_context(viewport=SIZE, **look).new_page()
             page.goto(url + address, wait_until="networkidle")
@@ -47,7 +52,8 @@ def main() -> None:
 
 
 @contextmanager
-def _served() -> Iterator[str]:
+def served() -> Iterator[str]:
+    """The address of a service of our own, ready, until the block ends."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]

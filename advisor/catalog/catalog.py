@@ -158,6 +158,11 @@ class Catalog:
             raise UsageError(f"{name} cannot be judged: not known of it: {missing}")
         return found
 
+    def type_names(self, cloud: str) -> tuple[str, ...]:
+        """Every type of a cloud, priced or not; of every cloud for "any"."""
+        homes = self._clouds.values() if cloud == "any" else [self._cloud(cloud)]
+        return tuple(sorted({name for home in homes for name in home.instances.names}))
+
     def name_of(self, text: str, cloud: str | None = None) -> str:
         """A type as the catalogue writes it, whatever its case; `UsageError` for an unknown one."""
         clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())

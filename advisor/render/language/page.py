@@ -46,7 +46,7 @@ def answer_parts(document: Record, t: Texts) -> list[Leaf | Part]:
     """What is recommended, what its price and its rates are known from, and what to relax."""
     chosen = document["recommendation"]
     blocks: list[Leaf | Part] = [*price_call_leaves(document, t)]
-    blocks.append(Paragraph(_answer(document, t), "answer"))
+    blocks.append(Paragraph(answer_sentence(document, t), "answer"))
     blocks += [] if chosen is None else [Paragraph(_known_from(chosen, t))]
     relax = [_relaxation(one, clouds=covers_clouds(document)) for one in document["relax"]]
     return [*blocks, *([Part(t("lm.relax"), [Items(relax)])] if relax else [])]
@@ -56,18 +56,25 @@ def detail_parts(document: Record, t: Texts, rejected: int) -> list[Leaf | Part]
     """What the spec does, what else could be done, other specs, and what is assumed."""
     chosen, blocks = document["recommendation"], list[Leaf | Part]()
     if chosen is not None:
-        blocks.append(Facts(list(_facts(chosen, t))))
-        blocks += _front(document, t) + _steps(document, t)
-    blocks += _alternatives(document, t) + _rejected(document, t, rejected)
-    for key in ("assumptions", "warnings"):
-        texts = [translated(one, t) for one in document[key]]
-        heading = t("lm.assumed" if key == "assumptions" else "lm.warnings")
-        blocks += [Part(heading, [Items(texts)])] if texts else []
+        blocks.append(spec_facts(chosen, t))
+        blocks += [*_front(document, t), *steps_parts(document, t)]
+    blocks += other_parts(document, t, rejected)
     about = t("lm.data", date=document["catalog"]["as_of"], id=document["performance_model"]["id"])
     return [*blocks, Paragraph(about, "note")]
 
 
-def _answer(document: Record, t: Texts) -> str:
+def other_parts(document: Record, t: Texts, rejected: int) -> list[Part]:
+    """Other specs, and what is assumed and warned of."""
+    parts = _alternatives(document, t) + _rejected(document, t, rejected)
+    for key in ("assumptions", "warnings"):
+        texts = [translated(one, t) for one in document[key]]
+        heading = t("lm.assumed" if key == "assumptions" else "lm.warnings")
+        parts += [Part(heading, [Items(texts)])] if texts else []
+    return parts
+
+
+def answer_sentence(document: Record, t: Texts) -> str:
+    """What is recommended with its price and rate; or that nothing is, and what comes nearest."""
     chosen, nearest = document["recommendation"], document["nearest"]
     confidence = document["request"]["confidence"]
     if chosen is None:
@@ -114,6 +121,11 @@ def _known_from(chosen: Record, t: Texts) -> str:
     )
 
 
+def spec_facts(spec: Record, t: Texts) -> Facts:
+    """What it does: formats, times, memory, cost."""
+    return Facts(list(_facts(spec, t)))
+
+
 def _facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
     if spec["gpu"]:
         yield t("lm.gpu"), f"{spec['gpu']['count']} x {spec['gpu']['name']}"
@@ -144,7 +156,7 @@ def _serving_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
         yield t(key), f"{lower_rate(rates[of]['lower'])} .. {format_rate(rates[of]['median'])}"
     for key, of in (("lm.ttft", "ttft_seconds"), ("lm.tpot", "tpot_seconds"),
                     ("lm.e2e", "e2e_seconds")):  # fmt: skip
-        yield t(key), _span(rates[of], t)
+        yield t(key), span_text(rates[of], t)
     yield from _memory_facts(serving["memory_per_gpu"], t)
     note = t("lm.cost_note")
     for key, of in (("lm.cost_output", "usd_per_million_output_tokens"),
@@ -159,7 +171,8 @@ def _serving_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
     yield t("lm.bound"), t(f"bind.{spec['bottleneck']}")
 
 
-def _span(span: Record, t: Texts) -> str:
+def span_text(span: Record, t: Texts) -> str:
+    """'median 38 ms, at most 52 ms'."""
     upper = span["upper"]
     return t("lm.span", median=seconds_text(span["median"]),
              upper="?" if upper is None else seconds_text(upper, up=True))  # fmt: skip
@@ -209,7 +222,8 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
     return Table(columns, front)
 
 
-def _steps(document: Record, t: Texts) -> list[Leaf | Part]:
+def steps_parts(document: Record, t: Texts) -> list[Part]:
+    """What one thing more would bring."""
     steps = [step for step in document.get("serving", {}).get("steps", ()) if step["option"]]
     if not steps:
         return []
@@ -227,7 +241,7 @@ def _given(step: Record, name: str) -> str | None:
     return step["gives"] and seconds_text(step["gives"][name]["median"])
 
 
-def _alternatives(document: Record, t: Texts) -> list[Leaf | Part]:
+def _alternatives(document: Record, t: Texts) -> list[Part]:
     specs, clouds = document["alternatives"], covers_clouds(document)
     if not specs:
         return []
@@ -254,7 +268,7 @@ def _cost_columns(spec: Record, t: Texts) -> list[Column]:
     ]
 
 
-def _rejected(document: Record, t: Texts, most: int) -> list[Leaf | Part]:
+def _rejected(document: Record, t: Texts, most: int) -> list[Part]:
     shown, clouds = document["rejected"][:most], covers_clouds(document)
     if not shown:
         return []

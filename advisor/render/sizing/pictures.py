@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Accelerator
@@ -12,12 +12,14 @@ from advisor.render.charts.paper import (
     FAINT,
     INK,
     LIGHT_BLUE,
+    SMALL,
     VERMILION,
     WIDTH,
     Paper,
     chart_of,
+    no_link,
 )
-from advisor.render.content import Chart
+from advisor.render.content import Chart, Mark
 from advisor.render.document_names import spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent
@@ -45,18 +47,20 @@ _MARKS = {
 }
 
 
-def price_picture(section: Record, t: Texts) -> Chart:
+def price_picture(
+    section: Record, t: Texts, width: float = WIDTH, href: Callable[[Record], str] = no_link
+) -> Chart:
     """Price against throughput: every spec with its interval, the target, the front, the pick."""
     rows, target = section["price_throughput"], section["answer"]["target_throughput"]
-    paper = Paper(WIDTH, _PRICE_HEIGHT)
+    paper = Paper(width, _PRICE_HEIGHT)
     rates = [rate for row in rows for rate in (row["lower"], row["upper"])]
     near = within_reach(target, rates)
     panel = Panel(
         paper,
-        scale_of([row["total_usd_per_hour"] for row in rows], 44, WIDTH - 70),
+        scale_of([row["total_usd_per_hour"] for row in rows], 44, width - 70 * width / WIDTH),
         scale_of([*rates, *([near] if near else [])], 46, _PRICE_HEIGHT - 32),
     )
-    panel.frame(t("price.x"), unit_name(section, t))
+    panel.frame(t("price.x"), unit_name(section, t), ticks=int(width / 80))
     front = [row for row in rows if row["on_front"]]
     _front_steps(panel, front)
     kinds = {
@@ -70,7 +74,14 @@ def price_picture(section: Record, t: Texts) -> Chart:
         _dots(panel, dots, kind)
     _dot_names(panel, rows)
     _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
-    return chart_of(paper, _price_alt(rows, target, t))
+    marks = [
+        paper.mark(
+            panel.x.at(row["total_usd_per_hour"]), panel.y.at(row["median"]), _spec_text(row, t),
+            href(row),
+        )
+        for row in rows
+    ]  # fmt: skip
+    return chart_of(paper, _price_alt(rows, target, t), marks)
 
 
 def _front_steps(panel: Panel, front: Sequence[Record]) -> None:
@@ -112,25 +123,25 @@ def _key(paper: Paper, entries: Iterable[tuple[str, str, str, str]], x: float) -
     for shape, face, edge, text in entries:
         paper.markers([(x + 4, 8)], shape, colour=edge, face=face, size=6)
         paper.text(x + 12, 8, text, colour=FAINT)
-        x += 125
+        x += 125 if paper.width >= WIDTH else 26 + len(text) * SMALL * 0.56
 
 
 def _price_alt(rows: Sequence[Record], target: float | None, t: Texts) -> str:
     """The pick, the cheapest spec and the end of the front; how many there are."""
-
-    def spec(row: Record) -> str:
-        return t(
-            "price.alt_one", name=spec_name(row), usd=format_usd(row["total_usd_per_hour"]),
-            lower=lower_rate(row["lower"]), median=format_rate(row["median"]),
-            upper=format_rate(row["upper"]),
-        )  # fmt: skip
-
-    chosen = [t("price.alt_chosen", one=spec(row)) for row in rows if row["chosen"]]
+    chosen = [t("price.alt_chosen", one=_spec_text(row, t)) for row in rows if row["chosen"]]
     aims = [t("price.alt_target", rate=format_target(target))] if target else []
     front = [row for row in rows if row["on_front"]] or rows
     return t(
         "price.alt", count=len(rows), chosen="".join(f"{text} " for text in (*chosen, *aims)),
-        least=spec(rows[0]), most=spec(front[-1]),
+        least=_spec_text(rows[0], t), most=_spec_text(front[-1], t),
+    )  # fmt: skip
+
+
+def _spec_text(row: Record, t: Texts) -> str:
+    return t(
+        "price.alt_one", name=spec_name(row), usd=format_usd(row["total_usd_per_hour"]),
+        lower=lower_rate(row["lower"]), median=format_rate(row["median"]),
+        upper=format_rate(row["upper"]),
     )  # fmt: skip
 
 
@@ -244,7 +255,9 @@ def how_known(measured: Record) -> str:
     return "emulated" if emulated else str(measured["provenance"])
 
 
-def curves_picture(section: Record, t: Texts) -> Chart:
+def curves_picture(
+    section: Record, t: Texts, width: float = WIDTH, href: Callable[[Record], str] = no_link
+) -> Chart:
     """Throughput over vCPUs, RAM and disk, side by side on one scale, with what was measured."""
     paths = {name: _path(section, name) for name in _VARIED}
     paths = {name: path for name, path in paths.items() if path}
@@ -256,14 +269,16 @@ def curves_picture(section: Record, t: Texts) -> Chart:
     y = scale_of(
         [*rates, *([near] if near else [])], _BOTTOM, _CURVES_HEIGHT - _TOP, from_zero=True
     )
-    paper, known, alts = Paper(WIDTH, _CURVES_HEIGHT), set(), []
-    wide = (WIDTH - _LEFT - _GAP * len(paths)) / max(len(paths), 1)
+    paper, known, alts = Paper(width, _CURVES_HEIGHT), set(), []
+    marks: list[Mark] = []
+    wide = (width - _LEFT - _GAP * len(paths)) / max(len(paths), 1)
     for number, (name, path) in enumerate(paths.items()):
         left = _LEFT + number * (wide + _GAP)
         xs = [x for x, _ in path] + [x for x, _, _ in beside[name]]
         panel = Panel(paper, scale_of(xs, left, left + wide), y)
         panel.frame(t(f"curves.{name}"), unit_name(section, t) if number == 0 else "", ticks=4)
         _draw(panel, name, path, beside[name], section["answer"]["spec"])
+        marks += [_curve_mark(panel, x, point, t, href(point)) for x, point in path]
         if near:
             paper.line([(left, y.at(near)), (left + wide, y.at(near))], dashed=True, width=1.0)
         known |= {how for _, _, how in beside[name]}
@@ -272,15 +287,22 @@ def curves_picture(section: Record, t: Texts) -> Chart:
     entries += [(*SHAPES[how], INK, t(f"curves.{how}")) for how in SHAPES if how in known]
     _key(paper, entries, _LEFT)
     if near:
-        paper.line([(WIDTH - 110, 8), (WIDTH - 90, 8)], dashed=True, width=1.0)
-        paper.text(WIDTH - 86, 8, _target_text(near, t), colour=FAINT)
-    return chart_of(paper, " ".join(alts))
+        paper.line([(width - 110, 8), (width - 90, 8)], dashed=True, width=1.0)
+        paper.text(width - 86, 8, _target_text(near, t), colour=FAINT)
+    return chart_of(paper, " ".join(alts), marks)
+
+
+def _curve_mark(panel: Panel, x: float, point: Record, t: Texts, href: str) -> Mark:
+    rates = {bound: lower_rate(point[bound]) for bound in ("lower", "median", "upper")}
+    text = t("curves.point", x=f"{x:,.4g}", **rates)
+    return panel.paper.mark(panel.x.at(x), panel.y.at(point["median"]), text, href)
 
 
 def _path(section: Record, name: str) -> list[tuple[float, Record]]:
     """The points of a curve by their amount, rising."""
     field, _, unit = _VARIED[name]
-    points = [point for point in section["curves"][name]["points"] if point[field] is not None]
+    curve = section["curves"].get(name) or {"points": ()}
+    points = [point for point in curve["points"] if point[field] is not None]
     return sorted(((point[field] / unit, point) for point in points), key=lambda place: place[0])
 
 

@@ -16,6 +16,7 @@ from advisor.questions.named import (
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.sizing.columns import columns_of, rate_columns
+from advisor.service.page.beside import beside_view
 from advisor.service.page.frame import Frame
 from advisor.service.page.predict import target_of
 from advisor.service.page.question import QuestionPage, question_of
@@ -44,6 +45,7 @@ def comparison_view(
         "problem": None,
         "wrong": {},
         "said": t("compare.said", number=len(rows)),
+        "specs": None,
         "baseline": document["baseline"],
         "title": t("compare.of", task=t("task." + first["task"]), precision=first["precision"]),
         "groups": [_group(name, rows, target, t) for name in networks],
@@ -121,12 +123,20 @@ router = APIRouter(include_in_schema=False)
 
 
 def _compare(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    if asked.get("spec"):
+        view = beside_view(context, asked, frame)
+        return {"problem": None, "specs": view, "said": view["said"]}
     document = compared(context, question_of(Compare, asked)).message_document()
     return comparison_view(document, target_of(asked), frame)
 
 
 PAGE = QuestionPage(
-    "compare.html", "comparison.html", _compare, EXAMPLE, frozenset(("instance", "gpu")), "instance"
+    "compare.html",
+    "comparison.html",
+    _compare,
+    EXAMPLE,
+    frozenset(("instance", "gpu", "spec")),
+    ("instance", "spec"),
 )
 
 

@@ -14,35 +14,34 @@ from advisor.domain.generation import LanguageTask
 from advisor.questions.models import (
     Recommend,
 )
-from advisor.render.content import Column, Look, Table
+from advisor.render.blocks import candidate_block
+from advisor.render.content import Column, Table
 from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
 from advisor.render.price_parts import price_call_leaves
 from advisor.render.sizing.columns import (
     alternative_columns,
-    rate_columns,
     rejected_columns,
     settings_columns,
 )
 from advisor.render.sizing.sentences import borderline_sentence
 from advisor.render.text import lower_name
+from advisor.service.page.beside import spec_word
 from advisor.service.page.export import export_links
 from advisor.service.page.frame import Frame
+from advisor.service.page.pictures import price_chart, row_fields
 from advisor.service.page.predict import what_if_of
 from advisor.service.page.question import QuestionPage, question_of, workload_fields
 from advisor.service.page.specs import (
-    NOTHING,
-    disk_order,
     percentiles,
-    point_attributes,
     spec_fields,
     spec_view,
 )
 from advisor.units import format_target, format_usd
 
-# Instances that are compared side by side: more columns nobody reads.
-COMPARED = 4
+# Specs that the link compares; their form takes one more.
+COMPARED = 3
 
 
 def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
@@ -68,7 +67,6 @@ def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
         "price_call": list(price_call_leaves(document, t)),
         "close": _borderline(document, t),
         "exports": export_links(frame),
-        "points": _points_table(document, t),
         "alternatives": _alternatives(document, frame),
         "settings": Table(settings_columns(t), document["other_settings"]),
         "compare_href": _compare_href(document, frame),
@@ -154,84 +152,14 @@ def what_if_href(spec: Mapping[str, Any], frame: Frame) -> str:
 
 
 def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
-    """The chosen one beside the first alternatives, where they are of one place."""
+    """The chosen spec beside the first alternatives, where they are of one place."""
     specs = [document["recommendation"], *document["alternatives"]]
-    first = specs[0]
-    alike = [
-        spec
-        for spec in specs
-        if (spec["cloud"], spec["region"]) == (first["cloud"], first["region"])
-    ]
-    names = list(dict.fromkeys(spec["instance_type"] for spec in alike))[:COMPARED]
-    if len(names) < 2:
+    place = {name: specs[0][name] for name in ("cloud", "region", "market")}
+    alike = [spec for spec in specs if spec["count"] == 1 and place.items() <= spec.items()]
+    if len(alike) < 2:
         return None
-    place = {name: first[name] for name in ("cloud", "region", "market")}
-    return frame.here("/compare", **workload_fields(frame), **place, instance=",".join(names))
-
-
-def chart_points(document: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
-    """One point a spec, cheapest first: the pick, the other answers, and the Pareto front.
-
-    A spec of the front that is no answer (it misses the target) has no median in the document.
-    """
-    specs = [(document["recommendation"], "pick")]
-    specs += [(spec, "other") for spec in document["alternatives"]]
-    points = {_key(spec, spec["disk"]["order"]): _of_spec(spec, kind, t) for spec, kind in specs}
-    for spec in document["pareto"]:
-        point = points.setdefault(_key(spec, spec["disk"]), _of_front(spec, t))
-        point["front"] = True
-    return sorted(points.values(), key=lambda point: point["x"])
-
-
-def _key(spec: Mapping[str, Any], disk: str) -> tuple[object, ...]:
-    return spec["instance_type"], spec["cloud"], spec["region"], disk, spec["batch_size"]
-
-
-def _of_spec(spec: Mapping[str, Any], kind: str, t: Texts) -> dict[str, Any]:
-    return {
-        "name": spec_name(spec),
-        "disk": disk_order(spec["disk"], t),
-        "kind": kind,
-        "front": False,
-        "x": spec["price"]["total_usd_per_hour"],
-        **spec["predicted"]["throughput"],
-    }
-
-
-def _of_front(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
-    disk = {"type": spec["disk"].partition(":")[0], "order": spec["disk"]}
-    return {
-        "name": spec["instance_type"],
-        "disk": disk_order(disk, t),
-        "kind": "front",
-        "front": True,
-        "x": spec["total_usd_per_hour"],
-        "lower": spec["lower"],
-        "median": None,
-        "upper": None,
-    }
-
-
-def _points_table(document: Mapping[str, Any], t: Texts) -> Table:
-    """The points of the chart, which its script reads from the rows."""
-    confidence = document["request"]["confidence"]
-    columns = [
-        Column(t("table.instance"), "name"),
-        Column(t("table.disk"), "disk"),
-        Column(t("table.per_hour"), "x", Look.USD),
-        *(column._replace(unknown=NOTHING) for column in rate_columns(t, confidence)),
-        Column(t("chart.kind"), lambda point: t("chart." + point["kind"])),
-    ]
-
-    def attributes(point: Mapping[str, Any]) -> dict[str, Any]:
-        label = t(
-            "chart.said", name=point["name"], kind=t("chart." + point["kind"]),
-            usd=format_usd(point["x"]), lower=lower_rate(point["lower"]),
-            p10=lower_name(confidence),
-        )  # fmt: skip
-        return point_attributes(point, label) | ({"data-front": ""} if point["front"] else {})
-
-    return Table(columns, chart_points(document, t), attributes=attributes)
+    words = ",".join(spec_word(spec) for spec in alike[:COMPARED])
+    return frame.here("/compare", **workload_fields(frame), **place, spec=words)
 
 
 MOST = 6
@@ -247,7 +175,7 @@ def _way(relaxation: Mapping[str, Any], confidence: float, frame: Frame) -> dict
     t, gives = frame.texts, relaxation["gives"]
     changed = {parameter_of(change["option"]): _value(change) for change in relaxation["changes"]}
     return {
-        "href": frame.same("/", **changed),
+        "href": frame.same(frame.request.url.path, **changed),
         "text": ", ".join(_text(change, t) for change in relaxation["changes"]),
         "gives": t(
             "none.gives",
@@ -285,10 +213,17 @@ router = APIRouter(include_in_schema=False)
 def _find(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     every = asked.get("rejected") == "all"
     question = question_of(Recommend, asked).replace(pareto=True, explain_rejected=every)
-    document = recommended(context, question).message_document()
+    found = recommended(context, question)
+    document = found.message_document()
     values = answer_view(document, frame)
-    if values["pick"]:
-        values["what_if"] = what_if_of(context, document["recommendation"], frame)
+    pick = document["recommendation"]
+    if pick:
+        front = [candidate_block(candidate) for candidate in found.answer.pareto]
+        values["chart"] = price_chart(
+            pick, [*document["alternatives"], *front], values["target"], frame,
+            lambda row: frame.here("/predict", **workload_fields(frame), **row_fields(row)),
+        )  # fmt: skip
+        values["what_if"] = what_if_of(context, pick, frame)
     return values
 
 

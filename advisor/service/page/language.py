@@ -1,9 +1,9 @@
-"""`/language`: a question about a language model by its fields, and its answer as in reports."""
+"""`/language`: a question about a language model by its fields, and its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -19,11 +19,38 @@ from advisor.domain.generation import (
 )
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.traffic import KNOWN_TRAFFIC
+from advisor.render.content import Table
+from advisor.render.document_names import spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.language.page import language_parts
+from advisor.render.language.page import (
+    MOST_REJECTED,
+    answer_sentence,
+    front_table,
+    other_parts,
+    span_text,
+    spec_facts,
+    steps_parts,
+)
+from advisor.render.language.picture import front_picture
+from advisor.render.price_parts import price_call_leaves
 from advisor.service.page.export import export_links
+from advisor.service.page.find import ways_out
 from advisor.service.page.frame import Frame
+from advisor.service.page.pictures import Picture, picture_of, price_chart
 from advisor.service.page.question import QuestionPage, choices_of, question_of
+from advisor.service.page.specs import (
+    IntervalBar,
+    bounds_text,
+    disk_text,
+    interval_bar,
+    interval_text,
+    machine_text,
+    percentiles,
+    place_text,
+    price_text,
+    rate_unit,
+)
+from advisor.units import format_hours, format_usd
 from models.language.configs import bundled_language_models
 
 EXAMPLE = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": "8"}
@@ -48,15 +75,119 @@ def _choices(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, 
 
 def _answer(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     task = asked.get("task", USUAL["task"])
-    question = question_of(RECOMMEND, {**asked, "task": task})
-    found = recommended_in(context, question)
-    document = found.message_document()
-    return {
+    found = recommended_in(context, question_of(RECOMMEND, {**asked, "task": task}))
+    document, t = found.message_document(), frame.texts
+    pick, request = document["recommendation"], document["request"]
+    shared = {
         "problem": None,
-        "said": document["request"]["model"],
-        "blocks": language_parts(document, frame.texts),
-        "exports": export_links(frame) if found.answer.chosen else [],
+        "percentiles": percentiles(request["confidence"]),
+        "prices": list(price_call_leaves(document, t)),
+        "others": other_parts(document, t, MOST_REJECTED),
     }
+    if pick is None:
+        sentence = answer_sentence(document, t)
+        return shared | {
+            "pick": None, "said": sentence, "sentence": sentence, "ways": ways_out(document, frame)
+        }  # fmt: skip
+    view = _spec_view(pick, request, t)
+    return shared | {
+        "pick": view,
+        "said": f"{view['name']}, {format_usd(view['usd_per_hour'])}/h. {view['bounds']}",
+        "headline": t(
+            "language.reaches", task=t(f"task.{request['task']}"), model=request["model"]
+        ),
+        "facts": spec_facts(pick, t).pairs,
+        "front": _front(document, frame),
+        "steps": steps_parts(document, t),
+        "chart": price_chart(
+            pick, document["alternatives"], None, frame,
+            lambda row: frame.same("/language", gpu=row["gpu"]),
+        ),
+        "exports": export_links(frame),
+    }  # fmt: skip
+
+
+def _spec_view(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) -> dict[str, Any]:
+    """What is told of the recommended spec, its bars included."""
+    rates = spec["predicted"]["throughput"]
+    return {
+        "name": spec_name(spec),
+        "disk": disk_text(spec["disk"], t),
+        "has": machine_text(spec, t),
+        "place": place_text(spec, t),
+        "usd_per_hour": spec["price"]["total_usd_per_hour"],
+        "price_told": price_text(spec["price"], t),
+        "median": rates["median"],
+        "unit": rate_unit(spec["predicted"], t),
+        "bar": interval_bar(
+            rates, request.get("target_output_tokens_per_second"), t("chart.target")
+        ),
+        "bar_label": interval_text(spec["predicted"], None, t),
+        "bounds": bounds_text(spec["predicted"], t),
+        "provenance": spec["predicted"]["provenance"],
+        "risk": spec["risk"],
+        "spans": _times(spec, request, t) if "serving" in spec else _run(spec, request, t),
+    }
+
+
+class Span(NamedTuple):
+    """A time or a cost with its bar; there is none where its upper bound is not known."""
+
+    name: str
+    text: str
+    bar: IntervalBar | None
+
+
+def _times(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) -> list[Span]:
+    """Of a request that is served."""
+    rates, spans = spec["serving"]["rates"], []
+    for key, of, limit in (("lm.ttft", "ttft_seconds", "max_ttft_ms"),
+                           ("lm.tpot", "tpot_seconds", "max_tpot_ms")):  # fmt: skip
+        ms = {bound: seconds and 1000 * seconds for bound, seconds in rates[of].items()}
+        spans.append(Span(t(key), span_text(rates[of], t), _bar(ms, request[limit], t)))
+    return spans
+
+
+def _run(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) -> list[Span]:
+    """Of a whole fine-tuning."""
+    run, spans = spec["run"], []
+    for key, of, limit in (("lm.hours", "hours", "max_hours"),
+                           ("lm.run_cost", "usd", "max_run_usd")):  # fmt: skip
+        median, most = run[of]["median"], run[of]["upper"]
+        if of == "hours":
+            told = {"median": format_hours(median), "most": format_hours(most, up=True)}
+        else:
+            told = {"median": format_usd(median), "most": format_usd(most)}
+        spans.append(Span(t(key), t("detail.span", **told), _bar(run[of], request[limit], t)))
+    return spans
+
+
+def _bar(span: Mapping[str, Any], limit: float | None, t: Texts) -> IntervalBar | None:
+    return None if span["upper"] is None else interval_bar(span, limit, t("language.limit"))
+
+
+class Front(NamedTuple):
+    """Latency against throughput, and its points as a table."""
+
+    picture: Picture
+    note: str
+    table: Table
+
+
+def _front(document: Mapping[str, Any], frame: Frame) -> Front | None:
+    """A place leads to the question with as many users."""
+    front, t = document.get("serving", {}).get("front", ()), frame.texts
+    if len(front) < 2:
+        return None
+
+    def href(point: Mapping[str, Any]) -> str:
+        users = max(1, round(point["concurrency"]))
+        return frame.same("/language", users=users, target_requests_per_s=None)
+
+    picture = picture_of(
+        lambda width: front_picture(front, document["recommendation"], t, width, href)
+    )
+    return Front(picture, picture.wide.note, front_table(front, document["request"], t))
 
 
 PAGE = QuestionPage(

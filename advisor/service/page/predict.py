@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -21,16 +22,18 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.sizing.columns import rate_columns
 from advisor.service.page.frame import Frame
+from advisor.service.page.pictures import curve_picture
 from advisor.service.page.question import QuestionPage, question_of, workload_fields
 from advisor.service.page.specs import (
     LOCAL,
+    NOTHING,
     bounds_text,
+    disk_order,
     disk_text,
     interval_bar,
     interval_text,
     machine_text,
     percentiles,
-    point_attributes,
     price_text,
     rate_unit,
     spec_fields,
@@ -109,9 +112,12 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
     question = question_of(Predict, asked)
     base = predicted(context, question.replace(vcpus=None, memory=None)).document()
     steps = steps_of(base, asked, t)
+    own = "" if base["disk"]["type"] == LOCAL else str(base["disk"]["order"])
+    orders = [str(step.point) or own for step in steps["disk"]]
     curve = Curve(
         tuple(int(str(step.point)) for step in steps["vcpus"]),
         tuple(float(str(step.point)) for step in steps["memory"]),
+        tuple(dict.fromkeys(order for order in orders if order not in ("", "local"))),
     )
     document = predicted(context, question.replace(curve=curve)).document()
     return {
@@ -120,7 +126,8 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
         "said": _summary(document, t),
         "now": prediction_view(document, base, target, t),
         "sliders": _sliders(steps, asked, t),
-        "curves": _curves(document, steps, t),
+        "curves": _curves(document, asked, target, frame),
+        "disks": _disks(document, t),
         "target": target,
         "assumptions": document["assumptions"],
         "warnings": document["warnings"],
@@ -217,55 +224,55 @@ def _sliders(
 
 
 def _curves(
-    document: Mapping[str, Any], steps: Mapping[str, Sequence[Step]], t: Texts
+    document: Mapping[str, Any], asked: Mapping[str, str], target: float | None, frame: Frame
 ) -> list[dict[str, Any]]:
-    """Rate against vCPUs and RAM: rows of a chart and of its table."""
-    here = {"vcpus": document["vcpus"], "memory": document["memory_mib"]}
-    scale = {"vcpus": 1, "memory": 1024}
+    """Rate against vCPUs and RAM, as a picture and a table; a place leads to the question with so
+    much of it."""
+    t = frame.texts
+    rates = rate_columns(t, document["predicted"]["confidence"], "throughput.")
     return [
         {
             "name": name,
-            "x": t("what_if.x." + name),
             "title": t("what_if.curve." + name),
-            "table": _curve_table(
-                [
-                    _point(at, scale[name], here[name] == _place(at))
-                    for at in document["curve"][name]
-                ],
-                t("what_if.x." + name),
-                document["predicted"],
-                t,
+            "picture": curve_picture(
+                name, [{**at, **at["throughput"]} for at in points], document, target, t,
+                lambda at, name=name: frame.here(  # type: ignore[misc]
+                    "/predict", **{**asked, name: _amount(name, at)}),
+            ),
+            "table": Table(
+                [Column(t("what_if.x." + name), partial(_amount, name)), *rates], points,
+                partial(_is_here, name, document),
             ),
         }
         for name in ("vcpus", "memory")
-        if len(steps[name]) > 1
+        if len(points := document["curve"][name]) > 1
+    ]  # fmt: skip
+
+
+def _amount(name: str, at: Mapping[str, Any]) -> str:
+    """As the question takes it: '8', '32GiB'."""
+    return plain(at["vcpus"]) if name == "vcpus" else f"{at['memory_mib'] / _MIB:g}GiB"
+
+
+def _is_here(name: str, document: Mapping[str, Any], at: Mapping[str, Any]) -> bool:
+    field = "vcpus" if name == "vcpus" else "memory_mib"
+    return bool(at[field] == document[field])
+
+
+def _disks(document: Mapping[str, Any], t: Texts) -> Table:
+    """Rate and price with other disks."""
+    columns = [
+        Column(t("table.disk"), lambda at: disk_order(_ordered(at), t), Look.LONG),
+        *rate_columns(t, document["predicted"]["confidence"], "throughput."),
+        Column(t("what_if.disk_usd"), "usd_per_hour", Look.USD, unknown=NOTHING),
+        Column(t("table.bound"), lambda at: stage_text(at["bottleneck"], document, t)),
     ]
+    here = document["disk"]["order"]
+    return Table(columns, document["curve"]["disk"], lambda at: at["order"] == here)
 
 
-def _place(at: Mapping[str, Any]) -> float:
-    return float(at.get("vcpus") or at["memory_mib"])
-
-
-def _point(at: Mapping[str, Any], scale: float, is_here: bool) -> dict[str, Any]:
-    x = plain(_place(at) / scale)
-    return {**at["throughput"], "x": x, "kind": "now" if is_here else "step"}
-
-
-def _curve_table(
-    points: Sequence[Mapping[str, Any]], name: str, predicted: Mapping[str, Any], t: Texts
-) -> Table:
-    """The points of a curve, which its script reads from the rows."""
-
-    def attributes(point: Mapping[str, Any]) -> dict[str, Any]:
-        label = t(
-            "what_if.point", x=point["x"], lower=lower_rate(point["lower"]),
-            median=lower_rate(point["median"]), unit=rate_unit(predicted, t),
-            **percentiles(predicted["confidence"]),
-        )  # fmt: skip
-        return point_attributes(point, label)
-
-    columns = [Column(name, "x", Look.NUMBER), *rate_columns(t, predicted["confidence"])]
-    return Table(columns, points, attributes=attributes)
+def _ordered(at: Mapping[str, Any]) -> dict[str, str]:
+    return {"type": str(at["order"]).partition(":")[0], "order": at["order"]}
 
 
 EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}

@@ -154,7 +154,7 @@ USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
 # Fields that everybody sees; the others are in the disclosure, which is open if one is filled in.
 ALWAYS_SHOWN = {
     *USUAL, "task", "model", "target_throughput", "region", "rejected", "users",
-    "target_requests_per_s", "max_ttft_ms", "max_tpot_ms",
+    "spec", "target_requests_per_s", "max_ttft_ms", "max_tpot_ms", "method", "tokens", "sequence",
 }  # fmt: skip
 
 
@@ -163,14 +163,14 @@ class QuestionPage:
     """A page whose address is a question: the templates of the whole page and of the answer alone,
     which the script asks for; what `view` makes of the question; what is answered where nobody has
     asked yet (none of `needs` is given), since an answer says more than an empty page. The values
-    of the `repeated` field are one list; `usual` is shown where nothing was asked."""
+    of a `repeated` field are one list; `usual` is shown where nothing was asked."""
 
     template: str
     part: str
     view: Callable[[Context, Mapping[str, str], Frame], dict[str, Any]]
     example: Mapping[str, str]
     needs: frozenset[str]
-    repeated: str = ""
+    repeated: tuple[str, ...] = ()
     usual: Mapping[str, str] = field(default_factory=lambda: USUAL)
     choices: Callable[[Context, Mapping[str, str], Texts], dict[str, Any]] = choices_of
 
@@ -182,9 +182,10 @@ class QuestionPage:
     def _answer(self, request: Request) -> Response:
         frame, context = Frame(request), context_of(request)
         asked = dict(frame.asked)
-        values_of_repeated = [value for name, value in frame.asked if name == self.repeated]
-        if values_of_repeated:
-            asked[self.repeated] = ",".join(values_of_repeated)
+        for repeated in self.repeated:
+            values_of_repeated = [value for name, value in frame.asked if name == repeated]
+            if values_of_repeated:
+                asked[repeated] = ",".join(values_of_repeated)
         is_example = not self.needs & asked.keys()
         if is_example:
             asked = {**self.example, **asked}

@@ -13,6 +13,7 @@ from advisor.service.page import (
     language,
     login,
     measurements,
+    names,
     predict,
     rendering,
     sweeps,
@@ -21,7 +22,10 @@ from advisor.service.page.frame import Frame
 from advisor.service.problems import answer_error
 
 router = APIRouter(include_in_schema=False)
-for _page in (rendering, find, language, export, predict, compare, measurements, sweeps, login):
+_PAGES = (
+    rendering, find, language, export, predict, compare, names, measurements, sweeps, login,
+)  # fmt: skip
+for _page in _PAGES:
     router.include_router(_page.router)
 
 

@@ -236,13 +236,6 @@ def _span(span: Mapping[str, float | None], write: Any, t: Texts) -> str:
     return t("detail.span", median=median, most=write(most, True))
 
 
-def point_attributes(point: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """What a chart's script reads from the row of a point; '' where a rate is not known."""
-    numbers = {f"data-{name}": point[name] for name in ("kind", "x", "lower", "median", "upper")}
-    blank = {name: "" if value is None else value for name, value in numbers.items()}
-    return blank | {"data-said": label}
-
-
 def spec_fields(spec: Mapping[str, Any]) -> dict[str, object]:
     """The words of `predict` that mean just this spec."""
     disk = "local" if spec["disk"]["type"] == LOCAL else spec["disk"]["order"]

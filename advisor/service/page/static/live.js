@@ -4,6 +4,8 @@ import { sliders } from "./sliders.js";
 
 const TYPING_MS = 350;
 const SLIDING_MS = 60;
+const SLOW_MS = 1500;
+const TOO_SLOW_MS = 60_000;
 
 // What the page shows; going back to another question loads it. A jump to #main is none.
 let shown = location.search;
@@ -23,13 +25,20 @@ export function liven(form) {
     const mine = asking;
     const query = words(form);
     region.setAttribute("aria-busy", "true");
-    const html = await answer(form, query, mine.signal);
-    if (mine.signal.aborted) return;
+    const slow = setTimeout(() => tellSlow(region), SLOW_MS);
+    const html = await answer(form, query, AbortSignal.any([mine.signal, AbortSignal.timeout(TOO_SLOW_MS)]));
+    clearTimeout(slow);
+    if (mine !== asking) return;
     region.removeAttribute("aria-busy");
+    region.querySelector(":scope > .slow")?.remove();
+    if (mine.signal.aborted) return;
     show(region, form, html);
     if (!form.hasAttribute("data-inner")) remember(form, query, told);
   };
+  form.addEventListener("named", () => later(TYPING_MS));
   form.addEventListener("input", (event) => {
+    // Half a name is no question: its field says when it is whole.
+    if (event.target.dataset.names !== undefined) return;
     if (event.target.dataset.slides === undefined && event.target.type !== "radio") later(event.target.type === "range" ? SLIDING_MS : TYPING_MS);
   });
   form.addEventListener("slid", () => later(SLIDING_MS));
@@ -41,7 +50,13 @@ export function liven(form) {
   });
   region.addEventListener("click", (event) => {
     if (event.target.closest("[data-again]")) ask();
+    if (event.target.closest("[data-stop]")) asking.abort();
   });
+}
+
+// Above the old answer, which stays readable while the new one is computed.
+function tellSlow(region) {
+  if (!region.querySelector(":scope > .slow")) region.prepend(document.getElementById("slow").content.cloneNode(true));
 }
 
 // The words that say something: a form sends empty ones too.

@@ -14,9 +14,8 @@ export function switches() {
     document.documentElement.dataset.theme = theme;
     document.cookie = `theme=${theme}; max-age=${YEAR_SECONDS}; path=/; samesite=lax`;
     tell();
-    document.dispatchEvent(new Event("recolour"));
   });
   link.addEventListener("keydown", (event) => { if (event.key === " ") { event.preventDefault(); link.click(); } });
-  system.addEventListener("change", () => { tell(); document.dispatchEvent(new Event("recolour")); });
+  system.addEventListener("change", tell);
   tell();
 }

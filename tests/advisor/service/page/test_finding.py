@@ -94,11 +94,18 @@ def test_where_nothing_answers_a_link_asks_what_would(page):
     assert "Nothing on offer" not in page(changed).text
 
 
-def test_the_points_of_the_chart_stand_in_a_table(page):
-    rows = page(QUESTION).all("tr")
-    points = [one for one in rows if "data-x" in one and one["data-kind"] != "step"]
-    assert {one["data-kind"] for one in points} >= {"pick", "other", "front"}
-    assert all(float(one["data-lower"]) > 0 for one in points)
+def test_the_points_of_the_chart_are_links_and_stand_in_a_table(page, client):
+    """Every spec of the document once, in a wide and in a narrow picture; each link answers."""
+    document = client.get("/v1/recommend" + QUESTION[1:] + "&pareto=true").json()
+    found = page(QUESTION)
+    points = [one for one in found.all("a") if "aria-label" in one and "/h: lower" in str(one)]
+    names = {one["aria-label"].partition(" at ")[0] for one in points}
+    specs = [document["recommendation"], *document["alternatives"], *document["pareto"]]
+    assert names == {spec["instance_type"] for spec in specs}
+    assert len({one["href"] for one in points}) * 2 == len(points)
+    assert page(points[-1]["href"]).all("h2", id="now-title")
+    assert "recommended" in found.text
+    assert "Pareto front" in found.text
 
 
 def test_a_part_is_the_answer_alone(page):

@@ -12,7 +12,8 @@ def test_an_answer_has_its_facts_its_chart_and_its_files(service):
     page = service.get("/language", params=ASKED)
     assert page.status_code == 200
     for said in ("TTFT (time to the first token)", "Latency against throughput",
-                 "data:image/svg+xml", "format=compose"):  # fmt: skip
+                 "Price against throughput", 'class="picture wide-only"', "in flight: TTFT",
+                 "format=compose"):  # fmt: skip
         assert said in page.text
     assert "format=ray" not in page.text
 

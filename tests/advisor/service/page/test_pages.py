@@ -2,6 +2,8 @@
 
 from contextlib import closing
 
+import pytest
+
 from advisor.domain import Status
 from advisor.service.page.frame import page_texts
 from advisor.service.page.rendering import static_path
@@ -50,6 +52,37 @@ def test_compared_instances_stand_on_one_scale(page, client):
     spans = [one["predicted"]["throughput"] for one in rows]
     ratio = (spans[1]["upper"] - spans[1]["lower"]) / (spans[0]["upper"] - spans[0]["lower"])
     assert abs(widths[1] / widths[0] - ratio) < 0.02
+
+
+SPECS = "/compare?task=training&model=resnet50"
+
+
+def test_specs_stand_side_by_side_as_the_api_predicts_them(page, client):
+    """Disks of their own, one column each; the cheaper one is marked."""
+    disks = ("gp3:500GiB", "io2:500GiB:9000iops")
+    found = page(f"{SPECS}&spec=g5.xlarge {disks[0]}&spec=g5.xlarge {disks[1]}")
+    for disk in disks:
+        told = client.get(
+            f"/v1/predict?task=training&model=resnet50&instance=g5.xlarge&disk={disk}"
+        )
+        assert f"${told.json()['price']['total_usd_per_hour']:.3f}" in found.text
+    assert len(found.all("th", scope="col")) == 2
+    assert found.all("td", **{"class": "best"})
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("spec=g5.xlarge", "takes two to 4 specs"),
+        ("spec=g5.xlarge,g6.xlarge&instance=g5.xlarge", "compared without instances"),
+        ("spec=g5.xlarge a b c d,g6.xlarge", "no spec"),
+        ("spec=g5.xlarg,g6.xlarge", "unknown instance type"),
+    ],
+)
+def test_specs_that_cannot_be_compared_are_told_at_their_field(page, words, told):
+    found = page(f"{SPECS}&{words}", status=422)
+    assert told in found.text
+    assert found.all("input", name="spec")[0]["aria-invalid"] == "true"
 
 
 def test_gpus_are_compared_too(page):

@@ -8,10 +8,14 @@ from playwright.sync_api import expect
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 DESK = {"viewport": {"width": 1280, "height": 900}}
+SPECS = "/compare?task=inference&model=googlenet&spec=g5.xlarge gp3:500GiB,g6.xlarge local"
+GENERATION = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_ttft_ms=2000"
+TUNING = "/language?task=finetuning&model=meta-llama/Llama-3.1-8B&tokens=1e8"
 PAGES = (QUESTION, "/predict?task=training&model=resnet50&instance=g5.xlarge&vcpus=8", "/compare",
-         "/measurements", "/sweeps", "/login")  # fmt: skip
+         SPECS, GENERATION, TUNING, "/measurements", "/sweeps", "/login")  # fmt: skip
 REFUSED = "/?task=inference&model=googlenet&target_throughput=abc"
 NONE = "/?task=inference&model=googlenet&target_throughput=90000&gpu=T4"
+NONE_SERVES = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_price=0.1"
 
 
 def test_by_keyboard_alone(visit):
@@ -24,18 +28,19 @@ def test_by_keyboard_alone(visit):
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowLeft")
     expect(page.locator(".eyebrow")).to_contain_text("Training")
-    points = page.locator("[data-plot=price-rate] .point")
+    picture = page.locator(".picture.wide-only").first
+    points = picture.locator(".marks a")
     points.first.focus()
     page.keyboard.press("ArrowRight")
     expect(points.nth(1)).to_be_focused()
     told = points.nth(1).get_attribute("aria-label")
-    expect(page.locator("[data-plot=price-rate] .tip")).to_have_text(told)
-    assert re.search(r"\$[0-9.]+/h, p10", told)
+    expect(picture.locator(".tip")).to_have_text(told)
+    assert re.search(r"\$[0-9.]+/h: lower bound", told)
     page.keyboard.press("Tab")
-    assert not page.evaluate("document.activeElement.classList.contains('point')")
+    assert not page.evaluate("document.activeElement.closest('.marks')")
 
 
-@pytest.mark.parametrize("address", [*PAGES, REFUSED, NONE])
+@pytest.mark.parametrize("address", [*PAGES, REFUSED, NONE, NONE_SERVES])
 def test_nothing_is_wider_than_a_phone(visit, address):
     page = visit(address, **PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -86,7 +91,7 @@ def _axe(page):
     assert found.violations_count == 0, found.generate_report()
 
 
-@pytest.mark.parametrize("address", [*PAGES, REFUSED, NONE])
+@pytest.mark.parametrize("address", [*PAGES, REFUSED, NONE, NONE_SERVES])
 @pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
 def test_axe_finds_nothing(visit, address, locale):
     """WCAG A and AA, and best practices: in light, in the dark, and on a phone."""
@@ -100,8 +105,9 @@ def test_axe_finds_nothing(visit, address, locale):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_opened_disclosures_pass_axe_too(visit, scheme):
-    page = visit(QUESTION, color_scheme=scheme, **DESK)
+@pytest.mark.parametrize("address", [QUESTION, GENERATION])
+def test_opened_disclosures_pass_axe_too(visit, scheme, address):
+    page = visit(address, color_scheme=scheme, **DESK)
     for summary in page.locator("summary").all():
         summary.click()
     _axe(page)
