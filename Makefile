@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 MODEL ?= googlenet
 TASK ?= inference
 
-.PHONY: help setup system-deps host-deps recommend sweep test test-full test-night test-host test-gpu man lint docs bench
+.PHONY: help setup system-deps host-deps recommend sweep test test-full test-night test-host test-gpu man lint docs pictures bench
 .DEFAULT_GOAL := help
 
 help: ## what can be made
