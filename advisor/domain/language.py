@@ -88,6 +88,11 @@ class GenerationRequest(SpecRequest):
         return bool(self.targets)
 
     @property
+    def tpot_limit_ms(self) -> float | None:
+        """`max_tpot_ms`; None where answers have one token: none comes after the first."""
+        return self.max_tpot_ms if self.output_tokens > 1 else None
+
+    @property
     def longest_tokens(self) -> int:
         """Tokens of the longest sequence that must fit: as asked, a whole mean request at least."""
         return max(self.context_tokens or 0, math.ceil(self.input_tokens + self.output_tokens))

@@ -128,7 +128,7 @@ def _chance(table: ServingTable, at: int) -> float:
     ]
     kept = [
         (1000 * rates.ttft[:, at], request.max_ttft_ms),
-        (1000 * rates.tpot[:, at], request.max_tpot_ms),
+        (1000 * rates.tpot[:, at], request.tpot_limit_ms),
         (rates.e2e(request.output_tokens)[:, at], request.max_e2e_seconds),
     ]
     pairs = [(values, wanted) for values, wanted in reached if wanted is not None]

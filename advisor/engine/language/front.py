@@ -82,7 +82,7 @@ def _keeps(request: GenerationRequest, point: _Point) -> bool:
     rates, sure = point.rates, Level.SURE
     limits = (
         (1000 * rates.ttft[sure], request.max_ttft_ms),
-        (1000 * rates.tpot[sure], request.max_tpot_ms),
+        (1000 * rates.tpot[sure], request.tpot_limit_ms),
         (rates.e2e(request.output_tokens)[sure], request.max_e2e_seconds),
     )
     output = _output(point, sure)

@@ -134,7 +134,7 @@ class Loads:
         times = (
             ("no_interval", _no_doubt(request, rates), 0.5),
             ("ttft", 1000 * rates.ttft[level], request.max_ttft_ms),
-            ("tpot", 1000 * rates.tpot[level], request.max_tpot_ms),
+            ("tpot", 1000 * rates.tpot[level], request.tpot_limit_ms),
             ("e2e", rates.e2e(request.output_tokens)[level], request.max_e2e_seconds),
         )
         for reason, values, most in times:

@@ -107,6 +107,16 @@ def test_a_short_time_per_token_splits_wider() -> None:
     assert slow.placement.tensor_parallel < fast.placement.tensor_parallel
 
 
+def test_a_limit_on_the_time_between_tokens_turns_down_nothing_whose_answers_have_one() -> None:
+    """After the first token comes none that could be late."""
+    asked = dict(users=4, input_tokens=150.0, output_tokens=1.0)
+    free, limited = answer(**asked), answer(**asked, max_tpot_ms=5)
+    assert free.chosen is not None
+    assert limited.chosen is not None
+    assert limited.chosen.spec == free.chosen.spec
+    assert not [one for one in limited.rejected if one.reason == "tpot"]
+
+
 def test_several_instances_share_the_users() -> None:
     """With a count allowed, many small ones may carry what one does not."""
     alone = answer(users=100, gpus=("L4",), max_gpus=1)
