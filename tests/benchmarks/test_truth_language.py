@@ -200,6 +200,24 @@ def test_the_page_has_a_line_for_each_document():
     assert "What must hold" in text
 
 
+def test_the_page_marks_a_miss_after_trials_and_of_a_choice():
+    def told(held, within, over):
+        figures = {"mean_percent": 8.0, "median_percent": 6.5, "held_percent": held, "n": 40}
+        choice = {"within_5_percent": within, "overspend_percent": over, "cases": 59}
+        trials = {"quantity": "tpot", "trials": 3, "before": figures, "after": figures}
+        rows = [row(concurrency=float(count)) for count in range(1, 30)]
+        answers = dict(enumerate(answers_of(shipped(), rows, 0.9)))
+        document = document_of(rows, Told({0: answers, 1: {}, 3: {}, 5: {}}, {}))
+        decided = {"with_one_trial": choice}
+        return page({"gpu": document | {"after_trials": [trials], "decisions": decided}})
+
+    missed, kept = told(79.0, 94.0, 2.5), told(90.0, 95.0, 2.0)
+    assert "8.0 / **6.5**; **79.0**" in missed
+    assert "**94.0**; **2.5**" in missed
+    assert "8.0 / **6.5**; 90.0" in kept
+    assert "95.0; 2.0" in kept
+
+
 @pytest.mark.slow
 def test_a_run_of_training_is_scored_by_fits_without_its_size_gpu_and_source():
     runs = [

@@ -109,7 +109,7 @@ def test_a_short_time_per_token_splits_wider() -> None:
 
 def test_a_limit_on_the_time_between_tokens_turns_down_nothing_whose_answers_have_one() -> None:
     """After the first token comes none that could be late."""
-    asked = dict(users=4, input_tokens=150.0, output_tokens=1.0)
+    asked: dict[str, Any] = {"users": 4, "input_tokens": 150.0, "output_tokens": 1.0}
     free, limited = answer(**asked), answer(**asked, max_tpot_ms=5)
     assert free.chosen is not None
     assert limited.chosen is not None

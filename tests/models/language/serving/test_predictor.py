@@ -47,7 +47,7 @@ DEPLOYMENTS = st.builds(
 TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(0.0))
 
 
-# Tokens of shorter answers may take up to 3 % longer (docs/internals/language.md).
+# Tokens of shorter answers may take longer (the known flaw in docs/internals/language.md).
 @settings(max_examples=40, deadline=None)
 @given(
     DEPLOYMENTS, TRAFFICS.filter(lambda one: one.output_tokens >= 64), st.floats(1, 64),
