@@ -11,12 +11,17 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from advisor.domain import Measurement, Trial
+from advisor.domain import ON_CPU, Measurement, Trial
+from sweeps.trial.placement.node import Core
+from sweeps.trial.placement.node import Node as Machine
+from sweeps.trial.placement.taking import placed
 from tests.sweeps.builders import measurement, resources, trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,22 +128,27 @@ from contextlib import closing
 from sweeps.executors.ray.executor import RayExecutor
 from sweeps.driver.runner import run_sweep
 from sweeps.store import SqlStore
-from tests.sweeps.ray_clusters import measured_slowly, numbered
+from tests.sweeps import ray_clusters
 
-url, address, count, *accelerators = sys.argv[1:]
-trials = numbered(int(count), *accelerators)
+url, address, kind, measure, count, *accelerators = sys.argv[1:]
+trials = getattr(ray_clusters, kind)(int(count), *accelerators)
 with closing(SqlStore(url)) as store:
-    executor = RayExecutor(address, measure=measured_slowly)
+    executor = RayExecutor(address, measure=getattr(ray_clusters, measure))
     with closing(executor):
         executor.refuse_impossible(trials)
         run_sweep(trials, executor, store, poll_seconds=0.1)
 """
 
 
-def driver(url: str, address: str, count: int, *accelerators: str) -> subprocess.Popen[bytes]:
-    """A sweep over `numbered` trials, in a process of its own."""
-    command = [sys.executable, "-c", _DRIVER, url, address, str(count), *accelerators]
-    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+def driver(
+    url: str, address: str, count: int, *accelerators: str, kind: str = "numbered",
+    measure: str = "measured_slowly", **settings: str,
+) -> subprocess.Popen[bytes]:  # fmt: skip
+    """A sweep over trials that a function of this module makes and another one measures, in a
+    process of its own."""
+    command = [sys.executable, "-c", _DRIVER, url, address, kind, measure, str(count)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+    return subprocess.Popen([*command, *accelerators], cwd=ROOT, env=env)
 
 
 def numbered(count: int, *accelerators: str, first: int = 0) -> list[Trial]:
@@ -147,6 +157,16 @@ def numbered(count: int, *accelerators: str, first: int = 0) -> list[Trial]:
     return [
         trial(accelerator=kinds[n % len(kinds)], resources=resources(memory_mib=64.0 + n))
         for n in range(first, first + count)
+    ]
+
+
+def of_a_fleet(count: int) -> list[Trial]:
+    """Trials of two GPUs in turn; each tenth needs no GPU, and 4 GiB."""
+    return [
+        replace(one, accelerator=ON_CPU, resources=resources(memory_mib=4096.0 + n))
+        if n % 10 == 0
+        else one
+        for n, one in enumerate(numbered(count, "cuda:T4", "cuda:L4"))
     ]
 
 
@@ -160,6 +180,29 @@ def measured_slowly(one: Trial) -> Measurement:
     began = time.time()
     time.sleep(1.0)
     return _row(one, began=began)
+
+
+def measured_on_a_core(one: Trial) -> Measurement:
+    """The same for half a second, on a core that it has taken of the four of its node."""
+    import ray
+
+    context = ray.get_runtime_context()
+    folder = Path(ray._private.worker._global_node.get_session_dir_path(), context.get_node_id())
+    folder.mkdir(exist_ok=True)
+    cores = Machine(tuple(Core(n, (n,), 0) for n in range(4)))
+    with placed(one.resources.vcpus, node=cores, folder=folder) as placement:
+        began = time.time()
+        time.sleep(0.5)
+        ended = time.time()
+    return _row(one, began=began, released=ended, cpus=placement.cpus, memory=_node_memory())
+
+
+@cache
+def _node_memory() -> float:
+    import ray
+
+    here = ray.get_runtime_context().get_node_id()
+    return next(n["Resources"]["memory"] for n in ray.nodes() if n["NodeID"] == here)
 
 
 def measured_in_sight(one: Trial) -> Measurement:

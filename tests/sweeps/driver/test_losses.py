@@ -1,0 +1,235 @@
+"""Drivers in processes of their own that lose the database, the network to it, or the head of their
+cluster: nothing that was stored is lost, and nothing measured twice."""
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+
+from advisor.domain import Status
+from sweeps.datasets.photographs import write_samples
+from sweeps.formats import importing
+from sweeps.store import SqlStore
+from tests.sweeps.driver.test_claims import TRIALS
+from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+from tests.sweeps.ray_clusters import ROOT, cluster_of, driver, numbered
+
+pytestmark = [pytest.mark.slow, *LEFT_TO_THE_COLLECTOR]
+
+# Names on stdout each trial that it measures.
+_DRIVER = """
+import sys
+from contextlib import closing
+from sweeps.driver.runner import run_sweep
+from sweeps.store import SqlStore
+from tests.sweeps.driver.test_claims import Ahead, TRIALS
+
+class Telling(Ahead):
+    def execute(self, trials):
+        for row in super().execute(trials):
+            print(row.trial.trial_id, flush=True)
+            yield row
+
+with closing(SqlStore(sys.argv[1], patience_seconds=float(sys.argv[2]))) as store:
+    run_sweep(TRIALS, Telling("one", 0.2), store, poll_seconds=0.05)
+"""
+
+
+class Relay:
+    """A TCP connection to a port of this machine that can stop, or be cut."""
+
+    def __init__(self, port):
+        self._port, self._pairs, self._server = port, {}, None
+        self._flows, self._over = threading.Event(), threading.Event()
+        self._selector = selectors.DefaultSelector()
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self.restore()
+        self._selector.register(self._server, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def pause(self):
+        """What is sent from now on waits on its way."""
+        self._flows.clear()
+
+    def cut(self):
+        """Every connection ends, and each new one too."""
+        self._is_cut = True
+
+    def restore(self):
+        self._is_cut = False
+        self._flows.set()
+
+    def close(self):
+        self._over.set()
+        self._flows.set()
+        self._thread.join()
+        self._drop()
+        self._server.close()
+
+    def _run(self):
+        while not self._over.is_set():
+            self._flows.wait()
+            if self._is_cut:
+                self._drop()
+            for key, _ in self._selector.select(0.05):
+                if key.fileobj is self._server:
+                    self._accept()
+                elif key.fileobj in self._pairs:
+                    self._forward(key.fileobj)
+
+    def _accept(self):
+        here, _ = self._server.accept()
+        if self._is_cut:
+            here.close()
+            return
+        there = socket.create_connection(("127.0.0.1", self._port))
+        self._pairs |= {here: there, there: here}
+        for one in (here, there):
+            self._selector.register(one, selectors.EVENT_READ)
+
+    def _forward(self, source):
+        try:
+            data = source.recv(65536)
+            self._pairs[source].sendall(data)
+        except OSError:
+            data = b""
+        if not data:
+            self._end(source)
+
+    def _end(self, source):
+        for one in (source, self._pairs.pop(source)):
+            self._pairs.pop(one, None)
+            self._selector.unregister(one)
+            one.close()
+
+    def _drop(self):
+        while self._pairs:
+            self._end(next(iter(self._pairs)))
+
+
+@pytest.fixture
+def relay(postgresql):
+    with closing(Relay(postgresql.port)) as relay:
+        yield relay
+
+
+def wait_for(store, count):
+    deadline = time.monotonic() + 120
+    while len(store.done_ids()) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def started(url, patience_seconds):
+    return subprocess.Popen(
+        [sys.executable, "-c", _DRIVER, str(url), str(patience_seconds)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def by_way_of(relay, url):
+    parsed = sqlalchemy.make_url(url).set(port=relay.port)
+    return parsed.render_as_string(hide_password=False)
+
+
+@pytest.mark.parametrize("loss", ["pause", "cut"])
+def test_a_network_that_comes_back_costs_no_trial(postgresql, relay, loss):
+    url = postgresql.new_database()
+    with closing(SqlStore(url)) as store:
+        one = started(by_way_of(relay, url), patience_seconds=60)
+        wait_for(store, 4)
+        getattr(relay, loss)()
+        time.sleep(3.0)
+        relay.restore()
+        measured, _ = one.communicate(timeout=60)
+        assert one.returncode == 0
+        assert Counter(measured.split()) == Counter(entry.trial_id for entry in TRIALS)
+        assert store.done_ids() == {entry.trial_id for entry in TRIALS}
+
+
+def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql, relay):
+    url = postgresql.new_database()
+    with closing(SqlStore(url)) as store:
+        one = started(by_way_of(relay, url), patience_seconds=0.5)
+        wait_for(store, 4)
+        relay.cut()
+        first, text = one.communicate(timeout=60)
+        assert one.returncode == 1
+        assert "advisor measurements import" in text
+        kept = importing.read_file(Path(text.split()[-1]))
+        assert not kept.refused
+        store.append_all(kept.measurements)
+        assert store.done_ids() == set(first.split())
+        relay.restore()
+        again = started(by_way_of(relay, url), patience_seconds=60)
+        second, _ = again.communicate(timeout=180)
+        assert again.returncode == 0
+        assert Counter((first + second).split()) == Counter(entry.trial_id for entry in TRIALS)
+
+
+@pytest.mark.ray
+def test_a_sweep_whose_head_is_lost_continues_on_another_cluster(postgresql):
+    url, count = postgresql.new_database(), 40
+    quickly = {"RAY_gcs_rpc_server_reconnect_timeout_s": "3"}
+    with closing(SqlStore(url)) as store:
+        with cluster_of({"cpus": 4, "trials": 4}) as cluster:
+            first = driver(url, cluster.address, count, **quickly)
+            wait_for(store, 8)
+            processes = cluster.head_node.all_processes
+            for kind in ("gcs_server", "raylet"):
+                os.kill(processes[kind][0].process.pid, signal.SIGKILL)
+            assert first.wait(timeout=240) != 0
+            before = {row.trial.trial_id: row for row in store.all()}
+            assert 8 <= len(before) < count
+        with cluster_of({"cpus": 4, "trials": 4}) as cluster:
+            assert driver(url, cluster.address, count).wait(timeout=240) == 0
+        rows = {row.trial.trial_id: row for row in store.all()}
+    assert set(rows) == {one.trial_id for one in numbered(count)}
+    kept = {name for name, row in before.items() if row.status is Status.OK}
+    assert {name: rows[name] for name in kept} == {name: before[name] for name in kept}
+
+
+@contextmanager
+def machine(name, url, images):
+    """`advisor sweep run` as on a machine of its own."""
+    command = [
+        sys.executable, "-m", "advisor", "sweep", "run", "--networks", "googlenet",
+        "--tasks", "preprocessing", "--vcpus", "0.5", "--memory", "1GiB,1100MiB,1200MiB",
+        "--disks", "unlimited", "--accelerator", "cpu", "--iterations", "3", "--data", str(images),
+        "--executor", "process",
+    ]  # fmt: skip
+    env = {**os.environ, "ADVISOR_DATABASE_URL": url, "ADVISOR_SWEEP_LOCK": f"losses-{name}"}
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def test_several_machines_share_a_sweep_by_one_postgresql_and_one_of_them_is_killed(
+    postgresql, tmp_path
+):
+    """The plain way, without Ray."""
+    url = postgresql.new_database()
+    write_samples(tmp_path, range(40), seed=0)
+    with closing(SqlStore(url)) as store, ExitStack() as running:
+        one, other = [running.enter_context(machine(n, url, tmp_path)) for n in range(2)]
+        wait_for(store, 1)
+        one.kill()
+        assert other.wait(timeout=300) in (0, 1)
+        rows = store.all()
+        assert store.leases.held() == {}
+    assert len(rows) == 3
+    assert not any(row.repeats for row in rows)
