@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from advisor.catalog.node_networks import node_network
+from advisor.catalog.node_networks import node_network, types_with_networks
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import (
     Candidate,
@@ -105,6 +105,14 @@ def assumptions(
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
         found.append(Message("compiling, minutes at the start, not counted"))
     found += _of_several(request, chosen, count)
+    if request.max_nodes > 1:
+        known = types_with_networks()
+        found.append(
+            Message(
+                "more than one node only of {count} types of {clouds}, whose network is known",
+                count=known.total(), clouds=", ".join(sorted(known)),
+            )
+        )  # fmt: skip
     return tuple(found)
 
 
@@ -128,10 +136,17 @@ def _of_several(request: Request, chosen: Assumed | None, count: int) -> list[Me
             count=count, percent=100 * chosen.prediction.node_efficiency,
         ),
         Message(
+            "a step trains {samples:,} samples, a batch of {batch} on each GPU",
+            samples=count * chosen.prediction.gpus_used * chosen.workload.batch_size,
+            batch=chosen.workload.batch_size,
+        ),
+        Message(
             "nodes average fp32 gradients over {rate:g} Gbit/s, never burst ({source}): at the "
             "median during the backward pass, at p10 after it",
             rate=network.gbit_per_second, source=network.source,
         ),
+        *([Message("that rate takes EFA on all network cards of a node")]
+          if network.takes_several_cards else []),
     ]  # fmt: skip
 
 

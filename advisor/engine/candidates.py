@@ -42,7 +42,8 @@ BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SMALLEST_OF_MANY = 8
 # Preprocessing has no accelerator to fill: the batch is only the size of a work package.
 PREPROCESSING_BATCHES = (32,)
-# Numbers of nodes beyond one: all up to eight, then in steps of a quarter at most.
+# Numbers of nodes beyond one: all up to eight, then in steps of a quarter at most; and the most
+# that may be.
 NODE_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 
 
@@ -137,8 +138,9 @@ def on_nodes(request: Request, one: Runnable) -> Iterator[Runnable]:
     yield one
     instance = one.offer.instance
     if request.max_nodes > 1 and instance.gpu_count and node_network(instance) is not None:
-        most = min(request.max_nodes, most_startable(one.offer, request.vcpu_quota))
-        yield from (replace(one, nodes=nodes) for nodes in NODE_COUNTS if nodes <= most)
+        most = int(min(request.max_nodes, most_startable(one.offer, request.vcpu_quota)))
+        counts = {nodes for nodes in (*NODE_COUNTS, most) if 1 < nodes <= most}
+        yield from (replace(one, nodes=nodes) for nodes in sorted(counts))
 
 
 def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:

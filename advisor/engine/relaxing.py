@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.catalog import Catalog
-from advisor.domain import Change, Recommendation, Relaxation, Request
+from advisor.domain import Change, Recommendation, Relaxation, Request, Task
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.decision import recommend, specs_that_answer
 from advisor.engine.limits import count_that_would_do
@@ -21,6 +21,8 @@ from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel
+
+_MOST_NODES = (2, 4, 8, 16, 32, 64)
 
 
 def relaxations(
@@ -44,7 +46,7 @@ def relaxations(
         list(constraints_of(request)),
         asking,
         lambda changed: recommend(changed, asking.known, today=answer.today).chosen,
-        _on_several(answer, asking),
+        [*_on_several(answer, asking), *_on_nodes(answer, asking)],
     )
 
 
@@ -61,6 +63,23 @@ def _on_several(answer: Recommendation, asking: _Asking) -> list[Relaxation]:
         after=str(count),
     )  # fmt: skip
     return [Relaxation(changes=(change,), gives=gives)] if gives else []
+
+
+def _on_nodes(answer: Recommendation, asking: _Asking) -> list[Relaxation]:
+    """What a training on several nodes gives, on twice as many again until one answers."""
+    request = answer.request
+    wider = [replace(request, max_nodes=most) for most in _MOST_NODES if most > request.max_nodes]
+    if request.task is not Task.TRAINING or answer.nearest is None or not wider:
+        return []
+    if recommend(wider[-1], asking.known, today=answer.today).chosen is None:
+        return []
+    answers = (recommend(each, asking.known, today=answer.today).chosen for each in wider)
+    gives = next(filter(None, answers))
+    change = Change(
+        constraint="max_nodes", option="--max-nodes", before=str(request.max_nodes),
+        after=str(gives.spec.count),
+    )  # fmt: skip
+    return [Relaxation(changes=(change,), gives=gives)]
 
 
 class _Asking(NamedTuple):

@@ -226,10 +226,11 @@ def nodes_lines(candidate: Candidate) -> list[str]:
     network = network_between(candidate)
     if network is None:
         return []
+    efa = " by EFA" if network.takes_several_cards else ""
     return [
         f"  nodes       {candidate.spec.count}, each at "
         f"{100 * candidate.prediction.node_efficiency:.0f} % of the rate of one alone, over "
-        f"{network.gbit_per_second:g} Gbit/s (modelled)"
+        f"{network.gbit_per_second:g} Gbit/s{efa} (modelled)"
     ]
 
 

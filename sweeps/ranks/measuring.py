@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from advisor.domain import Precision, Task
 from advisor.domain.steps import mean_step_seconds
-from advisor.errors import MeasuringError
+from advisor.errors import MeasuringError, UsageError
 from models.zoo.opening import open_network
 from sweeps.anchors.measure.document import SYNTHETIC
 from sweeps.anchors.measure.session import Session, device_facts, steps_on
@@ -55,6 +55,7 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
     on_gpu = job.emulated_step_seconds is None and torch.cuda.is_available()
     place = place_of_rank(on_gpu=on_gpu)
     if on_gpu:
+        _refuse_few_gpus(place, torch.cuda.device_count())
         torch.cuda.set_device(place.local_rank)
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
     # Ranks wait for each other without NCCL, whose kernels would keep their GPUs busy.
@@ -64,6 +65,16 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
         return _Ranks(job, place, waiting, report).document()
     finally:
         dist.destroy_process_group()
+
+
+def _refuse_few_gpus(place: Place, gpus: int) -> None:
+    """Each rank has one of its own."""
+    here = place.ranks // place.nodes
+    if here > gpus:
+        raise UsageError(
+            "{ranks} ranks on a node with {gpus} GPUs", ranks=here, gpus=gpus, field="ranks",
+            hint="give as many --ranks as there are GPUs, or fewer",
+        )  # fmt: skip
 
 
 class _Ranks:

@@ -8,11 +8,13 @@ from typing import Any
 
 from advisor.render.exporting.parts import (
     DATA_DEVICE,
+    PLACEMENT_GROUP,
     Start,
     aws_image_parameter,
     aws_volume,
     header,
     is_spot,
+    placement_group_command,
 )
 
 # EC2's fields -> the provider's.
@@ -48,12 +50,25 @@ data "aws_ssm_parameter" "image" {{
   name = {json.dumps(aws_image_parameter(start))}
 }}
 
-resource "aws_instance" "advised" {{
+{_placement_group(start)}resource "aws_instance" "advised" {{
 {_count(start)}  ami           = data.aws_ssm_parameter.image.value
   instance_type = {json.dumps(offer.instance.name)}
-{_user_data(start)}{_volume(start)}{_market(start)}}}
+{_placement(start)}{_user_data(start)}{_volume(start)}{_market(start)}}}
 """
     )
+
+
+def _placement_group(start: Start) -> str:
+    if not start.network:
+        return ""
+    return (
+        'resource "aws_placement_group" "advised" {\n'
+        f'  name     = "{PLACEMENT_GROUP}"\n  strategy = "cluster"\n}}\n\n'
+    )
+
+
+def _placement(start: Start) -> str:
+    return "\n  placement_group = aws_placement_group.advised.name\n" if start.network else ""
 
 
 def _user_data(start: Start) -> str:
@@ -111,10 +126,12 @@ def ray_cluster(start: Start) -> str:
 
 
 def _remark(start: Start) -> str:
-    """Ray asks EC2 about the image by its id, so that an SSM parameter cannot stand for it."""
+    """Ray asks EC2 about the image by its id, so that an SSM parameter cannot stand for it; and it
+    makes no placement group."""
+    first = f"# Run first: {placement_group_command(start)}\n" if start.network else ""
     if start.spec.offer.instance.cpu.architecture != "arm64":
-        return ""
-    return (
+        return first
+    return first + (
         "# Ray's own image is for x86 and will not start here: put an arm64 one into node_config\n"
         "# as ImageId; its id is what this prints: aws ssm get-parameter --query Parameter.Value\n"
         f"# --output text --region {start.spec.offer.region} --name\n"
@@ -136,6 +153,8 @@ def _node(start: Start) -> dict[str, Any]:
         node["BlockDeviceMappings"] = [{"DeviceName": DATA_DEVICE, "Ebs": volume}]
     if is_spot(start):
         node["InstanceMarketOptions"] = {"MarketType": "spot"}
+    if start.network:
+        node["Placement"] = {"GroupName": PLACEMENT_GROUP}
     return node
 
 
@@ -155,5 +174,8 @@ def aws_command(start: Start) -> str:
         options.append(("--block-device-mappings", json.dumps(mapping)))
     if is_spot(start):
         options.append(("--instance-market-options", json.dumps({"MarketType": "spot"})))
+    if start.network:
+        options.append(("--placement", f"GroupName={PLACEMENT_GROUP}"))
     lines = [f"{name} {shlex.quote(value)}" for name, value in options]
-    return header(start) + " \\\n  ".join(["aws ec2 run-instances", *lines]) + "\n"
+    first = f"{placement_group_command(start)}\n" if start.network else ""
+    return header(start) + first + " \\\n  ".join(["aws ec2 run-instances", *lines]) + "\n"

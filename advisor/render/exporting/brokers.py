@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from advisor.domain import Disk, InstanceType
-from advisor.render.exporting.parts import Start, header, is_spot
+from advisor.render.exporting.parts import NO_PLACEMENT_GROUP, Start, header, is_spot
 
 CLOUDS = ("aws", "gcp", "azure")
 # SkyPilot puts the data on the boot disk, beside the system and the driver.
@@ -31,6 +31,7 @@ def skypilot_task(start: Start) -> str:
         if offer.instance.cloud == "aws":
             resources["disk_tier"], remark = _tier(disk)
     nodes = {"num_nodes": start.spec.count} if start.spec.count > 1 else {}
+    remark += NO_PLACEMENT_GROUP if start.network else ""
     text: str = yaml.safe_dump({**nodes, "resources": resources}, sort_keys=False)
     return header(start) + remark + text + _run_block(start)
 
@@ -74,6 +75,7 @@ def dstack_task(start: Start) -> str:
     remark = ""
     if disk.price is not None:
         remark = f"# dstack chooses the disk's type; {disk.choice} is what the rate stands on.\n"
+    remark += NO_PLACEMENT_GROUP if start.network else ""
     text: str = yaml.safe_dump(document, sort_keys=False)
     return header(start) + remark + text
 

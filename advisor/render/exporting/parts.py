@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from advisor.catalog.node_networks import NodeNetwork, network_between
 from advisor.domain import Candidate, Market, Spec
 from advisor.render.blocks import rate_unit
 from advisor.render.text import disk_text, lower_name
@@ -21,11 +22,12 @@ _CPU_IMAGE = (
 
 class Start(NamedTuple):
     """A spec that is to be started: what is said of it, and the lines of a shell that run there; no
-    lines leave that to the user."""
+    lines leave that to the user. `network` is what joins instances that train together."""
 
     spec: Spec
     about: tuple[str, ...]
     run: tuple[str, ...] = ()
+    network: NodeNetwork | None = None
 
 
 def start_of(candidate: Candidate) -> Start:
@@ -39,6 +41,7 @@ def start_of(candidate: Candidate) -> Start:
             f"{floor_rate(prediction.lower):,g} {rate_unit(workload.dataset)} "
             f"({prediction.provenance})",
         ),
+        network=network_between(candidate),
     )
 
 
@@ -53,7 +56,23 @@ def header(start: Start, mark: str = "#") -> str:
     if spec.disk.price is None:
         held = "The model" if start.run else "The data set"
         lines.append(f"{held} belongs on the instance's own disk: it is empty at first.")
+    if start.network:
+        lines.append(f"The rate counts on {start.network.gbit_per_second:g} Gbit/s between nodes.")
+        if start.network.takes_several_cards:
+            lines.append("That takes EFA on all network cards, which nothing here sets up.")
     return "".join(f"{mark} {line}\n" for line in lines)
+
+
+PLACEMENT_GROUP = "advised"
+NO_PLACEMENT_GROUP = "# Put all nodes into one placement group: nothing here asks for it.\n"
+
+
+def placement_group_command(start: Start) -> str:
+    """Of the AWS CLI, to be run once before anything is placed in it."""
+    return (
+        f"aws ec2 create-placement-group --group-name {PLACEMENT_GROUP} --strategy cluster "
+        f"--region {start.spec.offer.region}"
+    )
 
 
 def is_spot(start: Start) -> bool:

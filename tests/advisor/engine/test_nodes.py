@@ -13,6 +13,7 @@ from advisor.domain import CacheState, DatasetProfile, Precision, Request, Task
 from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, runnable
 from advisor.engine.decision import recommend
 from advisor.engine.prepared import Preparations
+from advisor.engine.relaxing import relaxations
 from models.performance import load_model
 
 CATALOG, MODEL = load_catalog(), load_model()
@@ -124,3 +125,36 @@ def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
     for one in front:
         passed = one.run.samples / (one.run.hours.median * 3600)
         assert 0.5 * one.prediction.median < passed <= one.prediction.median * (1 + 1e-9)
+
+
+def test_as_many_nodes_as_are_asked_for_are_tried():
+    """A user who owns nine is not left with eight."""
+    request = Request(
+        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=2500,
+        region="us-east-1", gpus=("A10G",), max_nodes=9, max_usd_per_hour=15.0,
+    )  # fmt: skip
+    assert ask(replace(request, max_nodes=8)).chosen is None
+    assert ask(request).chosen.spec.count == 9
+
+
+@pytest.mark.slow
+def test_a_training_that_is_too_much_for_one_node_is_offered_several():
+    request = Request(
+        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=60_000,
+        region="us-east-1",
+    )  # fmt: skip
+    found = relaxations(ask(request), CATALOG, MODEL)
+    (several,) = [one for one in found if one.changes[0].constraint == "max_nodes"]
+    assert several.gives.spec.count == int(several.changes[0].after)
+    assert ask(replace(request, max_nodes=several.gives.spec.count)).chosen is not None
+
+
+@pytest.mark.parametrize(("gpu", "takes"), [("A100", True), ("A10G", False)])
+def test_a_rate_that_one_network_card_does_not_reach_names_efa(gpu, takes):
+    request = Request(
+        network="vgg16", task=Task.TRAINING, precision=Precision.AMP, target_throughput=9_000,
+        region="us-east-1", gpus=(gpu,), max_nodes=16,
+    )  # fmt: skip
+    answer = ask(request)
+    assert answer.chosen.spec.count > 1
+    assert any("EFA" in str(one) for one in answer.assumptions) is takes

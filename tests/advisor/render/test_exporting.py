@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from advisor.domain import Candidate, DiskChoice, Market
+from advisor.domain import Candidate, DiskChoice, Market, Task
 from advisor.errors import UsageError
 from advisor.render.exporting import FORMATS, export
 from tests.alike import assert_golden_text
@@ -42,6 +42,13 @@ def changed(one: Candidate | None = None, *, market: Market = Market.ON_DEMAND, 
     return replace(one, spec=spec)
 
 
+def training_together() -> Candidate:
+    """On three nodes."""
+    one = candidate()
+    training = replace(one.workload, task=Task.TRAINING)
+    return replace(one, workload=training, spec=replace(one.spec, count=3))
+
+
 PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second": 250.0}
 
 
@@ -53,6 +60,7 @@ PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second":
         ("spot", changed(market=Market.SPOT, **PROVISIONED)),
         ("local", changed(local=True)),
         ("three", replace(candidate(), spec=replace(candidate().spec, count=3))),
+        ("nodes", training_together()),
     ],
 )
 def test_an_export_changes_only_when_we_mean_it(format: str, case: str, one: Candidate) -> None:
@@ -110,7 +118,9 @@ def test_the_aws_command_starts_an_instance_with_its_disk(monkeypatch) -> None:
     assert 200 in [volume["Size"] for volume in volumes]
 
 
-@pytest.mark.parametrize("one", [changed(), changed(local=True), changed(market=Market.SPOT)])
+@pytest.mark.parametrize(
+    "one", [changed(), changed(local=True), changed(market=Market.SPOT), training_together()]
+)
 def test_terraform_can_be_parsed_and_names_the_same_disk(one: Candidate) -> None:
     document = hcl2.loads(export(one, "terraform"))
     assert "aws_instance" in str(document["resource"])
@@ -119,7 +129,9 @@ def test_terraform_can_be_parsed_and_names_the_same_disk(one: Candidate) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("one", [changed(), changed(local=True), changed(market=Market.SPOT)])
+@pytest.mark.parametrize(
+    "one", [changed(), changed(local=True), changed(market=Market.SPOT), training_together()]
+)
 def test_ray_accepts_the_cluster_file(one: Candidate) -> None:
     """Ray's own schema of cluster files."""
     from ray.autoscaler._private.util import prepare_config, validate_config
