@@ -14,10 +14,12 @@ SIDE_BY_SIDE := -n logical --dist loadgroup
 OLDER_CPU := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" OPENBLAS_CORETYPE=Haswell
 # Tests start a thousand Python processes: none should compile anew what is compiled already.
 export PYTHONDONTWRITEBYTECODE :=
+# What an SBOM is about; torch and Ray come with `sweep`.
+EXTRAS ?= serve,mcp,report,postgres
 MODEL ?= googlenet
 TASK ?= inference
 
-.PHONY: help setup system-deps host-deps recommend sweep test test-full test-night test-host test-gpu man lint docs pictures bench
+.PHONY: help setup system-deps host-deps recommend sweep test test-full test-night test-host test-gpu man build sbom audit lint docs pictures bench
 .DEFAULT_GOAL := help
 
 help: ## what can be made
@@ -75,6 +77,18 @@ test-gpu: .venv/full ## what needs a CUDA device
 
 man: .venv/core ## manual pages of all commands, in build/man
 	@$(BIN)/python -m advisor.cli.manual build/man/man1
+
+build: .venv/full ## the wheel, out of the source archive, in dist
+	@$(BIN)/python -m build --outdir dist . >/dev/null && ls dist
+
+sbom: build ## what `pip install` of all extras brings, as CycloneDX, in dist
+	@rm -rf build/installed && $(PYTHON) -m venv build/installed
+	@build/installed/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	    $(TORCH_INDEX) "$$(ls -t dist/*.whl | head -1)[$(EXTRAS)]"
+	@$(BIN)/cyclonedx-py environment build/installed --pyproject pyproject.toml --output-file dist/sbom.cdx.json
+
+audit: .venv/full ## known vulnerabilities of what constraints.txt names (asks pypi.org)
+	@$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
 lint: .venv/full ## ruff, mypy, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
