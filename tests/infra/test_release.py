@@ -62,9 +62,7 @@ def test_a_wheel_in_an_environment_of_its_own_answers(wheel, tmp_path):
             cwd=tmp_path, env=environment,
         )  # fmt: skip
     checked = "import advisor.agents.protocol, advisor.service.app"
-    subprocess.run(
-        [programs / "python", "-c", checked], check=True, cwd=tmp_path, env=environment
-    )
+    subprocess.run([programs / "python", "-c", checked], check=True, cwd=tmp_path, env=environment)
 
 
 @pytest.mark.slow
