@@ -44,19 +44,28 @@ import pickle
 import sys
 from pathlib import Path
 
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
 for folder in {path!r}:
     if folder not in sys.path:
         sys.path.append(folder)
 
 
 def _kept():
-    with Path(__file__).with_suffix(".pickle").open("rb") as file:
+    with _disable_current_modes(), Path(__file__).with_suffix(".pickle").open("rb") as file:
         return pickle.load(file)
+
+
+def _here(tensor):
+    """As a tensor of its size is made here: where a network is traced, none has values."""
+    made = torch.empty(tensor.shape, dtype=tensor.dtype)
+    return tensor if type(made) is torch.Tensor and made.device.type == "cpu" else made
 
 
 def build():
     kept = _kept()["network"]
-    return kept if hasattr(kept, "state_dict") else kept()
+    return kept._apply(_here) if isinstance(kept, torch.nn.Module) else kept()
 '''
 _EXAMPLE = """
 
@@ -66,7 +75,7 @@ def example_batch(batch_size):
     def rows(tensor):
         if not getattr(tensor, "ndim", 0):
             return tensor
-        return tensor[:1].expand(batch_size, *tensor.shape[1:]).contiguous()
+        return _here(tensor)[:1].expand(batch_size, *tensor.shape[1:]).contiguous()
 
     inputs, targets = _kept()["example"]
     return tree_map(rows, inputs), tree_map(rows, targets)

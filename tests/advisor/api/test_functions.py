@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import advisor
-from advisor.api import functions, stub
+from advisor.api import functions, reference, stub
 from advisor.cli import main
 from advisor.domain import Precision, Task
 from benchmarks.python_api import asked_by_command, asked_by_python, questions
@@ -194,6 +194,11 @@ def test_optuna_finds_the_cheapest_of_a_grid_with_it():
 def test_the_stub_is_what_the_questions_give():
     assert stub.FILE.read_text() == stub.stub()
     ast.parse(stub.stub())
+
+
+def test_the_reference_is_what_the_questions_give():
+    page = reference.FILE.read_text()
+    assert page == reference.with_arguments(page)
 
 
 def test_signature_and_help_are_made_of_the_question():

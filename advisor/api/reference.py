@@ -1,0 +1,70 @@
+"""Writes the table of arguments in docs/how-to/python.md, out of the questions: `python -m
+advisor.api.reference`. A test holds it true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import advisor
+from advisor.api import functions
+from advisor.api.signatures import about, fields_of, shown_default, type_of
+from advisor.questions.by_task import kinds_of, tasks_of
+from advisor.questions.question import Field
+
+FILE = Path(advisor.__file__).parents[1] / "docs" / "how-to" / "python.md"
+_MARKED = re.compile(r"(<!-- arguments -->\n).*?(<!-- /arguments -->)", re.DOTALL)
+
+
+def with_arguments(page: str) -> str:
+    """The page with the arguments as they are now."""
+    return _MARKED.sub(lambda match: f"{match[1]}{arguments_table()}{match[2]}", page)
+
+
+def arguments_table() -> str:
+    """A row for each meaning of each argument, and which functions (and tasks) take it."""
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    for name, field, where in _taken():
+        cells = (field.name, type_of([field]), _default(field), about(field))
+        rows.setdefault(cells, []).append(f"{name}{where}")
+    lines = ["| argument | type | default | what | of |", "| --- | --- | --- | --- | --- |"]
+    lines += [
+        f"| `{name}` | {_code(kind)} | {default} | {what} | {', '.join(of)} |".replace("  ", " ")
+        for (name, kind, default, what), of in sorted(rows.items())
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _taken() -> Iterator[tuple[str, Field, str]]:
+    """Function, field, and ' (generation)' where the question is of one such task alone."""
+    for function in vars(functions).values():
+        if hasattr(function, "kinds"):
+            kinds = kinds_of(function.kinds)
+            for kind in kinds:
+                tasks = tasks_of(kind) if len(kinds) > 1 else ()
+                where = f" ({tasks[0]})" if len(tasks) == 1 else ""
+                for field in fields_of(kind, function.sources).values():
+                    yield function.__name__, field, where
+
+
+def _default(field: Field) -> str:
+    if field.required:
+        return "required"
+    value = shown_default(field)
+    return "" if value is None else f"`{value!r}`"
+
+
+def _code(text: str) -> str:
+    """In a cell a bar ends the cell."""
+    names = text.removesuffix(" | None").replace("Literal[", "").replace("]", "")
+    return ", ".join(f"`{part}`" for part in names.split(" | "))
+
+
+def main() -> None:
+    """Write the page."""
+    FILE.write_text(with_arguments(FILE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
