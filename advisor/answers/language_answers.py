@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 class ServingRecommended(NamedTuple):
     """A recommendation about serving a language model, which was `named` so: a start file needs the
-    name of its checkpoint, or the folder of its configuration."""
+    name of its checkpoint, or the `folder` of its configuration."""
 
     answer: GenerationRecommendation
     sources: Sources
     every_rejected: bool = False
     named: str = ""
+    folder: str = ""
 
     def no_offer(self) -> Message:
         """What is told where nothing answers."""
@@ -69,7 +70,8 @@ class ServingRecommended(NamedTuple):
 
         if self.answer.chosen is None:
             raise NoOfferError(self.no_offer())
-        return export_serving(self.answer.chosen, self.answer.request, name, self.named)
+        chosen, request = self.answer.chosen, self.answer.request
+        return export_serving(chosen, request, name, self.named, folder=self.folder)
 
 
 def _written(document: dict[str, Any], name: str) -> str:

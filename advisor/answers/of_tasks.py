@@ -146,8 +146,11 @@ def language_recommended_in(
     from advisor.answers.language import serving_recommended
 
     answer = serving_recommended(context, question, today=today)
-    named = question.model or str(question.config and question.config.parent)
-    return ServingRecommended(answer, _sources_of(context, question), every, named)
+    return ServingRecommended(
+        *(answer, _sources_of(context, question), every),
+        named=question.model or "",
+        folder=str(question.config.parent.absolute()) if question.config else "",
+    )
 
 
 def language_predicted_in(

@@ -231,12 +231,13 @@ class GenerationCandidate:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontPoint:
     """One way to run the chosen instances: the times of a request and the rate of all, none of
-    which another way beats in both. `answers` is whether it keeps every limit."""
+    which another way beats in both, with the chosen way at its load. `misses` is "limit", "target"
+    or nothing."""
 
     placement: ServingPlacement
     rates: ServingRates
     usd_per_million_output_tokens: Span
-    answers: bool
+    misses: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

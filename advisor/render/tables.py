@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.csv_cells import csv_of
 from advisor.render.blocks import BOUNDS
 from advisor.render.markdown import md_text
+from advisor.units import format_usd
 
 # The total with its 90 % interval.
 PRICE_COLUMNS = ("total_usd_per_hour", "total_low_usd_per_hour", "total_high_usd_per_hour")
@@ -52,8 +53,28 @@ def markdown_answer(document: Mapping[str, Any], tables: str) -> str:
         for text in document[name]
     ]
     head = "".join(f"{md_text(str(sentence))}\n\n" for sentence in call["sentences"])
+    if document["recommendation"] is None:
+        tables = "".join(f"{line}\n" for line in _nothing_lines(document))
     foot = "".join(f"{note}\n" for note in notes)
     return f"{head}{tables}\n{foot}" if foot else f"{head}{tables}"
+
+
+def _nothing_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """Where nothing answers: the nearest spec, and what would make one answer."""
+    nearest = document["nearest"]
+    near = f" Nearest: {_priced(nearest, nearest['price'])}." if nearest else ""
+    yield f"No offer meets this.{near}"
+    if document["relax"]:
+        yield ""
+    for one in document["relax"]:
+        changes = " ".join(f"{change['option']} {change['to']}" for change in one["changes"])
+        yield f"- One change would do: `{changes}` gives {_priced(one['gives'], one['gives'])}"
+
+
+def _priced(spec: Mapping[str, Any], price: Mapping[str, Any]) -> str:
+    """'g6.2xlarge of aws in us-east-1 at $0.440/h'."""
+    name = md_text(f"{spec['instance_type']} of {spec['cloud']} in {spec['region']}")
+    return f"{name} at {format_usd(price['total_usd_per_hour'])}/h"
 
 
 def recommendation_markdown(document: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
 from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
 from advisor.engine.language.close_calls import close_calls
-from advisor.engine.language.front import front_of
+from advisor.engine.language.front import front_of, with_chosen
 from advisor.engine.language.prepared import Prepared, ServingPreparations
 from advisor.engine.language.shortfalls import by_price, nearest_row, rejections
 from advisor.engine.language.steps import steps_of
@@ -113,7 +113,7 @@ def _among(
         if chosen is None:
             return calls
         return calls | {
-            "front": front_of(request, prepared, table, int(rows[0])),
+            "front": with_chosen(front_of(request, prepared, table, int(rows[0])), chosen),
             "steps": steps_of(request, preparations, chosen),
         }
 

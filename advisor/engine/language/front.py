@@ -4,12 +4,13 @@ no other beats in both."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isclose
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor.domain import Span
-from advisor.domain.language import FrontPoint, GenerationRequest
+from advisor.domain.language import FrontPoint, GenerationCandidate, GenerationRequest
 from advisor.engine.language.prepared import Prepared
 from advisor.engine.language.rates import Level, Rates, Replicas
 from advisor.engine.language.table import ServingTable, rates_record
@@ -73,12 +74,32 @@ def _record(request: GenerationRequest, point: _Point, usd: float) -> FrontPoint
         usd_per_million_output_tokens=Span(
             lower=millions[0], median=millions[1], upper=millions[2]
         ),
-        answers=_keeps(request, point),
+        misses=_missed(request, point),
     )
 
 
-def _keeps(request: GenerationRequest, point: _Point) -> bool:
-    """Whether the load keeps target and limits of times, by the bounds that count."""
+def with_chosen(
+    front: Sequence[FrontPoint], candidate: GenerationCandidate
+) -> tuple[FrontPoint, ...]:
+    """The front with what is recommended, whose load may lie between those of the grid."""
+    chosen = FrontPoint(
+        placement=candidate.placement,
+        rates=candidate.rates,
+        usd_per_million_output_tokens=candidate.usd_per_million_output_tokens,
+        misses="",
+    )
+    others = [point for point in front if not is_at(point, candidate)]
+    return tuple(sorted([*others, chosen], key=lambda one: one.rates.tpot_seconds.median))
+
+
+def is_at(point: FrontPoint, candidate: GenerationCandidate) -> bool:
+    """Whether a point of the front is a candidate's own way and load."""
+    same_load = isclose(point.rates.concurrency, candidate.rates.concurrency, rel_tol=1e-6)
+    return same_load and point.placement == candidate.placement
+
+
+def _missed(request: GenerationRequest, point: _Point) -> str:
+    """ "limit" or "target", whichever the load misses by the bounds that count; '' for none."""
     rates, sure = point.rates, Level.SURE
     limits = (
         (1000 * rates.ttft[sure], request.max_ttft_ms),
@@ -91,6 +112,6 @@ def _keeps(request: GenerationRequest, point: _Point) -> bool:
         (output / request.output_tokens, request.target_requests_per_second),
         (point.replicas * float(rates.concurrency), request.users),
     )
-    return all(most is None or value <= most for value, most in limits) and all(
-        least is None or value >= least for value, least in wanted
-    )
+    if any(most is not None and value > most for value, most in limits):
+        return "limit"
+    return "target" if any(least is not None and one < least for one, least in wanted) else ""

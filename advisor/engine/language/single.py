@@ -10,7 +10,7 @@ from advisor.domain.language import GenerationRequest, ServingPrediction
 from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
 from advisor.engine.language.decision import ranked_rows
-from advisor.engine.language.front import latency_front
+from advisor.engine.language.front import latency_front, with_chosen
 from advisor.engine.language.prepared import (
     ServingPreparations,
     require_possible,
@@ -54,7 +54,7 @@ def predict_serving(
     return ServingPrediction(
         candidate=chosen,
         price=price,
-        front=latency_front(request, ways, replicas, 1, float(table.usd[at])),
+        front=with_chosen(latency_front(request, ways, replicas, 1, float(table.usd[at])), chosen),
         steps=steps_of(request, preparations, chosen),
         assumptions=serving_assumptions(request, model, version, chosen),
         warnings=serving_warnings(chosen, ways[at], today),

@@ -37,6 +37,8 @@ _FLAGS = {
 _QUANTIZED = (LlmPrecision.FP8, LlmPrecision.INT4_AWQ, LlmPrecision.NVFP4, LlmPrecision.MXFP4)
 _IMAGE = "vllm/vllm-openai"
 _HUB, _OWN_DISK = "/root/.cache/huggingface", "/opt/dlami/nvme/huggingface"
+# Where a folder of the user's own is mounted.
+_OWN_MODEL = "/model"
 # The data disk is the volume that nothing was written to.
 _MOUNT = (
     f"mkdir -p {_HUB}",
@@ -48,11 +50,24 @@ _MOUNT = (
 
 
 def export_serving(
-    candidate: GenerationCandidate, request: GenerationRequest, format: str, model: str = ""
+    candidate: GenerationCandidate,
+    request: GenerationRequest,
+    format: str,
+    model: str = "",
+    *,
+    folder: str = "",
 ) -> str:
-    """The file of a format, ending in a newline, which starts `model`: the name or folder as it was
-    asked for. `UsageError` for a format that starts no server, and for another engine than vLLM."""
-    candidate = replace(candidate, model=model or candidate.model)
+    """The file of a format, ending in a newline, which starts `model`, the name as it was asked
+    for, or the one in a `folder` of this machine. `UsageError` for a format that starts no server,
+    and for another engine than vLLM."""
+    if folder and format != COMPOSE:
+        raise UsageError(
+            "the model is a folder of this machine, which a rented one does not have: {folder}",
+            folder=folder, field="export",
+            hint=Message("take {compose}, on the machine that has the folder, or name a checkpoint "
+                         "by {model}", compose=COMPOSE, model=FieldName("model")),
+        )  # fmt: skip
+    candidate = replace(candidate, model=_OWN_MODEL if folder else model or candidate.model)
     if format not in FORMATS:
         raise UsageError(
             "{format} starts no server of a language model", format=format, field="export",
@@ -65,7 +80,7 @@ def export_serving(
             hint=Message("ask for {engine} vllm", engine=FieldName("engine")),
         )  # fmt: skip
     if format == COMPOSE:
-        return _compose(candidate, request)
+        return _compose(candidate, request, folder)
     in_containers = format == "terraform"
     lines = _docker_lines if in_containers else _shell_lines
     return export_start(Start(candidate.spec, _about(candidate, request),
@@ -106,6 +121,8 @@ def _about(candidate: GenerationCandidate, request: GenerationRequest) -> tuple[
     ]
     if candidate.precision in _QUANTIZED:
         lines.append(f"Name a checkpoint whose weights are {candidate.precision} already.")
+    longest = _longest_tokens(candidate, request)
+    lines.append(f"Requests of more than {longest:,} tokens, in and out, are refused.")
     if candidate.placement.replicas > 1:
         last = FIRST_PORT + candidate.placement.replicas - 1
         lines.append(f"Replicas listen on ports {FIRST_PORT} to {last}: spread requests over them.")
@@ -162,13 +179,13 @@ def _minor(version: str) -> str:
     return ".".join(parts) if len(parts) == 2 and all(map(str.isdigit, parts)) else ""
 
 
-def _compose(candidate: GenerationCandidate, request: GenerationRequest) -> str:
+def _compose(candidate: GenerationCandidate, request: GenerationRequest, folder: str) -> str:
     """A Docker Compose file (the Compose Specification's `deploy.resources`), for each instance."""
     import yaml
 
     words = ["--model", *serve_words(candidate, request)]
     services = {
-        f"replica-{at}": _service(candidate, words, FIRST_PORT + at, gpus.split(","))
+        f"replica-{at}": _service(candidate, words, FIRST_PORT + at, gpus.split(","), folder)
         for at, gpus in enumerate(_gpus_of(candidate))
     }
     text: str = yaml.safe_dump(
@@ -178,7 +195,7 @@ def _compose(candidate: GenerationCandidate, request: GenerationRequest) -> str:
 
 
 def _service(
-    candidate: GenerationCandidate, words: list[str], port: int, gpus: list[str]
+    candidate: GenerationCandidate, words: list[str], port: int, gpus: list[str], folder: str
 ) -> dict[str, Any]:
     device = {"driver": "nvidia", "device_ids": gpus, "capabilities": ["gpu"]}
     return {
@@ -187,7 +204,7 @@ def _service(
         "ipc": "host",
         "ports": [f"{port}:8000"],
         "environment": ["HF_TOKEN"],
-        "volumes": [f"models:{_HUB}"],
+        "volumes": [f"models:{_HUB}", *([f"{folder}:{_OWN_MODEL}:ro"] if folder else [])],
         "deploy": {"resources": {"reservations": {"devices": [device]}}},
         "restart": "unless-stopped",
     }

@@ -40,8 +40,13 @@ from advisor.render.price_calls import price_call_block
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What the two latencies are the means of; users and tools mean different things by TPOT.
-TTFT_MEANING = "seconds from a request's arrival to its first output token, in the mean"
-TPOT_MEANING = "seconds for each output token after the first one, in the mean of a request"
+_BOUNDS_MEANING = "; the bounds are those of this mean, no percentiles of requests"
+TTFT_MEANING = (
+    "seconds from a request's arrival to its first output token, in the mean" + _BOUNDS_MEANING
+)
+TPOT_MEANING = (
+    "seconds for each output token after the first one, in the mean of a request" + _BOUNDS_MEANING
+)
 _RANGES = ("compute_capability", "vcpus", "memory_mib")
 
 
@@ -228,7 +233,8 @@ def front_block(point: FrontPoint) -> dict[str, Any]:
         **placement_block(point.placement),
         **rates_block(point.rates),
         "usd_per_million_output_tokens": finite_bounds(point.usd_per_million_output_tokens),
-        "answers": point.answers,
+        "answers": not point.misses,
+        "misses": point.misses or None,
     }
 
 

@@ -41,9 +41,9 @@ from advisor.units import format_usd
 
 SHOWN_ALTERNATIVES = 3
 SHOWN_REJECTED = 2
-SHOWN_FRONT = 3
 SHOWN_STEPS = 2
 NOTHING_PERCENT = 0.5
+_MISSES = {"": "", "limit": ", over a limit", "target": ", below the target"}
 
 
 def step_lines(steps: Sequence[ServingStep], before: GenerationCandidate) -> list[str]:
@@ -72,18 +72,21 @@ def _step_text(option: str, gives: GenerationCandidate, before: GenerationCandid
     )
 
 
-def front_lines(front: Sequence[FrontPoint], confidence: float) -> list[str]:
-    """Latency against throughput: the fastest answers, the highest rate, and what lies between."""
-    if len(front) < 2:
+def front_lines(
+    front: Sequence[FrontPoint], chosen: GenerationCandidate | None, confidence: float
+) -> list[str]:
+    """Latency against throughput: the fastest answers, what is recommended, the highest rate."""
+    if len(front) < 2 or chosen is None:
         return []
-    shown = [front[at] for at in _spread(len(front), SHOWN_FRONT)]
+    mine = {at for at, point in enumerate(front) if point.rates is chosen.rates}
+    shown = [front[at] for at in sorted({0, *mine, len(front) - 1})]
     lower = lower_name(confidence)
     title = f"Latency against throughput ({len(shown)} of {len(front)})"
     header = [title, "in flight", "TTFT", "TPOT", f"{lower} tokens/s", "per 1M out"]
     rows = [
         [
             f"  {short_placement_text(point.placement)}"
-            + ("" if point.answers else ", misses a limit"),
+            + (", this answer" if point.rates is chosen.rates else _MISSES[point.misses]),
             count_text(point.rates.concurrency),
             seconds_text(point.rates.ttft_seconds.median),
             seconds_text(point.rates.tpot_seconds.median),
@@ -93,13 +96,6 @@ def front_lines(front: Sequence[FrontPoint], confidence: float) -> list[str]:
         for point in shown
     ]
     return ["", *table(header, rows, right=(1, 2, 3, 4, 5))]
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """Places of `most` things out of `count`, both ends among them."""
-    if count <= most:
-        return list(range(count))
-    return [round(at * (count - 1) / (most - 1)) for at in range(most)]
 
 
 def alternative_lines(

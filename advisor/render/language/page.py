@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from advisor.domain import LIST
 from advisor.render.content import (
     Chart,
     Column,
@@ -218,8 +219,16 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
                "output_tokens_per_second.lower", Look.LOWER),
         Column(t("lm.median"), "output_tokens_per_second.median", Look.RATE),
         Column(t("lm.million"), "usd_per_million_output_tokens.median", Look.USD),
+        Column(t("lm.misses"), lambda point: _missed(point, t)),
     ]  # fmt: skip
     return Table(columns, front)
+
+
+def _missed(point: Record, t: Texts) -> str:
+    """What a point misses; documents of earlier versions do not tell which."""
+    if point["answers"]:
+        return t("lm.misses_nothing")
+    return t(f"lm.misses_{point.get('misses') or 'any'}")
 
 
 def steps_parts(document: Record, t: Texts) -> list[Part]:
@@ -255,8 +264,23 @@ def _alternatives(document: Record, t: Texts) -> list[Part]:
                "predicted.throughput.lower", Look.LOWER),
         Column(t("lm.median"), "predicted.throughput.median", Look.RATE),
         *_cost_columns(specs[0], t),
+        *_price_columns([document["recommendation"], *specs], t),
     ]  # fmt: skip
     return [Part(t("lm.alternatives"), [Table(columns, specs)])]
+
+
+def _price_columns(specs: Sequence[Record], t: Texts) -> list[Column]:
+    """Market and kind of the prices; nothing where all are on one market, and listed."""
+    if len({spec["market"] for spec in specs}) == 1 and all(
+        spec["price"]["kind"] == LIST for spec in specs
+    ):
+        return []
+    return [
+        Column(
+            t("lm.price"),
+            lambda spec: f"{t('market.' + spec['market'])}, {t('kind.' + spec['price']['kind'])}",
+        )
+    ]
 
 
 def _cost_columns(spec: Record, t: Texts) -> list[Column]:

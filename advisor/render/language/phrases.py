@@ -78,10 +78,10 @@ def seconds_text(seconds: float, *, up: bool = False) -> str:
     return f"{ceil_significant(amount) if up else float(f'{amount:.3g}'):,g} {unit}"
 
 
-def time_text(span: Span, confidence: float) -> str:
-    """'median 26 ms, p90 33 ms'."""
-    upper = seconds_text(span.upper, up=True)
-    return f"median {seconds_text(span.median)}, {upper_name(confidence)} {upper}"
+def time_text(span: Span) -> str:
+    """'26 ms on average (at most 33 ms)': a bound of the mean of all requests, and no percentile of
+    theirs."""
+    return f"{seconds_text(span.median)} on average (at most {seconds_text(span.upper, up=True)})"
 
 
 def gib_text(gib: float) -> str:

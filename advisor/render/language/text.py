@@ -75,7 +75,7 @@ def generation_text(
         ]
     lines += borderline_lines(answer)
     lines += relaxation_lines(answer)
-    lines += front_lines(answer.front, request.confidence)
+    lines += front_lines(answer.front, chosen, request.confidence)
     shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
     lines += alternative_lines(answer.ranked[: 1 + shown], request)
     lines += rejection_lines(answer, everyone=all_rejected)
@@ -93,7 +93,7 @@ def prediction_text(
         *head_lines(candidate, request),
         *serving_lines(candidate, request),
         *step_lines(prediction.steps, candidate),
-        *front_lines(prediction.front, request.confidence),
+        *front_lines(prediction.front, candidate, request.confidence),
         *wrapped("Assumed", prediction.assumptions, 3),
         *wrapped("Warning", prediction.warnings, 3),
     ]
@@ -139,7 +139,7 @@ def serving_lines(candidate: GenerationCandidate, request: GenerationRequest) ->
         f"  throughput  {rate_text(rates.output_tokens_per_second, 'output tokens/s', confidence)}",
         *folded("requests", [_requests_text(candidate, confidence)]),
         *folded("a user", [_user_text(candidate, confidence)]),
-        *folded("latency", [_latency_text(candidate, confidence)]),
+        *folded("latency", [_latency_text(candidate)]),
         *folded("GPU memory", [memory_text(candidate.memory)]),
         *folded("cost", [_cost_text(candidate, confidence)]),
         *folded("ready", [_ready_text(candidate)]),
@@ -205,7 +205,7 @@ def _requests_text(candidate: GenerationCandidate, confidence: float) -> str:
 
 def _user_text(candidate: GenerationCandidate, confidence: float) -> str:
     each = candidate.rates.output_tokens_per_second_per_user
-    whole = time_text(candidate.rates.e2e_seconds, confidence)
+    whole = time_text(candidate.rates.e2e_seconds)
     if candidate.output_tokens <= 1:  # no second token has a time
         return f"a whole request {whole}"
     return (
@@ -214,12 +214,11 @@ def _user_text(candidate: GenerationCandidate, confidence: float) -> str:
     )
 
 
-def _latency_text(candidate: GenerationCandidate, confidence: float) -> str:
-    ttft = time_text(candidate.rates.ttft_seconds, confidence)
+def _latency_text(candidate: GenerationCandidate) -> str:
+    ttft = time_text(candidate.rates.ttft_seconds)
     if candidate.output_tokens <= 1:
         return f"TTFT {ttft}"
-    tpot = time_text(candidate.rates.tpot_seconds, confidence)
-    return f"TTFT {ttft}; TPOT (after the first token) {tpot}"
+    return f"TTFT {ttft}; TPOT (after the first token) {time_text(candidate.rates.tpot_seconds)}"
 
 
 def memory_text(memory: GpuMemoryUse) -> str:

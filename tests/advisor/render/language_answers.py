@@ -40,6 +40,7 @@ from advisor.domain.tuning import (
     FineTuningRequest,
     TuningMemoryUse,
 )
+from advisor.engine.language.front import with_chosen
 from advisor.messages import Message
 from advisor.records import replace
 from advisor.render.document import Sources
@@ -110,11 +111,11 @@ def front():
             placement=ServingPlacement(tensor_parallel=width, replicas=4 // width, link=Link.PCIE),
             rates=rates(concurrency=flight, tpot=tpot),
             usd_per_million_output_tokens=span(1500 / flight),
-            answers=answers,
+            misses=misses,
         )
-        for width, flight, tpot, answers in (
-            (4, 4.0, 0.014, True), (4, 16.0, 0.018, True), (2, 40.0, 0.031, True),
-            (1, 200.0, 0.052, True), (1, 800.0, 0.13, False),
+        for width, flight, tpot, misses in (
+            (4, 4.0, 0.014, "target"), (4, 16.0, 0.018, "target"), (2, 60.0, 0.031, ""),
+            (1, 200.0, 0.052, "limit"), (1, 800.0, 0.13, "limit"),
         )
     )  # fmt: skip
 
@@ -153,7 +154,7 @@ def generation_recommendation(**changes):
         "assumptions": (Message("prefix caching and speculative decoding are off"),),
         "warnings": (),
         "today": date(2026, 11, 21),
-        "front": front(),
+        "front": with_chosen(front(), chosen),
         "steps": steps(),
     }  # fmt: skip
     return GenerationRecommendation(**{**values, **changes})

@@ -227,3 +227,32 @@ def test_arrivals_are_no_surer_than_as_many_users() -> None:
         closed = served(users=round(open_loop.rates.concurrency))
         assert open_loop.sure_share <= closed.sure_share < 1
         assert risk_level(open_loop) >= risk_level(closed) > 0
+
+
+def test_the_front_holds_what_is_recommended_and_says_what_others_miss():
+    text = generation_text(ANSWER, SOURCES)
+    assert "2 x TP2, this answer" in text
+    assert "below the target" in text
+    assert "over a limit" in text
+    document = generation_document(ANSWER, SOURCES)
+    mine = [point for point in document["serving"]["front"] if point["concurrency"] == 40]
+    assert [point["misses"] for point in mine] == [None]
+
+
+def test_a_model_of_a_folder_starts_where_the_folder_is():
+    """A rented machine does not have it, and a container has it only where it is mounted."""
+    asked = generation_candidate(), ANSWER.request
+    (service, *_) = yaml.safe_load(export_serving(*asked, "compose", folder="/home/me/mine"))[
+        "services"
+    ].values()
+    assert "/home/me/mine:/model:ro" in service["volumes"]
+    assert service["command"][:2] == ["--model", "/model"]
+    for format in set(FORMATS) - {"compose"}:
+        with pytest.raises(UsageError, match="folder of this machine"):
+            export_serving(*asked, format, folder="/home/me/mine")
+
+
+def test_markdown_says_what_is_nearest_where_nothing_answers():
+    text = language_markdown(NOTHING)
+    assert text.startswith("No offer meets this. Nearest: g6e")
+    assert "One change would do" in text
