@@ -227,8 +227,8 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
 def _missed(point: Record, t: Texts) -> str:
     """What a point misses; documents of earlier versions do not tell which."""
     if point["answers"]:
-        return t("lm.misses_nothing")
-    return t(f"lm.misses_{point.get('misses') or 'any'}")
+        return t("misses.nothing")
+    return t("misses." + (point.get("misses") or "any"))
 
 
 def steps_parts(document: Record, t: Texts) -> list[Part]:
