@@ -238,7 +238,7 @@ def test_front_trades_latency_for_throughput() -> None:
     assert tpot == sorted(tpot)
     assert output == sorted(output)
     assert any(not one.misses for one in found.front)
-    assert not all(one.answers for one in found.front)
+    assert any(one.misses for one in found.front)
 
 
 def test_steps_say_what_each_brings_or_why_not() -> None:
