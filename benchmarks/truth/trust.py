@@ -62,7 +62,7 @@ def _rates(page: str) -> Iterator[str]:
 def _choices(page: str) -> Iterator[str]:
     heading = page.split("## The cheapest instance for a target", 1)[1]
     yield "**The choice**, of a thousand questions whose true answer was measured:\n"
-    yield "| withheld | | cheapest chosen | target met | paid too much |"
+    yield "| withheld | asked | cheapest chosen | target met | paid too much |"
     yield "| --- | --- | --- | --- | --- |"
     for words, name in _CHOICES:
         for title, figures in _row(heading, name).items():
