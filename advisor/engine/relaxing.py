@@ -68,8 +68,10 @@ def _on_several(answer: Recommendation, asking: _Asking) -> list[Relaxation]:
 def _on_nodes(answer: Recommendation, asking: _Asking) -> list[Relaxation]:
     """What a training on several nodes gives, on twice as many again until one answers."""
     request = answer.request
+    if request.task is not Task.TRAINING or answer.nearest is None:
+        return []
     wider = [replace(request, max_nodes=most) for most in _MOST_NODES if most > request.max_nodes]
-    if request.task is not Task.TRAINING or answer.nearest is None or not wider:
+    if not wider:
         return []
     if recommend(wider[-1], asking.known, today=answer.today).chosen is None:
         return []
