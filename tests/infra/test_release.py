@@ -52,7 +52,7 @@ def test_a_wheel_in_an_environment_of_its_own_answers(wheel, tmp_path):
         "recommend --task generation --model meta-llama/Llama-3.1-8B --users 40",
         "predict --task training --model resnet50 --instance g5.xlarge",
         "memory --model resnet50",
-        "networks --limit 3",
+        "networks resnet",
         "catalog list --gpu T4",
         "sweep plan --preset small",
         "report --task inference --model googlenet --target-throughput 500 --out report.html",

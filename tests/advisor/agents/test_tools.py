@@ -25,7 +25,7 @@ def context():
     return load_context()
 
 
-@pytest.mark.parametrize("tool", TOOLS.values(), ids=str)
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
 def test_its_schema_is_an_object_with_the_fields_of_its_questions(tool):
     schema = tool.schema()
     jsonschema.Draft202012Validator.check_schema(schema)
