@@ -14,6 +14,8 @@ from advisor.questions.by_task import kinds_of, tasks_of
 from advisor.questions.question import Field
 
 FILE = Path(advisor.__file__).parents[1] / "docs" / "how-to" / "python.md"
+# A bar inside of brackets belongs to what they hold.
+_ALTERNATIVE = re.compile(r"(?:[^|,\[\s]|\[(?:[^\[\]]|\[[^\]]*\])*\])+")
 _MARKED = re.compile(r"(<!-- arguments -->\n).*?(<!-- /arguments -->)", re.DOTALL)
 
 
@@ -57,8 +59,8 @@ def _default(field: Field) -> str:
 
 def _code(text: str) -> str:
     """In a cell a bar ends the cell."""
-    names = text.removesuffix(" | None").replace("Literal[", "").replace("]", "")
-    return ", ".join(f"`{part}`" for part in names.split(" | "))
+    names = re.sub(r"Literal\[([^]]*)\]", r"\1", text.removesuffix(" | None"))
+    return ", ".join(f"`{part.replace(' | ', ' or ')}`" for part in _ALTERNATIVE.findall(names))
 
 
 def main() -> None:

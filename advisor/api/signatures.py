@@ -14,7 +14,8 @@ from advisor.questions.listings import Sources
 from advisor.questions.numbers import Number
 from advisor.questions.question import Field
 
-_OPTION = re.compile(r"--([a-z][a-z-]*)")
+# Options inside of a command stay as they are typed.
+_OPTION = re.compile(r"`advisor [^`]*`|--([a-z][a-z-]*)")
 _PATH = "str | PathLike[str]"
 _TYPES: tuple[tuple[type[Kind], str], ...] = (
     (Flag, "bool"),
@@ -82,4 +83,8 @@ def arguments_help(fields: Iterable[Field]) -> str:
 def about(field: Field) -> str:
     """What a field means in one line, with other fields called as arguments are."""
     usual = f" Default: {field.usual}." if field.usual else ""
-    return _OPTION.sub(lambda option: option[1].replace("-", "_"), f"{field.help}{usual}")
+    return _OPTION.sub(_argument, f"{field.help}{usual}")
+
+
+def _argument(found: re.Match[str]) -> str:
+    return found[1].replace("-", "_") if found[1] else found[0]
