@@ -150,7 +150,9 @@ def test_a_line_without_a_price_is_an_unknown_price(tmp_path):
 
 def test_types_of_the_same_name_are_told_apart_by_cloud(tmp_path):
     known = take(tmp_path, text_of({"instance_type": "g4dn.xlarge"}))
-    assert known.instance("g4dn.xlarge").vcpus == 4
+    with pytest.raises(UsageError, match="aws, mine"):
+        known.instance("g4dn.xlarge")
+    assert known.instance("g4dn.xlarge", "aws").vcpus == 4
     assert known.instance("g4dn.xlarge", "mine").vcpus == 8
     assert known.price("g4dn.xlarge", "home", cloud="mine").usd_per_hour == 0.5
     assert not known.is_offered("g4dn.xlarge", "home", "aws")
