@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog import load_catalog
 from advisor.domain import Measurement
+from advisor.models.performance import save_model
+from advisor.models.performance.networks import bundled_networks
 from advisor.runs.fitting import measurements_from, reference_cpu
-from models.performance import save_model
-from models.performance.networks import bundled_networks
-from sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats.serialization import measurement_to_dict
 
 if TYPE_CHECKING:
-    from models.performance.fit import FitResult
-    from models.performance.observations import MeasuredStep
-    from models.performance.step_times import StepTimes
+    from advisor.models.performance.fit import FitResult
+    from advisor.models.performance.observations import MeasuredStep
+    from advisor.models.performance.step_times import StepTimes
 
 ROOT = Path(__file__).parents[1]
 BUNDLED_MEASUREMENTS = ROOT / "advisor" / "data" / "performance" / "measurements.jsonl"
@@ -42,8 +42,8 @@ _SOURCES = (
 
 def rebuild_bundled_model() -> FitResult:
     """Fit the pipeline from the rows in the checkout (about a minute)."""
-    from models.performance.fit import fit
-    from models.performance.step_times_file import bundled_step_times
+    from advisor.models.performance.fit import fit
+    from advisor.models.performance.step_times_file import bundled_step_times
 
     return fit(
         measurements_from(BUNDLED_MEASUREMENTS),
@@ -60,7 +60,7 @@ def rebuild_step_times() -> StepTimes:
 
     Takes some minutes: what intervals stand on is refitted without what they are scored on.
     """
-    from models.performance.step_times_fit import fit_step_times
+    from advisor.models.performance.step_times_fit import fit_step_times
 
     observations, kernels = measured_steps()
     return fit_step_times(observations, kernels)
@@ -68,8 +68,8 @@ def rebuild_step_times() -> StepTimes:
 
 def measured_steps() -> tuple[list[MeasuredStep], list[MeasuredStep]]:
     """All measured steps that may be fitted, and single kernels."""
-    from models.performance.network_table import network_table
-    from models.performance.observations import read_kernels, read_observations
+    from advisor.models.performance.network_table import network_table
+    from advisor.models.performance.observations import read_kernels, read_observations
 
     sheets = load_catalog().gpus
     observations, unknown = read_observations(PUBLISHED_FOLDER, sheets, network_table())
@@ -83,9 +83,9 @@ def measured_steps() -> tuple[list[MeasuredStep], list[MeasuredStep]]:
 
 def bundle_scaling() -> None:
     """Fit how rates scale over the GPUs of a host, and make that what ships."""
-    from models.performance.bundled import FOLDER
-    from models.performance.fit_scaling import fit_scaling, read_scaling, scaling_document
-    from models.performance.scaling import BUNDLED
+    from advisor.models.performance.bundled import FOLDER
+    from advisor.models.performance.fit_scaling import fit_scaling, read_scaling, scaling_document
+    from advisor.models.performance.scaling import BUNDLED
 
     document = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
     (FOLDER / BUNDLED).write_text(json.dumps(document) + "\n")
@@ -111,13 +111,13 @@ def _anonymous(measurement: Measurement) -> Measurement:
 
 def main(arguments: Sequence[str]) -> None:
     """Rebuild the bundled model, from the measurements in a file where one is named."""
-    from models.performance.bundled import seal
-    from models.performance.persistence import BUNDLED_PATH
+    from advisor.models.performance.bundled import seal
+    from advisor.models.performance.persistence import BUNDLED_PATH
 
     for file in arguments:
         count = bundle_measurements(measurements_from(Path(file)))
         sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
-    from models.performance.step_times_file import FILE, write_step_times
+    from advisor.models.performance.step_times_file import FILE, write_step_times
 
     bundle_scaling()
     write_step_times(rebuild_step_times(), FILE)

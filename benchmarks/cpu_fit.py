@@ -1,6 +1,7 @@
 """Fits how fast CPUs compute networks: `python -m benchmarks.cpu_fit`.
 
-The rows are infra/cpu_steps/measurements.jsonl, made by `python -m sweeps.campaign cpu --brief` and
+The rows are infra/cpu_steps/measurements.jsonl, made by `python -m advisor.sweeps.campaign cpu
+--brief` and
 `--bundle FILE ...` (without places, host names and what each row repeats); the result is
 advisor/data/performance/cpu_step_times.npz. `--check` says whether that file is what the rows give.
 """
@@ -20,21 +21,21 @@ import numpy as np
 from advisor.domain import Measurement, Precision, Status
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import DataError
-from advisor.runs.fitting import measurements_from, reference_cpu
-from benchmarks.bundled_model import BUNDLED_MEASUREMENTS, ROOT
-from models.performance.bundled import seal
-from models.performance.cpu_step_time import CpuConditions
-from models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell
-from models.performance.cpu_step_times_fit import fit_cpu_step_times
-from models.performance.networks import bundled_networks
-from models.performance.observations import MeasuredStep
-from models.performance.step_times_file import (
+from advisor.models.performance.bundled import seal
+from advisor.models.performance.cpu_step_time import CpuConditions
+from advisor.models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell
+from advisor.models.performance.cpu_step_times_fit import fit_cpu_step_times
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.observations import MeasuredStep
+from advisor.models.performance.step_times_file import (
     CPU_FILE,
     bundled_cpu_step_times,
     write_cpu_step_times,
 )
-from models.performance.usable import measured_cpu_rate
-from sweeps.formats.serialization import measurement_to_dict
+from advisor.models.performance.usable import measured_cpu_rate
+from advisor.runs.fitting import measurements_from, reference_cpu
+from advisor.sweeps.formats.serialization import measurement_to_dict
+from benchmarks.bundled_model import BUNDLED_MEASUREMENTS, ROOT
 
 ROWS = ROOT / "infra" / "cpu_steps" / "measurements.jsonl"
 _DROPPED = ("host", "fingerprint", "gpu_peak_allocated_mib", "gpu_peak_reserved_mib", "gpu")

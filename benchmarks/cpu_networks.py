@@ -21,14 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from advisor.domain import Task
+from advisor.models.performance.cpu_step_times import ANOTHER_CPU, CpuColumns
+from advisor.models.performance.cpu_step_times_fit import HeldOut, held_out
+from advisor.models.performance.evaluation import summary_of
+from advisor.models.performance.intervals import multipliers
+from advisor.models.performance.networks import Floats, bundled_networks
+from advisor.models.performance.observations import MeasuredStep
+from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from benchmarks.cpu_fit import measured_cpu_steps
-from models.performance.cpu_step_times import ANOTHER_CPU, CpuColumns
-from models.performance.cpu_step_times_fit import HeldOut, held_out
-from models.performance.evaluation import summary_of
-from models.performance.intervals import multipliers
-from models.performance.networks import Floats, bundled_networks
-from models.performance.observations import MeasuredStep
-from models.performance.step_times_file import bundled_cpu_step_times
 
 # What timm calls the networks whose operations are known.
 _NAMES = {"mobilenetv2_100": "mobilenet_v2", "mnasnet_100": "mnasnet1_0"}

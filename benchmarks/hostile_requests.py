@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from advisor.sweeps.formats.serialization import measurement_to_dict
 from benchmarks.store_speed import measurement
-from sweeps.formats.serialization import measurement_to_dict
 
 JSON = "application/json"
 # What a valid body may say, by the name of its field; others are made from their schema.

@@ -25,8 +25,8 @@ from typing import Any
 
 import pytest
 
-from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.provisioner import NoCapacityError, Provisioner
+from advisor.infra.aws.provisioning.fallbacks import Fallbacks
+from advisor.infra.aws.provisioning.provisioner import NoCapacityError, Provisioner
 from tests.infra.aws.bed import Bed, prepared
 from tests.infra.aws.breaking import BREAKS
 from tests.infra.aws.builders import a_slot, looked

@@ -34,7 +34,10 @@ print(json.dumps({{"seconds": round(time.perf_counter() - begun, 3),
 """
 # Imports, and what is timed.
 STEPS = {
-    "first": ("from sweeps.datasets.opening import profile_folder", "profile_folder(folder)"),
+    "first": (
+        "from advisor.sweeps.datasets.opening import profile_folder",
+        "profile_folder(folder)",
+    ),
     "plan": (
         """
 from advisor.domain import Task
@@ -51,9 +54,9 @@ grid = SweepGrid(
 assert len(plan_sweep(grid, planned_data(grid), anywhere=True)) == 100
 """,
     ),
-    "open": ("from sweeps.datasets.opening import open_dataset", "open_dataset(folder)"),
+    "open": ("from advisor.sweeps.datasets.opening import open_dataset", "open_dataset(folder)"),
     "read": (
-        "from sweeps.datasets.opening import open_dataset",
+        "from advisor.sweeps.datasets.opening import open_dataset",
         "source = open_dataset(folder)\n"
         "for index in range(10_000): source.read(91 * index % len(source))",
     ),

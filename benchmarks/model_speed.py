@@ -32,10 +32,10 @@ from advisor.domain import (
     Task,
     Workload,
 )
+from advisor.models.performance import load_model
+from advisor.models.performance.machines import ResourceTable
 from advisor.runs.fitting import fit_user_model, measurements_from
 from benchmarks.bundled_model import BUNDLED_MEASUREMENTS
-from models.performance import load_model
-from models.performance.machines import ResourceTable
 
 _MEASUREMENTS, _MACHINES = 500, 20_000
 _NOISE = 0.03

@@ -4,7 +4,8 @@ Four network namespaces of this machine stand for four nodes of one rank each. A
 `tc tbf` holds each node's link to a rate in both directions. In each namespace runs
 `advisor measure --ranks 1 --nodes 4`: real gradients pass real TCP connections, at the pace of an
 emulated GPU. Prints, by link and network, the measured all-reduce beside the model's
-(`models.performance.nodes`), and the measured efficiency of DistributedDataParallel. Needs root,
+(`advisor.models.performance.nodes`), and the measured efficiency of DistributedDataParallel. Needs
+root,
 `ip` and `tc`; says so in `skipped` where they are missing. One JSON document on stdout.
 """
 
@@ -22,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from models.performance.nodes import all_reduce_seconds
+from advisor.models.performance.nodes import all_reduce_seconds
 
 NODES = 4
 PORT = 29500

@@ -18,9 +18,9 @@ from typing import Any
 
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Task, Workload
+from advisor.models.performance import load_model
+from advisor.models.performance.observations import MeasuredStep
 from benchmarks.bundled_model import measured_steps
-from models.performance import load_model
-from models.performance.observations import MeasuredStep
 
 NETWORKS = (
     "resnet18", "resnet152", "vit_b_16", "vit_large_patch16_224", "swin_b", "convnext_base",

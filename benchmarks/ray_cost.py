@@ -37,14 +37,14 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from sweeps.driver.runner import Progress, run_sweep
-from sweeps.executors.data import Measure
-from sweeps.executors.process import Executor, ProcessExecutor
-from sweeps.executors.ray.executor import RayExecutor
-from sweeps.formats.serialization import measurement_to_dict
-from sweeps.store import SqlStore
-from sweeps.trial.placement.taking import anywhere
-from sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.driver.runner import Progress, run_sweep
+from advisor.sweeps.executors.data import Measure
+from advisor.sweeps.executors.process import Executor, ProcessExecutor
+from advisor.sweeps.executors.ray.executor import RayExecutor
+from advisor.sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.store import SqlStore
+from advisor.sweeps.trial.placement.taking import anywhere
+from advisor.sweeps.trial.trial_process import run_attempt
 
 SCHEMA = "advisor.ray-cost/1"
 ROOT = Path(__file__).resolve().parents[1]

@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.runs.store.schedules import open_schedules
+from advisor.sweeps.formats.exporting import to_jsonl
+from advisor.sweeps.store import open_store
 from benchmarks.served import Served
-from sweeps.formats.exporting import to_jsonl
-from sweeps.store import open_store
 from tests.postgresql import PostgreSQL
 from tests.sweeps.builders import measurement, resources, trial
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from advisor.models.performance.fit_pipeline import held_out_residuals, trials_of
+from advisor.models.performance.networks import bundled_networks
 from advisor.runs.fitting import fit_user_model, reference_cpu
-from models.performance.fit_pipeline import held_out_residuals, trials_of
-from models.performance.networks import bundled_networks
 from tests.models.performance.synthetic import CPU_KINDS, sweep_over_cpus
 
 SCHEMA = "advisor.benchmarks.several-cpus/1"

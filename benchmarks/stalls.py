@@ -2,7 +2,7 @@
 
 `python -m benchmarks.stalls --data DIR --json`; DIR has the layout of the public data sets
 (articles/, perfmodel/). The stages, their join and the fit are the product's own
-(`models.performance`), with the bundled model's parameters:
+(`advisor.models.performance`), with the bundled model's parameters:
 
 stalls: real-data rates of tf_cnn_benchmarks below 0.95 of the synthetic rate. Known are the
     synthetic rate, and of the host one real-data rate (AlexNet, fp16, inference). What real GPUs
@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 
 from advisor.domain import Task
-from infra.performance_sources.stalls import stalled_rows
-from models.performance import load_model
-from models.performance.fit_pipeline import Trials, fit_pipeline, joined_rates
-from models.performance.intervals import smooth_minimum
-from models.performance.measured_cpus import ReferenceCpu
-from models.performance.networks import Floats
-from models.performance.pipeline import host_rate
-from models.performance.stalls import (
+from advisor.infra.performance_sources.stalls import stalled_rows
+from advisor.models.performance import load_model
+from advisor.models.performance.fit_pipeline import Trials, fit_pipeline, joined_rates
+from advisor.models.performance.intervals import smooth_minimum
+from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.networks import Floats
+from advisor.models.performance.pipeline import host_rate
+from advisor.models.performance.stalls import (
     STALLED_BELOW,
     StalledRuns,
     fit_stalls,

@@ -31,10 +31,10 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from sweeps.driver.runner import current_rows
-from sweeps.planning.repeating import merged
-from sweeps.store import SqlStore
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.driver.runner import current_rows
+from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.store import SqlStore
+from advisor.sweeps.trial.ownership import this_process
 
 STEPS, ALONE = 600, 300
 PROFILE = DatasetProfile(

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from infra.language_sources.rows import read_table
-from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
-from models.language.finetuning.measured_rows import run_of
-from models.language.finetuning.memory import finetuning_memory
-from models.language.finetuning.stored import bundled_finetuning_predictor
-from models.language.gpus import bundled_gpu_facts
-from models.language.ready import Loader, load_seconds, ready_seconds
+from advisor.infra.language_sources.rows import read_table
+from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.models.language.finetuning.measured_rows import run_of
+from advisor.models.language.finetuning.memory import finetuning_memory
+from advisor.models.language.finetuning.stored import bundled_finetuning_predictor
+from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.ready import Loader, load_seconds, ready_seconds
 
 LOADS_PATH = TRAINING_PATH.with_name("model_loads.csv")
 

@@ -1,4 +1,4 @@
-"""Rebuild the bundled catalogue snapshot: `python -m infra.build_catalog`."""
+"""Rebuild the bundled catalogue snapshot: `python -m advisor.infra.build_catalog`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from advisor.catalog.files import DATA_FOLDER, BundleFiles
-from infra.catalog_build import bundle as bundles
+from advisor.infra.catalog_build import bundle as bundles
 
 
 @click.command()
@@ -43,7 +43,8 @@ def _check(built: bundles.Bundle, out: Path) -> None:
     stale = bundles.differences(built, out)
     if stale:
         raise click.ClickException(
-            f"not what the sources give: {', '.join(stale)}; run python -m infra.build_catalog"
+            f"not what the sources give: {', '.join(stale)}; run python -m "
+            f"advisor.infra.build_catalog"
         )
     click.echo(f"{out} is what the sources give", err=True)
 

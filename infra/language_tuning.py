@@ -1,4 +1,4 @@
-"""Makes advisor/data/language/finetuning.json: `python -m infra.language_tuning`.
+"""Makes advisor/data/language/finetuning.json: `python -m advisor.infra.language_tuning`.
 
 Fits the tuning rates on infra/language_sources/training.csv.gz, then refits without each model and
 without each GPU for the bounds: some 20 seconds.
@@ -9,13 +9,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from infra.language_sources.rows import read_table
-from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
-from models.language.finetuning.fit import Measured, balanced, fitted, gpu_of, left_out, model_of
-from models.language.finetuning.measured_rows import measured_rows
-from models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
-from models.language.finetuning.stored import PATH, write_predictor
-from models.language.gpus import bundled_gpu_facts
+from advisor.infra.language_sources.rows import read_table
+from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.models.language.finetuning.fit import (
+    Measured,
+    balanced,
+    fitted,
+    gpu_of,
+    left_out,
+    model_of,
+)
+from advisor.models.language.finetuning.measured_rows import measured_rows
+from advisor.models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
+from advisor.models.language.finetuning.stored import PATH, write_predictor
+from advisor.models.language.gpus import bundled_gpu_facts
 
 # Sources and licences of the rows: infra/language_sources/SOURCES.md.
 _TRAINED_ON = "{count} published runs of {sources}"

@@ -1,6 +1,6 @@
 """What the capture of networks writes and the performance model reads: words of one table.
 
-`models.zoo` and `models.performance` do not know each other; both know this.
+`advisor.models.zoo` and `advisor.models.performance` do not know each other; both know this.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any
 
 EVENT_KEY = "event"  # the key of an event in what a worker prints
 DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
-_LOG = logging.getLogger("sweeps.events")
+_LOG = logging.getLogger("advisor.sweeps.events")
 _LOG.propagate = False  # nobody who listens to warnings wants each trial's
 _LOG.setLevel(DEBUG)
 

@@ -1,6 +1,6 @@
 """The hook of an own training script: `for batch in steps(loader):` (standard library only).
 
-    from sweeps.hook import steps
+    from advisor.sweeps.hook import steps
 
     for batch in steps(loader):
         ...
@@ -263,7 +263,7 @@ class _Profile:
 
     def operators(self) -> dict[str, Any]:
         """The table as `operators`, empty without a step; `no_profile` says why there is none."""
-        from sweeps.operators import operator_table
+        from advisor.sweeps.operators import operator_table
 
         try:
             self._profiler.stop()

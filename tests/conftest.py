@@ -27,7 +27,7 @@ os.environ["MOTO_AMIS_PATH"] = str(Path(__file__).parent / "data" / "images.json
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sweeps.trial.placement.taking import lock_folder
+from advisor.sweeps.trial.placement.taking import lock_folder
 
 # Property tests try the same examples each time, so that no change fails for what it did not
 # touch; the night tries others. How long an example takes says how busy the machine is.

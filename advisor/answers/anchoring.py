@@ -14,8 +14,8 @@ from advisor.domain import Observation, Precision, Task, Workload
 from advisor.domain.workload import is_own
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.messages import FieldName, Message
-from models.performance import PerformanceModel
-from models.performance.anchoring import (
+from advisor.models.performance import PerformanceModel
+from advisor.models.performance.anchoring import (
     STAND_IN,
     OwnSizes,
     OwnTable,
@@ -23,13 +23,13 @@ from models.performance.anchoring import (
     kernels_from,
     peaks_of,
 )
-from models.performance.anchoring.plausible import fastest_seconds
-from models.performance.memory import has_memory, needed_card_mib
-from models.performance.network_table import Rows
-from models.performance.networks import NetworkFacts
-from models.performance.step_times import is_same_card
-from sweeps.anchors.files import read_anchor
-from sweeps.anchors.records import AnchorFile
+from advisor.models.performance.anchoring.plausible import fastest_seconds
+from advisor.models.performance.memory import has_memory, needed_card_mib
+from advisor.models.performance.network_table import Rows
+from advisor.models.performance.networks import NetworkFacts
+from advisor.models.performance.step_times import is_same_card
+from advisor.sweeps.anchors.files import read_anchor
+from advisor.sweeps.anchors.records import AnchorFile
 
 
 class Anchored(NamedTuple):

@@ -23,7 +23,7 @@ from advisor.render.document import Sources as SourcesDocument
 
 if TYPE_CHECKING:
     from advisor.answers.anchoring import Anchored
-    from models.performance import PerformanceModel
+    from advisor.models.performance import PerformanceModel
 
 W = TypeVar("W", bound=WorkloadQuestion)
 
@@ -70,7 +70,7 @@ def model_in_use(file: Path | None) -> PerformanceModel:
             hint=Message("{option} takes what `advisor fit` kept",
                          option=FieldName("performance_model")),
         )  # fmt: skip
-    from models.performance import load_model
+    from advisor.models.performance import load_model
 
     own = own_model_path()
     return load_model(file or (own if own.is_file() else None))

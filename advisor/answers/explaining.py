@@ -8,8 +8,8 @@ from advisor.catalog import Catalog
 from advisor.domain import InstancePrediction, Recommendation
 from advisor.domain.explanation import Explanation
 from advisor.engine.explaining import explain
+from advisor.models.performance import PerformanceModel
 from advisor.render.explaining import explanation_document, explanation_text
-from models.performance import PerformanceModel
 
 
 class Explained(NamedTuple):

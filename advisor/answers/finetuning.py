@@ -19,6 +19,7 @@ from advisor.domain.tuning import (
 from advisor.engine.freshness import fresh_answer
 from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
 from advisor.engine.language.tuning.single import predict_tuning, tuning_memory_of
+from advisor.models.language.finetuning import bundled_finetuning_predictor
 from advisor.questions import requests
 from advisor.questions.language_requests import finetuning_request, language_model_of
 from advisor.questions.spec_requests import (
@@ -26,15 +27,14 @@ from advisor.questions.spec_requests import (
 )
 from advisor.questions.values import GpuFilter
 from advisor.records import replace
-from models.language.finetuning import bundled_finetuning_predictor
 
 if TYPE_CHECKING:
+    from advisor.models.language.language_model import LanguageModel
     from advisor.questions.language import (
         MemoryFinetuning,
         PredictFinetuning,
         RecommendFinetuning,
     )
-    from models.language.language_model import LanguageModel
 
 
 def tuning_recommended(

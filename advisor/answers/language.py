@@ -29,6 +29,8 @@ from advisor.engine.language.single import predict_serving
 from advisor.engine.language.ways import Cards, kv_precision_of
 from advisor.errors import UsageError
 from advisor.messages import Message
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions import requests
 from advisor.questions.language_requests import generation_request, language_model_of
 from advisor.questions.spec_requests import (
@@ -36,10 +38,11 @@ from advisor.questions.spec_requests import (
 )
 from advisor.questions.values import GpuFilter
 from advisor.records import replace
-from models.language.configs import bundled_language_models
-from models.language.serving import bundled_serving_predictor
 
 if TYPE_CHECKING:
+    from advisor.models.language.gpus import GpuFacts
+    from advisor.models.language.language_model import LanguageModel
+    from advisor.models.language.serving import ServingPredictor
     from advisor.questions.language import (
         CompareGeneration,
         Generation,
@@ -48,10 +51,7 @@ if TYPE_CHECKING:
         RecommendGeneration,
     )
     from advisor.questions.listings import Sources
-    from models.language.gpus import GpuFacts
-    from models.language.language_model import LanguageModel
-    from models.language.serving import ServingPredictor
-    from sweeps.endpoint.anchors import ServingAnchor
+    from advisor.sweeps.endpoint.anchors import ServingAnchor
 
 A = TypeVar("A", GenerationRecommendation, ServingPrediction)
 # Without a length `memory` tells of this one, or of the longest that the model takes.
@@ -182,7 +182,7 @@ def _anchored(
     """The context whose predictor knows what the question's anchors measured."""
     if not question.anchor:
         return context
-    from sweeps.endpoint.anchors import read_serving_anchor  # few have measured
+    from advisor.sweeps.endpoint.anchors import read_serving_anchor  # few have measured
 
     known, cards = bundled_language_models(), Cards(context.catalog)
     precision = request.precision or model.own_precision

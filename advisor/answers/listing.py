@@ -15,6 +15,8 @@ from advisor.catalog.gpu_prices import cheapest_by_gpu
 from advisor.catalog.gpu_sheets import GpuSheet
 from advisor.domain import DataKind, Market, Offer, Provenance, Task
 from advisor.domain.words import ANY_MARKET
+from advisor.models.performance.networks import NetworkFacts, bundled_networks
+from advisor.models.zoo.networks import NETWORKS, NetworkInfo
 from advisor.questions.listings import Gpus, InstanceDetails, Offers
 from advisor.questions.spec_requests import (
     hardware_fields,
@@ -24,11 +26,9 @@ from advisor.questions.values import GpuFilter
 from advisor.render.blocks import price_block
 from advisor.render.catalog import catalog_head, offer_document, place_of, type_document
 from advisor.render.gpus import gpu_rows, gpus_document
-from models.performance.networks import NetworkFacts, bundled_networks
-from models.zoo.networks import NETWORKS, NetworkInfo
 
 if TYPE_CHECKING:
-    from models.performance import PerformanceModel
+    from advisor.models.performance import PerformanceModel
 
 
 def query_of(question: Offers) -> OfferQuery:

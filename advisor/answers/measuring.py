@@ -15,12 +15,12 @@ from advisor.domain import Precision, Task
 from advisor.domain.workload import is_own
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import FieldName, Message
-from models.zoo.networks import network_info
-from sweeps.anchors.measure.document import add_runs, best_batches
-from sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
+from advisor.models.zoo.networks import network_info
+from advisor.sweeps.anchors.measure.document import add_runs, best_batches
+from advisor.sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
 
 # -P: a user's own files are not ours.
-COMMAND = (sys.executable, "-P", "-m", "sweeps.anchors.measure")
+COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.anchors.measure")
 # Loading torch, building the network and the last step may take so much longer than asked.
 GRACE_SECONDS = 300.0
 _USUAL_RUNS = 3

@@ -15,8 +15,8 @@ from advisor.domain import Accelerator, AcceleratorKind, Precision, Task
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import Message
+from advisor.models.performance import published_step_seconds
 from advisor.questions.ranks import Ranks
-from models.performance import published_step_seconds
 
 # torchrun as a module, since a virtual environment's scripts need not be on the PATH.
 _TORCHRUN = (sys.executable, "-P", "-m", "torch.distributed.run")
@@ -35,7 +35,7 @@ def measure_ranks(
         "emulated_step_seconds": _emulated_step_seconds(reference, asked, precision),
         "gbit_per_second": asked.network_gbit,
     }
-    command = [*_torchrun(asked), "-m", "sweeps.ranks"]
+    command = [*_torchrun(asked), "-m", "advisor.sweeps.ranks"]
     return document_of_process(command, GRACE_SECONDS, on_progress, job, minutes)
 
 

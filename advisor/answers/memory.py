@@ -15,13 +15,7 @@ from advisor.catalog.gpu_names import sheet_names
 from advisor.domain import Gpu, Precision, Task
 from advisor.domain.workload import is_own
 from advisor.errors import MeasuringError, UsageError
-from advisor.questions.fields import wrong
-from advisor.questions.named import (
-    MemoryQuestion,
-)
-from advisor.questions.values import GpuFilter
-from advisor.records import replace
-from models.performance.memory import (
+from advisor.models.performance.memory import (
     Conditions,
     MemoryAnswer,
     MemoryProfile,
@@ -34,7 +28,13 @@ from models.performance.memory import (
     largest_batch,
     profile_from,
 )
-from sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
+from advisor.questions.fields import wrong
+from advisor.questions.named import (
+    MemoryQuestion,
+)
+from advisor.questions.values import GpuFilter
+from advisor.records import replace
+from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")
 DEFAULT_OPTIMIZER = "momentum"
@@ -84,7 +84,7 @@ def memory_document_of(catalog: Catalog, question: MemoryQuestion) -> dict[str, 
     return memory_document(memory_answered(catalog, question))
 
 
-COMMAND = (sys.executable, "-P", "-m", "models.zoo.memory_worker")
+COMMAND = (sys.executable, "-P", "-m", "advisor.models.zoo.memory_worker")
 _PATIENCE_SECONDS = 900.0
 
 

@@ -196,7 +196,7 @@ def serving_compared_in(catalog: Catalog, question: CompareGeneration) -> Servin
 
 def _language_context(catalog: Catalog) -> LanguageContext:
     from advisor.answers.language import LanguageContext
-    from models.language.serving import bundled_serving_predictor
+    from advisor.models.language.serving import bundled_serving_predictor
 
     return LanguageContext(catalog, bundled_serving_predictor())
 
@@ -218,7 +218,7 @@ def _sources_of(context: LanguageContext, question: Generation | None = None) ->
 
 def _tuning_sources(context: LanguageContext) -> Sources:
     """The identities of catalogue and predictor of tuning rates."""
-    from models.language.finetuning import bundled_finetuning_predictor
+    from advisor.models.language.finetuning import bundled_finetuning_predictor
 
     predictor = bundled_finetuning_predictor()
     return replace(_sources_of(context), model_id=predictor.id, trained_on=predictor.trained_on)

@@ -15,14 +15,14 @@ import numpy as np
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
-from models.performance.anchoring import OwnSizes, facts_of_own
-from models.performance.memory import Conditions, MemoryProfile, gpu_peak
-from models.performance.memory.peak import card_mib
-from models.performance.network_table import OPERATION
-from models.performance.networks import NetworkFacts
+from advisor.models.performance.anchoring import OwnSizes, facts_of_own
+from advisor.models.performance.memory import Conditions, MemoryProfile, gpu_peak
+from advisor.models.performance.memory.peak import card_mib
+from advisor.models.performance.network_table import OPERATION
+from advisor.models.performance.networks import NetworkFacts
 
 if TYPE_CHECKING:
-    from models.zoo.opening import Runnable
+    from advisor.models.zoo.opening import Runnable
 
 
 _STDOUT, _STDERR = 1, 2
@@ -73,8 +73,8 @@ def captured_facts(reference: str, task: Task) -> NetworkFacts:
     the network.
     """
     try:
-        import models.zoo.capture
-        import models.zoo.opening  # noqa: F401
+        import advisor.models.zoo.capture
+        import advisor.models.zoo.opening  # noqa: F401
     except ImportError as error:
         raise UsageError(
             "what {network} computes is found with torch, which is not here ({package})",
@@ -89,9 +89,9 @@ def captured_facts(reference: str, task: Task) -> NetworkFacts:
 
 
 def _facts(reference: str, task: Task) -> NetworkFacts:
-    from models.zoo.capture import as_usage_errors
-    from models.zoo.opening import open_network
-    from models.zoo.step_facts import network_facts
+    from advisor.models.zoo.capture import as_usage_errors
+    from advisor.models.zoo.opening import open_network
+    from advisor.models.zoo.step_facts import network_facts
 
     network = open_network(reference)
     with as_usage_errors(network.info.name):

@@ -22,10 +22,10 @@ from advisor.api.modules import network
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.errors import unknown_name
 from advisor.files import require_writable, write_whole
-from sweeps.anchors.measure.document import anchor_of_script
-from sweeps.anchors.measure.recorded import read_steps
-from sweeps.hook import Recorder, gpu_uuid_in_use, unfinished
-from sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.anchors.measure.document import anchor_of_script
+from advisor.sweeps.anchors.measure.recorded import read_steps
+from advisor.sweeps.hook import Recorder, gpu_uuid_in_use, unfinished
+from advisor.sweeps.machine.gpu_sampling import GpuSampler
 
 Batch = TypeVar("Batch")
 _COMPUTED = (Task.TRAINING, Task.INFERENCE)

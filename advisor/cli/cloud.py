@@ -14,7 +14,7 @@ from advisor.cli.questions import Text, output_option
 from advisor.errors import Stopped, one_line
 
 if TYPE_CHECKING:
-    from infra.aws.reap import Reaped
+    from advisor.infra.aws.reap import Reaped
 
 
 @click.command(hidden=True)
@@ -53,8 +53,8 @@ def policy(name: str, bucket: str, account: str, guest_role: str | None, partiti
     advisor cloud policy reaper > reaper.json
     aws iam create-policy --policy-name advisor-reaper --policy-document file://reaper.json
     """
-    from infra.aws.policies import GUEST_ROLE
-    from infra.aws.policies import policy as document
+    from advisor.infra.aws.policies import GUEST_ROLE
+    from advisor.infra.aws.policies import policy as document
 
     document_of_policy = document(
         name, account=account, bucket=bucket, guest_role=guest_role or GUEST_ROLE,
@@ -74,7 +74,7 @@ def template(name: str) -> None:
     aws cloudformation deploy --stack-name advisor-account --template-file account.json \\
       --capabilities CAPABILITY_NAMED_IAM --parameter-overrides AlarmEmail=you@example.com
     """
-    from infra.cloudformation import template as document
+    from advisor.infra.cloudformation import template as document
 
     click.echo(json.dumps(document(name), indent=1))
 
@@ -98,8 +98,8 @@ def log(sweep_id: str, bucket: str, lines: int) -> None:
     \b
     advisor cloud log 4f0c2b7a91de
     """
+    from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.logs import logs_of_sweep
-    from infra.aws.asking import Aws
 
     for entry in logs_of_sweep(Aws(), bucket, sweep_id):
         # What a machine wrote moves no cursor here.

@@ -11,8 +11,8 @@ from advisor.render.text import table
 from advisor.units import format_counted
 
 if TYPE_CHECKING:
-    from infra.aws.managed import Managed
-    from infra.aws.reap import Reaped
+    from advisor.infra.aws.managed import Managed
+    from advisor.infra.aws.reap import Reaped
 
 COLUMNS = ("Kind", "id", "region", "sweep", "owner", "state", "time")
 

@@ -15,7 +15,7 @@ from advisor.errors import DataError
 from advisor.units import format_mib, format_rate
 
 if TYPE_CHECKING:
-    from sweeps.datasets.node_cache import CachedData
+    from advisor.sweeps.datasets.node_cache import CachedData
 
 _TARGETS = ("tar", "lmdb", "recordio", "files")
 _out_option = click.option(

@@ -14,8 +14,8 @@ from advisor.cli.questions import output_option
 from advisor.cli.stored import stored_measurements
 
 if TYPE_CHECKING:
-    from models.performance.fit import FitResult
-    from models.performance.networks import Floats
+    from advisor.models.performance.fit import FitResult
+    from advisor.models.performance.networks import Floats
 
 _MOST_NAMED = 5
 
@@ -39,10 +39,10 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
     advisor fit
     advisor fit --from measurements.jsonl --out model.json -o json
     """
+    from advisor.models.performance import save_model
     from advisor.places import own_model_path
     from advisor.runs.fitting import fit_user_model, measurements_from
     from advisor.runs.probing import kept_fingerprints
-    from models.performance import save_model
 
     with nullcontext(measurements_from(source)) if source else stored_measurements() as rows:
         # A file may be another machine's.
@@ -57,7 +57,7 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
 
 def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
     """The outcome as JSON (`advisor.fit/1`); errors are null where no pipeline was fitted."""
-    from models.performance.evaluation import mean_percent, median_percent, p90_percent
+    from advisor.models.performance.evaluation import mean_percent, median_percent, p90_percent
 
     residuals, gpu = result.held_out_residuals, result.gpu
 

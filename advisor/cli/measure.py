@@ -69,7 +69,8 @@ def measure(out: Path | None, output: str, **options: Any) -> None:
     served.
 
     Writes one small file for `recommend --anchor` (docs/how-to/measuring.md). In a script, wrap the
-    loader: `from sweeps.hook import steps`, then `for batch in steps(loader):`. The script is
+    loader: `from advisor.sweeps.hook import steps`, then `for batch in steps(loader):`. The script
+    is
     ended once it is measured. A language model is put under a load: at its --endpoint, or by an
     --engine that is started for that.
 

@@ -22,7 +22,7 @@ from advisor.runs.stored.questions import MeasurementExport, MeasurementPage
 from advisor.units import format_rate
 
 if TYPE_CHECKING:
-    from sweeps.quality.issues import QualityIssue
+    from advisor.sweeps.quality.issues import QualityIssue
 
 
 @click.group()
@@ -36,7 +36,7 @@ def measurements() -> None:
 def list_(question: MeasurementPage, output: str) -> None:
     """List measurements, one line each, in the order of measuring."""
     from advisor.runs.stored.documents import list_document
-    from sweeps.store import Stored
+    from advisor.sweeps.store import Stored
 
     wanted = question.wanted()
     with stored_measurements(wanted) as rows:
@@ -56,7 +56,7 @@ def list_(question: MeasurementPage, output: str) -> None:
 def export(question: MeasurementExport, out: Path | None) -> None:
     """Write measurements; a file is written as a whole or not at all."""
     from advisor.files import write_whole
-    from sweeps.formats.exporting import to_csv, to_jsonl
+    from advisor.sweeps.formats.exporting import to_csv, to_jsonl
 
     with stored_measurements(question.wanted()) as rows:
         text = to_jsonl(rows) if question.format == "jsonl" else to_csv(rows)
@@ -78,8 +78,8 @@ def import_(file: Path, output: str) -> None:
     trial failed and the file has one that did not.
     """
     from advisor.runs.stored.documents import import_document
-    from sweeps.formats.importing import read_file
-    from sweeps.store import open_store
+    from advisor.sweeps.formats.importing import read_file
+    from advisor.sweeps.store import open_store
 
     read = read_file(file)
     for refused in read.refused:
@@ -110,7 +110,7 @@ def check(output: str) -> None:
     """Name weak measurements (wide interval, few steps, drift, stalls, throttling, not limited,
     old ..), and what to do about each."""
     from advisor.runs.stored.documents import check_document
-    from sweeps.quality.issues import quality_issues
+    from advisor.sweeps.quality.issues import quality_issues
 
     now = datetime.now(UTC)
     with stored_measurements() as rows:

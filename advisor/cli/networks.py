@@ -13,7 +13,7 @@ from advisor.errors import DataError, unknown_name
 from advisor.render.networks import families_text, networks_text
 
 if TYPE_CHECKING:
-    from models.performance import PerformanceModel
+    from advisor.models.performance import PerformanceModel
 
 
 @click.command()
@@ -48,7 +48,7 @@ def networks(search: str | None, every: bool, output: str) -> None:
 
 def _model() -> PerformanceModel | None:
     """The performance model; without it the list is still worth its while."""
-    from models.performance import load_model
+    from advisor.models.performance import load_model
 
     try:
         return load_model()

@@ -68,7 +68,7 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
 
 
 def _screen(document: dict[str, Any]) -> list[str]:
-    from sweeps.probe.showing import headline, not_measured, sections
+    from advisor.sweeps.probe.showing import headline, not_measured, sections
 
     lines = textwrap.wrap(headline(document), WIDTH, subsequent_indent="  ")
     for section in sections(document):

@@ -158,8 +158,8 @@ def allowed_settings(allow_data: tuple[str, ...], allow_code: tuple[str, ...]) -
 
 
 def _data(text: str) -> tuple[str, str]:
-    from sweeps.datasets.opening import profile_folder
-    from sweeps.datasets.remote import is_address
+    from advisor.sweeps.datasets.opening import profile_folder
+    from advisor.sweeps.datasets.remote import is_address
 
     name, path = _named(text, "allow_data", "photos=/data/photos")
     if is_address(path):

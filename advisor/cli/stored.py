@@ -12,16 +12,16 @@ from advisor.domain import Measurement
 from advisor.errors import DataError
 
 if TYPE_CHECKING:
-    from sweeps.store import Stored
-    from sweeps.store.pages import Wanted
+    from advisor.sweeps.store import Stored
+    from advisor.sweeps.store.pages import Wanted
 
 
 @contextmanager
 def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measurement]]:
     """The rows that can be read, all or those that are wanted. Those that cannot are named on
     stderr, and the command ends with exit code 1 once it has answered from the others."""
-    from sweeps.store import open_store
-    from sweeps.store.pages import all_of
+    from advisor.sweeps.store import open_store
+    from advisor.sweeps.store.pages import all_of
 
     with closing(open_store(reading=True)) as store:
         stored = store.read() if wanted is None else all_of(store, wanted)

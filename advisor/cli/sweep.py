@@ -37,14 +37,14 @@ from advisor.runs.sweeps.sweeping import (
     host_usd_per_hour,
     plan_sweep,
 )
+from advisor.sweeps.datasets.remote import is_address
+from advisor.sweeps.planning.plan import usual_seconds
+from advisor.sweeps.planning.repeating import wanted_runs
 from advisor.units import format_counted, format_usd
-from sweeps.datasets.remote import is_address
-from sweeps.planning.plan import usual_seconds
-from sweeps.planning.repeating import wanted_runs
 
 if TYPE_CHECKING:
     from advisor.cli.sweep_view import Kept
-    from sweeps.driver.runner import Progress
+    from advisor.sweeps.driver.runner import Progress
 
 # Said where nobody has named one.
 _EXECUTORS = {
@@ -141,7 +141,7 @@ def _run_here(
     from advisor.cli.leaving import leaving_cleanly
     from advisor.cli.sweep_view import Kept
     from advisor.runs.sweeps.drivers import driving
-    from sweeps.store import open_store
+    from advisor.sweeps.store import open_store
 
     kept = Kept(adaptive=question.adaptive)
     with leaving_cleanly(kept.words), closing(open_store()) as store, driving(store.name):
@@ -171,7 +171,7 @@ def _followed(
     sweep is watched meanwhile."""
     from advisor.cli.sweep_view import dataset_progress, trial_progress
     from advisor.runs.sweeps.watching import watched
-    from sweeps.watching.tally import HERE
+    from advisor.sweeps.watching.tally import HERE
 
     where = "" if question.ray_address else HERE
     with watched(watching, usd_per_hour=host_usd_per_hour(question), where=where) as watch:

@@ -22,14 +22,14 @@ from advisor.domain import Trial
 from advisor.render.text import table
 from advisor.runs.questions import PlannedSweep, SweepRun
 from advisor.runs.sweeps.status import shown_rows, trial_document
+from advisor.sweeps.planning.plan import usual_seconds
+from advisor.sweeps.quality.age import is_stale
 from advisor.units import format_counted, format_usd
-from sweeps.planning.plan import usual_seconds
-from sweeps.quality.age import is_stale
 
 if TYPE_CHECKING:
     from advisor.runs.adaptive.planning import AdaptiveSweep, SweepStatus
-    from sweeps.driver.runner import Progress
-    from sweeps.store import MeasurementStore
+    from advisor.sweeps.driver.runner import Progress
+    from advisor.sweeps.store import MeasurementStore
 
 
 def forecast(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
@@ -103,8 +103,8 @@ def _most_text(most: Mapping[str, Any]) -> str:
 def plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str) -> None:
     """Show the trials that come next after what is stored."""
     from advisor.runs.adaptive.planning import adaptive_from
-    from sweeps.driver.runner import current_rows
-    from sweeps.store import open_store
+    from advisor.sweeps.driver.runner import current_rows
+    from advisor.sweeps.store import open_store
 
     sweep = adaptive_from(trials, question)
     with closing(open_store(reading=True)) as store:
@@ -160,7 +160,7 @@ def run_adaptively(
 
 def print_adaptive(run: AdaptiveRun, store: MeasurementStore, output: str) -> None:
     """What was measured and how well the answer is known; raises where trials failed now."""
-    from sweeps.driver.runner import Outcome
+    from advisor.sweeps.driver.runner import Outcome
 
     sweep, status, before = run
     done = list({item.trial.trial_id: item.trial for item in status.done}.values())

@@ -16,9 +16,9 @@ from advisor.runs.questions import SweepRun
 from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
+    from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
-    from infra.aws.asking import Aws
 
 
 _COLUMNS = ("offer", "zone", "market", "per hour, at most", "paid for")
@@ -109,9 +109,9 @@ def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
 
 def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
     """Plan, and unless it is a dry run launch, measure and end; returns the exit code."""
+    from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.fleet import plan_fleet
     from advisor.runs.cloud.launches import launches
-    from infra.aws.asking import Aws
 
     options, aws = launches(question, since), Aws()
     plans = plan_fleet(options, aws)
@@ -182,7 +182,7 @@ def _show(document: Mapping[str, Any], lines: Sequence[str], output: str) -> Non
 
 
 def _exit_code(run: CloudRun) -> int:
-    from infra.aws.watching import Why
+    from advisor.infra.aws.watching import Why
 
     if run.why is Why.FAILED:
         raise CloudError(

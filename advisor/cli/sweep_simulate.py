@@ -11,12 +11,12 @@ import click
 
 from advisor.cli.questions import output_option
 from advisor.errors import UsageError
+from advisor.models.search.simulation import Columns, Simulation, simulate_search
 from advisor.quantities import parse_positive
 from advisor.render.text import table
-from models.search.simulation import Columns, Simulation, simulate_search
 
 if TYPE_CHECKING:
-    from models.search import Step
+    from advisor.models.search import Step
 
 
 @click.command()

@@ -25,12 +25,12 @@ from advisor.runs.questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import counts_of, snapshot_document
 from advisor.runs.sweeps.sweeping import plan_sweep
+from advisor.sweeps.events import this_node
 from advisor.units import format_counted, format_duration
-from sweeps.events import this_node
 
 if TYPE_CHECKING:
-    from sweeps.store import Held
-    from sweeps.watching.shared import Snapshot
+    from advisor.sweeps.store import Held
+    from advisor.sweeps.watching.shared import Snapshot
 
 
 _COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest last
@@ -101,8 +101,8 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
 
 
 def _tell_once(trial_ids: list[str] | None, output: str) -> None:
-    from sweeps.store import open_store
-    from sweeps.watching.shared import look_at
+    from advisor.sweeps.store import open_store
+    from advisor.sweeps.watching.shared import look_at
 
     with closing(open_store(reading=True)) as store:
         stored = store.read(trial_ids)
@@ -117,9 +117,9 @@ def _tell_once(trial_ids: list[str] | None, output: str) -> None:
 
 def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
     """Look until nothing is left; a database that goes away is waited for once it was seen."""
-    from sweeps.store import SqlStore, default_database_url
-    from sweeps.watching.logfile import without_secrets
-    from sweeps.watching.shared import look_at
+    from advisor.sweeps.store import SqlStore, default_database_url
+    from advisor.sweeps.watching.logfile import without_secrets
+    from advisor.sweeps.watching.shared import look_at
 
     snapshot: Snapshot | None = None
     quiet = 0
@@ -186,7 +186,7 @@ def stop() -> None:
     """End the sweeps of this machine that measure into the store, as Ctrl-C would: finished trials
     stay, and the same `sweep run` continues. Those of other machines are named."""
     from advisor.runs.sweeps.drivers import drivers_here, not_ended
-    from sweeps.store import open_store
+    from advisor.sweeps.store import open_store
 
     with closing(open_store(reading=True)) as store:
         held = store.running().values()
@@ -252,7 +252,7 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
     TRIAL_ID is an id of `sweep list`, or how it begins. Where no log of this machine tells of it,
     its stored row does. Without one: the latest events of all.
     """
-    from sweeps.watching.story import log_lines
+    from advisor.sweeps.watching.story import log_lines
 
     path = log_file or sweep_log_path()
     if log_file and not log_file.exists():
@@ -280,7 +280,7 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
 
 
 def _story(path: Path, trial_id: str) -> list[Mapping[str, Any]]:
-    from sweeps.watching.story import log_lines, row_story, story_of
+    from advisor.sweeps.watching.story import log_lines, row_story, story_of
 
     story = story_of(log_lines(path), trial_id)
     named = {str(line["trial_id"]) for line in story} or _stored_ids(trial_id)
@@ -301,7 +301,7 @@ def _story(path: Path, trial_id: str) -> list[Mapping[str, Any]]:
 
 
 def _stored_ids(begin: str) -> set[str]:
-    from sweeps.store import open_store
+    from advisor.sweeps.store import open_store
 
     with closing(open_store(reading=True)) as store:
         return {name for name in store.statuses() if name.startswith(begin)}
@@ -309,7 +309,7 @@ def _stored_ids(begin: str) -> set[str]:
 
 def _stored_row(trial_id: str) -> Any:
     from advisor.errors import DataError
-    from sweeps.store import open_store
+    from advisor.sweeps.store import open_store
 
     with closing(open_store(reading=True)) as store:
         stored = store.read([trial_id])
@@ -319,7 +319,7 @@ def _stored_row(trial_id: str) -> Any:
 
 
 def _print(output: str, lines: Iterable[Mapping[str, Any]], *, of_many: bool = False) -> None:
-    from sweeps.watching.story import story_text
+    from advisor.sweeps.watching.story import story_text
 
     shown = list(lines)
     if output == "json":

@@ -18,16 +18,16 @@ from advisor.errors import MeasuringError
 from advisor.messages import Message
 from advisor.render.text import table
 from advisor.runs.sweeps.status import Shown, rate_of, state_of, trial_documents
+from advisor.sweeps.quality.rates import first_minute_rate
+from advisor.sweeps.trial.formatting import steps_text
+from advisor.sweeps.trial.formatting import trial_name as trial_name
 from advisor.units import format_counted, format_duration, format_mib, format_rate, format_usd
-from sweeps.quality.rates import first_minute_rate
-from sweeps.trial.formatting import steps_text
-from sweeps.trial.formatting import trial_name as trial_name
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from sweeps.driver.runner import Outcome, Progress
-    from sweeps.watching.tally import Running, SweepProgress, Tally
+    from advisor.sweeps.driver.runner import Outcome, Progress
+    from advisor.sweeps.watching.tally import Running, SweepProgress, Tally
 
 
 _BAR = 24

@@ -17,6 +17,7 @@ from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
 from advisor.messages import FieldName, Message
+from advisor.models.zoo.networks import NETWORKS, can_be_run
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.models import Verify
@@ -24,15 +25,14 @@ from advisor.questions.requests import today
 from advisor.render.verification import verification_document, verification_text
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.questions import AWS, VerificationRun, dollars
-from models.zoo.networks import NETWORKS, can_be_run
 
 if TYPE_CHECKING:
     from advisor.answers.language import LanguageContext
     from advisor.domain.serving_verification import ServingVerification
+    from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.plan import CloudOptions, CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
     from advisor.runs.endpoint.verifying import ServingTrial
-    from infra.aws.asking import Aws
 
 D = TypeVar("D", Verification, "ServingVerification")
 
@@ -241,9 +241,9 @@ def _rented(
     verified: Callable[[CloudPlan, Aws], tuple[D, CloudRun]],
 ) -> D:  # fmt: skip
     """Plan, launch, measure, end, judge; a dry run is the end of the command."""
+    from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.plan import plan_cloud
     from advisor.runs.cloud.status import run_document
-    from infra.aws.asking import Aws
 
     aws = Aws()
     plan = plan_cloud(options, aws)
@@ -260,7 +260,7 @@ def _rented(
 def _verified_here(request: Request, how: VerificationRun, context: Context) -> Verification:
     from advisor.cli.sweep_view import dataset_progress, trial_name
     from advisor.runs.verification.verify import plan_verification, verify
-    from sweeps.store import open_store
+    from advisor.sweeps.store import open_store
 
     catalog, model = context.catalog, context.model
     with closing(open_store()) as store:
@@ -293,7 +293,7 @@ def _progress(what: str) -> Iterator[None]:
 
 def _write(out: Path, done: Verification) -> None:
     from advisor.files import write_whole
-    from sweeps.formats.exporting import to_jsonl
+    from advisor.sweeps.formats.exporting import to_jsonl
 
     write_whole(out, to_jsonl([done.measurement]))
     click.echo(f"written to {out}", err=True)

@@ -31,8 +31,8 @@ def verified_choice(
     output: str,
 ) -> Choice:  # fmt: skip
     """Plan, launch, measure, end and print; a dry run is the end of the command."""
+    from advisor.infra.aws.asking import Aws
     from advisor.runs.verification.top import best_candidates, plan_top, verify_top
-    from infra.aws.asking import Aws
 
     catalog, model, day, aws = context.catalog, context.model, today(), Aws()
     own_image = how.image is not None

@@ -18,7 +18,7 @@ class LlmPrecision(StrEnum):
 
     `int4-awq` stands for 4-bit weights with 16-bit arithmetic (AWQ, GPTQ, compressed-tensors
     W4A16), `nvfp4` and `mxfp4` for 4-bit floats with a scale for 16 or 32 of them. Which modules
-    keep 16 bits, `models.language.formats` says.
+    keep 16 bits, `advisor.models.language.formats` says.
     """
 
     BF16 = "bf16"

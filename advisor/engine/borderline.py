@@ -22,8 +22,8 @@ from advisor.engine.limits import answering, at_count, cost
 from advisor.engine.prepared import Prepared
 from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
 from advisor.engine.table import Table
+from advisor.models.zoo.networks import can_be_run
 from advisor.records import dataclass
-from models.zoo.networks import can_be_run
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats

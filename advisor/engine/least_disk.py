@@ -17,8 +17,8 @@ from advisor.catalog import Catalog, DiskRule
 from advisor.domain import CacheState, Disk, DiskChoice, Offer, Request
 from advisor.engine.limits import least_first_rate
 from advisor.engine.table import Table
+from advisor.models.performance.machines import DiskTable
 from advisor.records import dataclass
-from models.performance.machines import DiskTable
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, Integers

@@ -29,9 +29,9 @@ from advisor.domain import (
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
+from advisor.models.performance.pipeline import STAGES
 from advisor.records import dataclass, replace
 from advisor.units import ceil_ms, ceil_significant, floor_rate
-from models.performance.pipeline import STAGES
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

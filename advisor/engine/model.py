@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import CacheState, DiskRate, Gpu, Prediction, Resources, Workload
-from models.performance.machines import DiskTable
+from advisor.models.performance.machines import DiskTable
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance
-    from models.performance.settings import SettingGain
+    from advisor.models.performance.settings import SettingGain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]

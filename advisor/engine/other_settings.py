@@ -19,9 +19,9 @@ from advisor.domain import (
 )
 from advisor.engine.candidates import candidate_resources
 from advisor.engine.probability import NO_LIMIT
+from advisor.models.performance.bundled import IdentityCache
+from advisor.models.performance.settings import SettingGain
 from advisor.records import replace
-from models.performance.bundled import IdentityCache
-from models.performance.settings import SettingGain
 
 if TYPE_CHECKING:
     from advisor.engine.model import PreparedRows, SettingsModel

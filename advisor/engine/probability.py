@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from advisor.domain import DiskRate, Latency, Prediction, Resources, Stage, Task, Workload
+from advisor.models.performance.intervals import gaussian_multiplier
+from advisor.models.performance.networks import Floats
 from advisor.records import replace
-from models.performance.intervals import gaussian_multiplier
-from models.performance.networks import Floats
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

@@ -31,8 +31,8 @@ from advisor.domain import (
 )
 from advisor.engine.candidates import Runnable
 from advisor.engine.probability import batch_latencies
+from advisor.models.performance.machines import DiskTable
 from advisor.records import dataclass, replace
-from models.performance.machines import DiskTable
 
 if TYPE_CHECKING:
     from advisor.engine.model import (

@@ -9,6 +9,12 @@ from advisor.catalog import Catalog
 from advisor.domain.generation import LlmPrecision
 from advisor.domain.language import GenerationRequest
 from advisor.domain.tuning import FineTuningRequest
+from advisor.models.language.configs import (
+    LanguageModel,
+    bundled_language_models,
+    language_model_of_config,
+)
+from advisor.models.language.memory import weight_gib
 from advisor.questions.fields import wrong
 from advisor.questions.language import (
     CompareGeneration,
@@ -22,12 +28,6 @@ from advisor.questions.language_fields import LanguageQuestion
 from advisor.questions.placed import PlacedQuestion
 from advisor.questions.spec_requests import Held, disk_fields, place_fields, spec_fields
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
-from models.language.configs import (
-    LanguageModel,
-    bundled_language_models,
-    language_model_of_config,
-)
-from models.language.memory import weight_gib
 
 
 class _Lengths(NamedTuple):

@@ -25,6 +25,7 @@ from advisor.domain import (
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
+from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.questions.fields import wrong
 from advisor.questions.models import (
     Recommend,
@@ -34,7 +35,6 @@ from advisor.questions.models import (
 )
 from advisor.questions.spec_requests import disk_fields, held_of, place_fields, spec_fields
 from advisor.questions.values import dataset_for
-from models.performance.networks import NetworkFacts, NetworkTable
 
 _TOKENS = re.compile(r"(?:seq|tokens?)?[ :]*([0-9]{1,7})")
 _SHAPE = re.compile(r"[0-9]{1,7}(?:x[0-9]{1,7})*")
@@ -112,7 +112,7 @@ def network_of(
 
 def _is_language_model(name: str) -> bool:
     """Whether a language model has that name; its facts are read where no network has it."""
-    from models.language.configs import bundled_language_models
+    from advisor.models.language.configs import bundled_language_models
 
     try:
         bundled_language_models().find(name)

@@ -21,10 +21,10 @@ from advisor.domain import (
 )
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
+from advisor.models.performance.networks import NetworkFacts
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
 from advisor.records import dataclass, replace
 from advisor.units import format_range, gpus_text, size_text
-from models.performance.networks import NetworkFacts
 
 # How prices are known that may be ranked; what is free always is.
 RANKED_KINDS = (LIST, OBSERVED, ESTIMATED)
@@ -279,9 +279,9 @@ def _named(name: str, facts: NetworkFacts) -> DatasetProfile:
             raise UsageError("no folder '{name}'", name=name, field="dataset")
         raise unknown_name("dataset", name, DATASETS, field="dataset")
     if facts.data is DataKind.TOKENS:
-        from sweeps.datasets.text import profile_text
+        from advisor.sweeps.datasets.text import profile_text
 
         return replace(profile_text(Path(name)), sample="token")
-    from sweeps.datasets import profile_folder
+    from advisor.sweeps.datasets import profile_folder
 
     return profile_folder(Path(name))

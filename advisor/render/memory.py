@@ -9,7 +9,7 @@ from advisor.render.text import WIDTH, table
 from advisor.units import format_mib
 
 if TYPE_CHECKING:
-    from models.performance.memory import GpuPeak, MemoryAnswer, OnGpu, WhatIf
+    from advisor.models.performance.memory import GpuPeak, MemoryAnswer, OnGpu, WhatIf
 
 SCHEMA = "advisor.memory-answer/1"
 # So many what-if columns fit on a line: the smallest, and some larger cards.

@@ -25,7 +25,7 @@ from advisor.runs.store.locks import HeldLock
 from advisor.runs.store.records import Run, RunState, Schedule
 from advisor.runs.store.schedules import ScheduleBook
 from advisor.runs.sweeps.sweeping import sweep_runs_here
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.trial.ownership import this_process
 
 POLL_SECONDS = 5.0
 # So long a look waits for the database at most: who asks the daemon to end waits with it.

@@ -10,15 +10,15 @@ from pathlib import Path
 from advisor.domain import DatasetProfile
 from advisor.errors import UsageError
 from advisor.runs.sweeps.data import data_here
-from sweeps.datasets import making
-from sweeps.datasets.converting import Conversion, broken_samples, convert
-from sweeps.datasets.decoding import decode_costs
-from sweeps.datasets.node_cache import CachedData
-from sweeps.datasets.opening import open_dataset, profile_folder, read_profile, recognise
-from sweeps.datasets.places import check_free
-from sweeps.datasets.text import TEXT, read_corpus
-from sweeps.datasets.transforming import Change
-from sweeps.machine.size import machine_size
+from advisor.sweeps.datasets import making
+from advisor.sweeps.datasets.converting import Conversion, broken_samples, convert
+from advisor.sweeps.datasets.decoding import decode_costs
+from advisor.sweeps.datasets.node_cache import CachedData
+from advisor.sweeps.datasets.opening import open_dataset, profile_folder, read_profile, recognise
+from advisor.sweeps.datasets.places import check_free
+from advisor.sweeps.datasets.text import TEXT, read_corpus
+from advisor.sweeps.datasets.transforming import Change
+from advisor.sweeps.machine.size import machine_size
 
 Progress = Callable[[int, int], None]
 

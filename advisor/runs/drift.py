@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from advisor.domain import Measurement, Status
-from sweeps.quality.age import is_stale
-from sweeps.quality.rates import RateInterval, rate_interval
-from sweeps.trial.formatting import trial_name
+from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.quality.rates import RateInterval, rate_interval
+from advisor.sweeps.trial.formatting import trial_name
 
 # Facts of a machine that explain another rate; `versions` has those of packages.
 _TELLING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")

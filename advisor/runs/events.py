@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import one_line
-from sweeps.watching.logfile import OLDER_FILES
+from advisor.sweeps.watching.logfile import OLDER_FILES
 
 _PLACE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})")
 _MOST_BYTES = 2**20  # of one look

@@ -28,7 +28,7 @@ from advisor.runs.started import StartedSweep, SweepState, command_of
 from advisor.runs.store.locks import HeldLock
 from advisor.runs.store.records import Ending, Run, RunState, Schedule
 from advisor.runs.store.schedules import ScheduleBook
-from sweeps.trial.ownership import Owner, this_process
+from advisor.sweeps.trial.ownership import Owner, this_process
 
 _LOOK_EVERY_SECONDS = 0.5
 _ASK_DATABASE_EVERY_SECONDS = 1.0

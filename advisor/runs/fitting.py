@@ -17,17 +17,17 @@ from advisor.catalog.cpus import plain_cpu_name
 from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
-from models.performance import load_model
-from models.performance.measured_cpus import ReferenceCpu
-from models.performance.networks import bundled_networks
-from sweeps.formats.serialization import measurement_from_dict
-from sweeps.quality.issues import refusal
+from advisor.models.performance import load_model
+from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.networks import bundled_networks
+from advisor.sweeps.formats.serialization import measurement_from_dict
+from advisor.sweeps.quality.issues import refusal
 
 if TYPE_CHECKING:
-    from models.performance import PerformanceModel
-    from models.performance.fit import FitResult, TakenSteps
-    from models.performance.gpu_observations import ProbedLayer
-    from models.performance.networks import NetworkTable
+    from advisor.models.performance import PerformanceModel
+    from advisor.models.performance.fit import FitResult, TakenSteps
+    from advisor.models.performance.gpu_observations import ProbedLayer
+    from advisor.models.performance.networks import NetworkTable
 
 
 def measurements_from(path: Path) -> list[Measurement]:
@@ -53,7 +53,7 @@ def fit_user_model(
     few measurements for a pipeline, the one that ships is kept. Raises `DataError` where nothing
     can be learnt.
     """
-    from models.performance.fit import conditioned, fit, kept_pipeline
+    from advisor.models.performance.fit import conditioned, fit, kept_pipeline
 
     shipped = load_model()
     rows = sorted(measurements, key=lambda row: row.trial.trial_id)
@@ -85,8 +85,8 @@ def _taken_steps(
     rows: Sequence[Measurement], fingerprints: Iterable[Mapping[str, Any]],
     shipped: PerformanceModel,
 ) -> TakenSteps:  # fmt: skip
-    from models.performance.fit import taken_steps
-    from sweeps.anchors.observing import observed
+    from advisor.models.performance.fit import taken_steps
+    from advisor.sweeps.anchors.observing import observed
 
     sheets, table = load_catalog().gpus, shipped.table
     steps: list[Observation] = []
@@ -111,7 +111,7 @@ def _taken_steps(
 
 def _why_not(observation: Observation, table: NetworkTable) -> str:
     """Why an observation tells nothing; empty where it does."""
-    from models.performance.anchoring.plausible import fastest_seconds
+    from advisor.models.performance.anchoring.plausible import fastest_seconds
 
     workload = observation.workload
     try:
@@ -124,7 +124,7 @@ def _why_not(observation: Observation, table: NetworkTable) -> str:
 
 def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[ProbedLayer]:
     """Of each probe once; it is stored with every trial that was measured after it."""
-    from models.performance.gpu_observations import layers_of
+    from advisor.models.performance.gpu_observations import layers_of
 
     probes = {
         (probe.get("probed_at"), names[0]): probe

@@ -1,4 +1,4 @@
-"""Runs a user's training script under the hook of `sweeps.hook`, and ends it in time."""
+"""Runs a user's training script under the hook of `advisor.sweeps.hook`, and ends it in time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
-from sweeps.anchors.measure.document import anchor_of_script
-from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps, gpu_uuid, read_steps
-from sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
-from sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.anchors.measure.document import anchor_of_script
+from advisor.sweeps.anchors.measure.recorded import (
+    FEWEST_STEPS,
+    RecordedSteps,
+    gpu_uuid,
+    read_steps,
+)
+from advisor.sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
+from advisor.sweeps.machine.gpu_sampling import GpuSampler
 
 _LOOK_EVERY_SECONDS = 0.2
 _SECONDS_TO_END = 5.0
 # Loading data and compiling may take long; a script that never calls the hook must end too.
 _SECONDS_TO_BEGIN = 900.0
 _SOURCE_TREE = Path(__file__).resolve().parents[2]
-_ADVICE = "wrap the loop's loader: `from sweeps.hook import steps`, `for batch in steps(loader):`"
+_ADVICE = (
+    "wrap the loop's loader: `from advisor.sweeps.hook import steps`, `for batch in steps(loader):`"
+)
 
 Progress = Callable[[str], None]
 

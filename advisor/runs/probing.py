@@ -18,10 +18,15 @@ from typing import IO, Any
 from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
 from advisor.files import write_whole
 from advisor.places import own_fingerprint_path
-from sweeps.machine.environment import cpu_model
-from sweeps.probe.figures import FINGERPRINT_SCHEMA, PARTS, SCHEMA, fingerprint, is_skipped
+from advisor.sweeps.machine.environment import cpu_model
+from advisor.sweeps.probe.figures import FINGERPRINT_SCHEMA, PARTS, SCHEMA, fingerprint, is_skipped
 
-COMMAND = (sys.executable, "-P", "-m", "sweeps.probe")  # -P: a user's own files are not ours
+COMMAND = (
+    sys.executable,
+    "-P",
+    "-m",
+    "advisor.sweeps.probe",
+)  # -P: a user's own files are not ours
 _TIMEOUT_SECONDS = 300.0
 _KEPT_LINES = 5
 _SOURCE_TREE = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import ERROR_VARIABLE
-from sweeps.machine.processes import end_with_parent
+from advisor.sweeps.machine.processes import end_with_parent
 
 # -P: files of the folder in which a command works are not ours.
 ADVISOR = (sys.executable, "-P", "-m", "advisor")
@@ -35,7 +35,7 @@ def environment(database_url: str | None = None) -> dict[str, str]:
     """This process's, in which `ADVISOR` starts from any folder, in a checkout too."""
     paths = [str(_SOURCE_TREE), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     own = {name: value for name, value in os.environ.items() if name not in _OF_THE_SERVICE}
-    from sweeps.store import DATABASE_VARIABLE  # brings SQLAlchemy
+    from advisor.sweeps.store import DATABASE_VARIABLE  # brings SQLAlchemy
 
     given = {DATABASE_VARIABLE: database_url} if database_url else {}
     return own | given | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

@@ -49,8 +49,8 @@ from advisor.runs.fields import (
     Regions,
     Share,
 )
-from sweeps.datasets.remote import S3, is_address
-from sweeps.planning.disks import split_disks
+from advisor.sweeps.datasets.remote import S3, is_address
+from advisor.sweeps.planning.disks import split_disks
 
 HERE, AWS = "here", "aws"
 EXECUTORS = ("ray", "process", "inline")
@@ -573,7 +573,7 @@ class Allowed:
         )
 
     def _network(self, name: str) -> str:
-        from models.performance.networks import bundled_networks
+        from advisor.models.performance.networks import bundled_networks
 
         if name in self.code:
             return self.code[name]

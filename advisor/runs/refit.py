@@ -20,9 +20,9 @@ from advisor.places import user_folder
 from advisor.runs.drift import Drift, Shift, drift_between, is_fresh
 
 if TYPE_CHECKING:
-    from models.performance.fit import FitResult
-    from models.performance.model import PerformanceModel
-    from models.performance.networks import Floats
+    from advisor.models.performance.fit import FitResult
+    from advisor.models.performance.model import PerformanceModel
+    from advisor.models.performance.networks import Floats
 
 CONFIDENCE = 0.9
 _MOST_SHIFTS = 20
@@ -42,7 +42,7 @@ def after_sweep(since: float) -> dict[str, Any]:
     """The report on a sweep whose rows began at or after `since` (seconds since 1970): `fit`,
     `drift`; empty where there are none. The better model is the user's own from then on. Never
     raises for what the rows lack."""
-    from sweeps.store import open_store
+    from advisor.sweeps.store import open_store
 
     with closing(open_store(reading=True)) as store:
         now, earlier = store.read().measurements, store.earlier()
@@ -75,10 +75,10 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The new fit against the last model, and how the fresh rows lie in the last one's interval.
 
     Raises `DataError` where nothing can be fitted, or kept."""
+    from advisor.models.performance.fit_pipeline import outside_interval, residuals_of
+    from advisor.models.performance.usable import sort_out
     from advisor.runs.fitting import fit_user_model, reference_cpu, sound_rows
     from advisor.runs.probing import kept_fingerprints
-    from models.performance.fit_pipeline import outside_interval, residuals_of
-    from models.performance.usable import sort_out
 
     result, last = fit_user_model(rows.now, kept_fingerprints()), _last_model()
     if result.kept_pipeline:
@@ -107,8 +107,8 @@ def _compared(
     by_last: Floats,
 ) -> dict[str, Any]:
     """Score both, and keep the better: the new one where they are equally good."""
+    from advisor.models.performance.fit_pipeline import unseen_residuals
     from advisor.runs.fitting import reference_cpu
-    from models.performance.fit_pipeline import unseen_residuals
 
     (usable, scored), table = scoring, result.model.table
     new_errors = unseen_residuals(usable, scored, table, reference_cpu)
@@ -136,8 +136,8 @@ def _compared(
 
 def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict[str, Any]:
     """The last model's pipeline stays; what was measured of GPUs is taken all the same."""
-    from models.performance import load_model
-    from models.performance.fit import with_gpu
+    from advisor.models.performance import load_model
+    from advisor.models.performance.fit import with_gpu
 
     observations = result.gpu.observations
     if observations != last.gpu_observations:
@@ -147,9 +147,9 @@ def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict
 
 def _usable_of(before: Sequence[Measurement], last: PerformanceModel) -> list[Measurement]:
     """The rows that the last model was fitted on; none where it was not on these."""
+    from advisor.models.performance.usable import sort_out
     from advisor.runs.fitting import fit_user_model, sound_rows
     from advisor.runs.probing import kept_fingerprints
-    from models.performance.usable import sort_out
 
     try:
         if fit_user_model(before, kept_fingerprints()).model.id != last.id:
@@ -164,7 +164,7 @@ def _in_order(rows: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _errors(residuals: Floats) -> dict[str, float]:
-    from models.performance.evaluation import median_percent, p90_percent
+    from advisor.models.performance.evaluation import median_percent, p90_percent
 
     return {
         "median": round(median_percent(residuals), 2),
@@ -184,8 +184,8 @@ def _why(new: float, old: float, rows: int, *, same: bool) -> str:
 
 def _last_model() -> PerformanceModel:
     """The user's own, else the one that ships; the latter too where the own is damaged."""
+    from advisor.models.performance import load_model
     from advisor.places import own_model_path
-    from models.performance import load_model
 
     path = own_model_path()
     with suppress(DataError):
@@ -196,8 +196,8 @@ def _last_model() -> PerformanceModel:
 
 def _keep(model: PerformanceModel) -> None:
     """Make it the user's own; the one before it stays under its id, to go back to."""
+    from advisor.models.performance import load_model, save_model
     from advisor.places import own_model_path
-    from models.performance import load_model, save_model
 
     path, folder = own_model_path(), user_folder() / "models"
     with suppress(DataError, OSError):

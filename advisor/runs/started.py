@@ -30,11 +30,11 @@ from advisor.runs.store.schedules import ScheduleBook
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, plan_sweep, sweep_runs_here
-from sweeps.trial.ownership import this_process
-from sweeps.watching.shared import look_at
+from advisor.sweeps.trial.ownership import this_process
+from advisor.sweeps.watching.shared import look_at
 
 if TYPE_CHECKING:
-    from sweeps.store import SqlStore
+    from advisor.sweeps.store import SqlStore
 
 ONE, LIST, TRIALS = "advisor.sweep-job/1", "advisor.sweep-jobs/1", "advisor.sweep-list/1"
 ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")

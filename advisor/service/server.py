@@ -23,7 +23,7 @@ from advisor.errors import AdvisorError, Terminated, UsageError
 from advisor.runs.store.keys import ApiKeys
 from advisor.service.audit import AuditLog
 from advisor.service.settings import Settings
-from sweeps.machine.processes import end_with_parent
+from advisor.sweeps.machine.processes import end_with_parent
 
 MOST_HEAD_BYTES = 16 * 1024
 _HEAD_SECONDS = 10

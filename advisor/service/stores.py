@@ -12,7 +12,7 @@ from advisor.service.settings import Settings
 
 if TYPE_CHECKING:
     from advisor.runs.store.schedules import ScheduleBook
-    from sweeps.store import SqlStore
+    from advisor.sweeps.store import SqlStore
 
 # A person waits; whoever comes back later loses nothing, since every write can be repeated.
 _PATIENCE_SECONDS = 10.0
@@ -21,7 +21,7 @@ _PATIENCE_SECONDS = 10.0
 @contextmanager
 def stored(settings: Settings, *, reading: bool) -> Iterator[SqlStore]:
     """The measurements; `Problem` 503 where the database is away, full or another program's."""
-    from sweeps.store import SqlStore, default_database_url
+    from advisor.sweeps.store import SqlStore, default_database_url
 
     url = settings.database_url or default_database_url()
     with _translated():

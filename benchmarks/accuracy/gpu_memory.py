@@ -15,12 +15,17 @@ import numpy as np
 
 from advisor.domain import Task
 from advisor.errors import UsageError
+from advisor.models.performance.memory import (
+    Conditions,
+    MemoryProfile,
+    bundled_profile,
+    step_memory,
+)
+from advisor.models.performance.memory.peak import PeakModel, bundled_peak_model
+from advisor.models.performance.network_table import network_table
+from advisor.models.performance.networks import Floats
 from benchmarks.accuracy.figures import NothingToScore, SuiteResult, figures
 from benchmarks.accuracy.gpu_memory_grid import oom_grid
-from models.performance.memory import Conditions, MemoryProfile, bundled_profile, step_memory
-from models.performance.memory.peak import PeakModel, bundled_peak_model
-from models.performance.network_table import network_table
-from models.performance.networks import Floats
 
 CONFIDENCE = 0.95
 CARDS_GIB = (8, 12, 16, 24, 32)

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from advisor.domain import Precision, Task
-from models.performance.memory import (
+from advisor.models.performance.memory import (
     Conditions,
     Optimizer,
     Verdict,

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from advisor.models.search import Table, replay
 from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult
 from benchmarks.accuracy.search_baselines import Floats, gp_ei_trials, random_trials
 from benchmarks.accuracy.search_tables import search_tables
-from models.search import Table, replay
 
 TRIALS = 10
 _AFTER = (3, 6, 10)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from models.search import Run
+from advisor.models.search import Run
 
 # AWS on demand, Linux, us-east-1, US dollars per hour: the catalogue of 2022-02 in the public data
 # (catalog/aws_ondemand_prices_allregions_2022-02.csv) says the same.

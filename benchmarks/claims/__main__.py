@@ -15,6 +15,7 @@ from typing import Any
 
 from advisor.errors import AdvisorError
 from advisor.files import write_whole
+from advisor.sweeps.machine.environment import describe_machine
 from benchmarks.claims.answers import answer, document
 from benchmarks.claims.evidence import Evidence, MissingTrialsError
 from benchmarks.claims.formats import formats_document, vcpus_needed
@@ -23,7 +24,6 @@ from benchmarks.claims.tables import markdown
 from benchmarks.claims.trials import FULL, QUICK
 from benchmarks.claims.words import read_claims
 from benchmarks.claims.work import Work
-from sweeps.machine.environment import describe_machine
 
 READ_AHEAD = "read-ahead"
 _ROWS_OF_FORMATS = ("A01", "A02")

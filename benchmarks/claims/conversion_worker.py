@@ -1,6 +1,7 @@
 """One conversion of photographs to an LMDB in a process that can be limited.
 
-Started as `python -m benchmarks.claims.conversion_worker` and spoken to as `sweeps.worker` is:
+Started as `python -m benchmarks.claims.conversion_worker` and spoken to as `advisor.sweeps.worker`
+is:
 a job (one line of JSON) in, `ready` out, a line in once the limits are on, the answer out.
 """
 
@@ -15,8 +16,8 @@ from typing import Any
 
 def main() -> None:
     """Convert what the job on stdin names, from a cold page cache, and tell how fast."""
-    from sweeps.datasets.opening import open_dataset
-    from sweeps.worker.page_cache import evict
+    from advisor.sweeps.datasets.opening import open_dataset
+    from advisor.sweeps.worker.page_cache import evict
 
     job = json.loads(sys.stdin.readline())
     evict(open_dataset(Path(job["source"])).files)

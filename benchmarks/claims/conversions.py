@@ -10,15 +10,15 @@ from typing import Any
 
 from advisor.domain import Resources
 from advisor.errors import DataError
+from advisor.sweeps.machine.mounts import block_device
+from advisor.sweeps.machine.processes import busy_seconds, judge
+from advisor.sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
+from advisor.sweeps.trial.limits.choosing import choose_limiter
+from advisor.sweeps.trial.limits.types import ResourceLimits, request_for
+from advisor.sweeps.trial.limits.usage import read_usage
+from advisor.sweeps.trial.placement.taking import placed
 from benchmarks.claims.scale import SCALE, CloudDisk
 from benchmarks.claims.trials import AMPLE_MIB
-from sweeps.machine.mounts import block_device
-from sweeps.machine.processes import busy_seconds, judge
-from sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
-from sweeps.trial.limits.choosing import choose_limiter
-from sweeps.trial.limits.types import ResourceLimits, request_for
-from sweeps.trial.limits.usage import read_usage
-from sweeps.trial.placement.taking import placed
 
 _COMMAND = (sys.executable, "-P", "-m", "benchmarks.claims.conversion_worker")
 _TIMEOUT_SECONDS = 300.0

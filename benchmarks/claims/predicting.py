@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from advisor.catalog import load_catalog
 from advisor.domain import Gpu, Precision, Task, Workload
-from models.performance import PerformanceModel, load_model
-from models.performance.pacing import paced_gpu
+from advisor.models.performance import PerformanceModel, load_model
+from advisor.models.performance.pacing import paced_gpu
 
 MIB_A_GIB = 1024
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sweeps.trial.child import worker_environment
+from advisor.sweeps.trial.child import worker_environment
 
 # Not getrusage's maximum: that one remembers the process which started this one.
 _PEAK = """
@@ -22,7 +22,7 @@ _INTERPRETER = f"{_PEAK}\nimport numpy\nprint(json.dumps({{'peak_mib': peak()}})
 _TEXT = f"""{_PEAK}
 import sys
 from pathlib import Path
-from sweeps.datasets.text import read_corpus
+from advisor.sweeps.datasets.text import read_corpus
 corpus = read_corpus(Path(sys.argv[1]))
 print(json.dumps({{"peak_mib": peak(), "tokens": len(corpus.tokens),
                    "vocabulary": len(corpus.words)}}))

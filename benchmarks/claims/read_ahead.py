@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from advisor.errors import MeasuringError, UsageError
-from sweeps.machine.mounts import block_device
+from advisor.sweeps.machine.mounts import block_device
 
 _SYS_DEV = Path("/sys/dev/block")
 

@@ -74,7 +74,7 @@ def d04() -> Finding:
 
 def d05() -> Finding:
     """Two Gold 6240 with 72 cores and 144 threads."""
-    from sweeps.machine.size import physical_cores
+    from advisor.sweeps.machine.size import physical_cores
 
     cores = physical_cores()
     return Finding(
@@ -90,7 +90,7 @@ def _saved_mib(name: str, batch_size: int) -> float:
     """Tensors that autograd saves in a training step, each once, weights left out."""
     import torch
 
-    from models.zoo.opening import open_network
+    from advisor.models.zoo.opening import open_network
 
     opened = open_network(name)
     network = opened.build().to("meta").train()

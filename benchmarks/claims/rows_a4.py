@@ -7,10 +7,10 @@ from typing import Any
 from advisor.catalog import load_catalog
 from advisor.domain import Task
 from advisor.errors import UsageError
+from advisor.models.performance.networks import bundled_networks
 from benchmarks.claims.predicting import gpu_rate, needed_mib
 from benchmarks.claims.rows_vcpus import predicted
 from benchmarks.claims.words import Finding, Kind, Verdict, agrees_if, published_points
-from models.performance.networks import bundled_networks
 
 _MIB = 2**20
 
@@ -153,7 +153,7 @@ def _copies(optimizer: str) -> float:
     """Bytes of weights, gradients and optimiser state over those of the weights."""
     import torch
 
-    from models.zoo.opening import open_network
+    from advisor.models.zoo.opening import open_network
 
     network = open_network("alexnet").build()
     weights = list(network.parameters())
@@ -178,7 +178,7 @@ def _leaf_outputs_mib(name: str) -> float:
     """fp32 outputs of all layers for one sample, counted on the meta device."""
     import torch
 
-    from models.zoo.opening import open_network
+    from advisor.models.zoo.opening import open_network
 
     opened = open_network(name)
     network = opened.build().to("meta").eval()

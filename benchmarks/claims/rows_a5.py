@@ -10,9 +10,9 @@ from advisor.catalog import load_catalog
 from advisor.domain import Request, Task
 from advisor.engine import Preparations, recommend
 from advisor.errors import UsageError
+from advisor.models.performance import load_model
 from benchmarks.claims.predicting import data_sheet, gpu_rate, largest_batch, needed_mib
 from benchmarks.claims.words import DATA, Finding, Kind, Verdict, agrees_if, out_of_scope
-from models.performance import load_model
 
 _CLASSES_GIB = (8, 11, 24, 48)
 _NETWORKS = ("alexnet", "googlenet", "resnet50", "vgg16", "inception_v3")

@@ -70,7 +70,7 @@ def a12(evidence: Evidence) -> Finding:
     from advisor.catalog import load_catalog
     from advisor.domain import DiskChoice, Request
     from advisor.engine import Preparations, recommend
-    from models.performance import load_model
+    from advisor.models.performance import load_model
 
     target = 0.9 * full_speed(evidence.disks(INFERENCE)["nvme"])
     catalog, model = load_catalog(), load_model()

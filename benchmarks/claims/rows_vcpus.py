@@ -96,8 +96,8 @@ _CLAIMED = ("googlenet", "resnet50", "vgg16")
 
 def predicted(network: str, vcpus: float, gpu: str = GPU, task: Task = INFERENCE) -> Prediction:
     """The bundled model's answer for ImageNet's JPEG files, 30 GiB and the SSD cloud disk."""
-    from models.performance import load_model
-    from models.performance.pacing import paced_gpu
+    from advisor.models.performance import load_model
+    from advisor.models.performance.pacing import paced_gpu
 
     resources = Resources(
         vcpus=vcpus, physical_cores=max(1.0, vcpus / 2), memory_mib=30 * 1024,

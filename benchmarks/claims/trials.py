@@ -8,11 +8,11 @@ from pathlib import Path
 
 from advisor.domain import CacheState, DatasetProfile, DiskRate, Task, Trial
 from advisor.runs.sweeps.sweeping import local_machine
+from advisor.sweeps.planning.disks import UNLIMITED
+from advisor.sweeps.planning.networks import StoredData, SweepData, planned_network
+from advisor.sweeps.planning.plan import SweepRequest, plan_trials
+from advisor.sweeps.worker.pipeline.policy import STORED_ORDER
 from benchmarks.claims.scale import LSTM, LSTM_BATCH, SCALE, accelerator, cloud_disks, paced
-from sweeps.planning.disks import UNLIMITED
-from sweeps.planning.networks import StoredData, SweepData, planned_network
-from sweeps.planning.plan import SweepRequest, plan_trials
-from sweeps.worker.pipeline.policy import STORED_ORDER
 
 NETWORKS = ("googlenet", "resnet50", "vgg16", "inception_v3", "alexnet")
 FORMATS = ("files", "tar", "recordio", "lmdb")

@@ -16,13 +16,13 @@ from typing import Any
 from advisor.domain import Measurement, Status, Trial
 from advisor.runs.datasets import convert_dataset, make_photographs, make_text
 from advisor.runs.sweeps.sweeping import execute_sweep
+from advisor.sweeps.datasets.jpeg_files import JpegFiles
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.datasets.places import made_whole
+from advisor.sweeps.driver.runner import Progress
+from advisor.sweeps.planning.networks import StoredData
+from advisor.sweeps.store import open_store
 from benchmarks.claims.trials import FORMATS, Datasets, Size
-from sweeps.datasets.jpeg_files import JpegFiles
-from sweeps.datasets.opening import profile_folder
-from sweeps.datasets.places import made_whole
-from sweeps.driver.runner import Progress
-from sweeps.planning.networks import StoredData
-from sweeps.store import open_store
 
 _STORE, _LINES = "trials.sqlite", "results.jsonl"
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement
-from sweeps.executors.replaying import unmarked
-from sweeps.formats.exporting import to_jsonl
-from sweeps.store import open_store
-from sweeps.trial.orphans.removing import find_orphans
+from advisor.sweeps.executors.replaying import unmarked
+from advisor.sweeps.formats.exporting import to_jsonl
+from advisor.sweeps.store import open_store
+from advisor.sweeps.trial.orphans.removing import find_orphans
 
 QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "200")
 

@@ -15,11 +15,11 @@ from typing import Any
 from advisor.cli.leaving import leaving_cleanly
 from advisor.domain import Status
 from advisor.runs.sweeps.sweeping import execute_sweep
-from sweeps.driver.runner import Progress
-from sweeps.executors.process import Executor, ProcessExecutor
-from sweeps.executors.replaying import replayed
-from sweeps.formats.importing import read_file
-from sweeps.store import open_store
+from advisor.sweeps.driver.runner import Progress
+from advisor.sweeps.executors.process import Executor, ProcessExecutor
+from advisor.sweeps.executors.replaying import replayed
+from advisor.sweeps.formats.importing import read_file
+from advisor.sweeps.store import open_store
 
 _MOST_ROUNDS = 50
 _FAILED = {Status.FAILED.value, Status.TIMED_OUT.value}
@@ -32,7 +32,7 @@ def main(url: str, file: str, seconds: str, address: str | None = None) -> None:
 
     def executor() -> Executor:
         if address:
-            from sweeps.executors.ray.executor import RayExecutor
+            from advisor.sweeps.executors.ray.executor import RayExecutor
 
             made: Executor = RayExecutor(address, measure=measure)
         else:

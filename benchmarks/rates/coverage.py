@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement, Status, Task
+from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.quality.rates import BETWEEN_RUNS, RunSpread, mean_error, rate_interval
 from benchmarks.rates.run_spread import Repeated, spread_of
 from benchmarks.rates.trials import Cell, emulated_trials, one_run
-from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
-from sweeps.quality.rates import BETWEEN_RUNS, RunSpread, mean_error, rate_interval
 
 _INFERENCE, _TRAINING = Task.INFERENCE, Task.TRAINING
 # Bound by a loader below one vCPU, at one, above it; then by the emulated GPU, or close to it.

@@ -17,13 +17,13 @@ from typing import Any
 import torch
 
 from advisor.domain import ON_CPU, DatasetProfile, DiskRate, Resources, Task, Trial, Workload
-from models.zoo.opening import open_network
-from sweeps.datasets.opening import open_dataset
-from sweeps.datasets.photographs import write_samples
-from sweeps.worker.inputs import PhotographBatches
-from sweeps.worker.step_runner import StepRunner
-from sweeps.worker.timed_steps import TimeBox, timed_steps
-from sweeps.worker.torch_engine import TorchEngine
+from advisor.models.zoo.opening import open_network
+from advisor.sweeps.datasets.opening import open_dataset
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.worker.inputs import PhotographBatches
+from advisor.sweeps.worker.step_runner import StepRunner
+from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps
+from advisor.sweeps.worker.torch_engine import TorchEngine
 
 _NETWORKS = (("alexnet", Task.INFERENCE, 8), ("googlenet", Task.INFERENCE, 4))
 _ROUNDS = 6

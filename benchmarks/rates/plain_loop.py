@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
-from models.zoo.torchvision_operators import import_torchvision
+from advisor.models.zoo.torchvision_operators import import_torchvision
 
 _PREPARED = 10
 

@@ -24,10 +24,10 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from sweeps.machine.size import allowed_cpus
-from sweeps.trial.limits.usage import PROCESS_TREE
-from sweeps.worker.step_runner import EmulatedGpu, StepRunner
-from sweeps.worker.timed_run import timed_run
+from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.trial.limits.usage import PROCESS_TREE
+from advisor.sweeps.worker.step_runner import EmulatedGpu, StepRunner
+from advisor.sweeps.worker.timed_run import timed_run
 
 STEPS = 100
 _STEP_SECONDS = 0.030

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement, Status
+from advisor.sweeps.datasets.making import ensure_dataset
+from advisor.sweeps.formats.importing import read_file
+from advisor.sweeps.quality.rates import rate_interval
 from benchmarks.rates.coverage import between_runs
-from sweeps.datasets.making import ensure_dataset
-from sweeps.formats.importing import read_file
-from sweeps.quality.rates import rate_interval
 
 _SWEEP = (
     "--networks", "alexnet,googlenet,resnet50", "--tasks", "inference,training",

@@ -9,25 +9,25 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from sweeps.machine.processes import end_with_parent
-from sweeps.trial.child import send_to_parent, wait_for_go
+from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.trial.child import send_to_parent, wait_for_go
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement
 
 
 def main() -> None:
-    """Measure the trial on stdin, as `sweeps.worker` does."""
+    """Measure the trial on stdin, as `advisor.sweeps.worker` does."""
     end_with_parent()
     job = json.loads(sys.stdin.readline())
-    from sweeps.formats.serialization import trial_from_dict
-    from sweeps.worker.measuring import measure
+    from advisor.sweeps.formats.serialization import trial_from_dict
+    from advisor.sweeps.worker.measuring import measure
 
     measure(trial_from_dict(job["trial"]), job, wait_for_go, _send_and_end)
 
 
 def _send_and_end(measurement: Measurement) -> None:
-    from sweeps.formats.serialization import measurement_to_dict
+    from advisor.sweeps.formats.serialization import measurement_to_dict
 
     send_to_parent(measurement_to_dict(measurement))
     raise SystemExit

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from advisor.domain import Accelerator, Measurement, Task, Trial
 from advisor.runs.sweeps.data import data_of_networks
 from advisor.runs.sweeps.sweeping import local_machine, step_seconds
-from sweeps.planning.disks import UNLIMITED
-from sweeps.planning.networks import planned_network
-from sweeps.planning.plan import SweepRequest, plan_trials
-from sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.planning.disks import UNLIMITED
+from advisor.sweeps.planning.networks import planned_network
+from advisor.sweeps.planning.plan import SweepRequest, plan_trials
+from advisor.sweeps.trial.trial_process import run_attempt
 
 _MEMORY_MIB = 3072.0
 _SAMPLES = 2000

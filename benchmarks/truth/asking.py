@@ -12,11 +12,11 @@ from advisor.catalog import load_catalog
 from advisor.domain import Gpu, MemoryFormat, Precision, Stack, Task, Tf32, Workload
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import AdvisorError
+from advisor.models.performance import PerformanceModel, load_model
+from advisor.models.performance.networks import NetworkFacts
+from advisor.models.performance.prepared import alone
+from advisor.models.performance.step_times import StepTimes, chip
 from benchmarks.truth.rows import Row
-from models.performance import PerformanceModel, load_model
-from models.performance.networks import NetworkFacts
-from models.performance.prepared import alone
-from models.performance.step_times import StepTimes, chip
 
 _TF32 = {"none": Tf32.OFF, "conv": Tf32.CONVOLUTIONS, "all": Tf32.ON}
 
@@ -116,7 +116,7 @@ class Asked:
         return [self._peak(row) for row in rows]
 
     def _peak(self, row: Row) -> Answer | str:
-        from models.performance.memory import Conditions, bundled_profile, gpu_peak
+        from advisor.models.performance.memory import Conditions, bundled_profile, gpu_peak
 
         facts = self.facts(row)
         try:

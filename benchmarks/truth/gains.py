@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.models.performance.settings import gains_of
+from advisor.models.performance.step_times import StepTimes
 from benchmarks.truth.asking import Asked, RefusalError
 from benchmarks.truth.refits import Without, refits
 from benchmarks.truth.rows import Row
-from models.performance.settings import gains_of
-from models.performance.step_times import StepTimes
 
 SCHEMA = "advisor.truth-gains/1"
 _FIELDS = ("source", "network", "input", "task", "gpu", "batch_size", "software", "stack",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from advisor.domain import Gpu, Task
+from advisor.models.performance.observations import MeasuredStep
+from advisor.models.performance.step_times import arithmetic_of, chip
 from benchmarks.truth.asking import Asked, RefusalError
 from benchmarks.truth.rows import Row
-from models.performance.observations import MeasuredStep
-from models.performance.step_times import arithmetic_of, chip
 
 # A step of fewer seconds a kernel is as long as its launching takes: it tells of a source's host.
 _LAUNCH_SECONDS = 50e-6

@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain import Observation
+from advisor.models.performance.fitting import Fit
+from advisor.models.performance.observations import MeasuredStep
+from advisor.models.performance.step_times import StepTimes
+from advisor.models.performance.step_times_file import bundled_step_times
+from advisor.models.performance.step_times_fit import fit_step_times
 from advisor.records import replace
 from benchmarks.truth.asking import Answer, Asked, RefusalError
 from benchmarks.truth.groups import groups, groups_of_fit
 from benchmarks.truth.rows import Row
-from models.performance.fitting import Fit
-from models.performance.observations import MeasuredStep
-from models.performance.step_times import StepTimes
-from models.performance.step_times_file import bundled_step_times
-from models.performance.step_times_fit import fit_step_times
 
 # What may be left out; `family+gpu` is both at once, `batch` one batch size of a measured cell.
 KINDS = ("network", "family", "gpu", "gpu+precision", "architecture", "source", "family+gpu",

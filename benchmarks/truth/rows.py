@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from infra.performance_sources.naming import gpu_of, named, precision_of, stack_of
-from models.performance.observations import LEFT_OUT, is_of_a_single_token
+from advisor.infra.performance_sources.naming import gpu_of, named, precision_of, stack_of
+from advisor.models.performance.observations import LEFT_OUT, is_of_a_single_token
 
 # PyTorch's own ways to run a network; what another library makes of one is no PyTorch rate.
 _ASKED_AS = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile": "compile"}

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from advisor.models.performance.networks import Floats
 from benchmarks.accuracy.figures import Figures, figures
 from benchmarks.vcpu_truth.predicting import host_rates, whole_instance
 from benchmarks.vcpu_truth.servers import MeasuredServer
 from benchmarks.vcpu_truth.yields import bundled_yields, usual_without
-from models.performance.networks import Floats
 
 REFERENCE_CPU = "AMD EPYC 9R14"
 _REFERENCE_CORES = 2

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from advisor.domain import Cpu, DiskRate, InstanceType, Resources, Task, Workload
-from models.performance import load_model
-from models.performance.networks import Floats, bundled_networks
-from models.performance.pipeline import PipelineRequest, host_rate, pipeline_columns
+from advisor.models.performance import load_model
+from advisor.models.performance.networks import Floats, bundled_networks
+from advisor.models.performance.pipeline import PipelineRequest, host_rate, pipeline_columns
 
 _WORKLOAD = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=64)
 _MEMORY_MIB = 1024.0

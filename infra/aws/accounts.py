@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.errors import AdvisorError, LiveError
-from infra.aws import tags
-from infra.aws.asking import Aws
-from infra.aws.errors import Kind, Refused
-from infra.aws.findings import Finding, good, missing, not_checked
-from infra.aws.managed import KINDS
-from infra.aws.permissions import action_of, mend_of, statements
-from infra.aws.provisioning.orders import Order, run_instances
+from advisor.infra.aws import tags
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.errors import Kind, Refused
+from advisor.infra.aws.findings import Finding, good, missing, not_checked
+from advisor.infra.aws.managed import KINDS
+from advisor.infra.aws.permissions import action_of, mend_of, statements
+from advisor.infra.aws.provisioning.orders import Order, run_instances
 
 # No instance has this id: EC2 looks at the permission first.
 _NOBODY = "i-00000000000000000"

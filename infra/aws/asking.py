@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from advisor.errors import LiveError
-from infra.aws.errors import Kind, Reaction, Refused, Unanswered
-from infra.live.deadlines import Deadline
-from infra.live.session import as_live_errors, client
+from advisor.infra.aws.errors import Kind, Reaction, Refused, Unanswered
+from advisor.infra.live.deadlines import Deadline
+from advisor.infra.live.session import as_live_errors, client
 
 # Seconds of one try, whatever hangs: name servers, what trickles, programs that fetch credentials.
 TRY_SECONDS = 20.0

@@ -9,9 +9,9 @@ from functools import cache
 
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
+from advisor.infra.aws.launch_options import LEAST, LaunchOption, Sweep
 from advisor.messages import Message
 from advisor.units import format_usd
-from infra.aws.launch_options import LEAST, LaunchOption, Sweep
 
 BILLING_MINUTE = timedelta(minutes=1)
 # A public IPv4 address in use (AWS, from 2024-02-01); without one the guest reaches nothing.

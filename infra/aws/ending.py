@@ -7,16 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from advisor.errors import AdvisorError, CloudError
+from advisor.infra.aws import tags
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.budget import Meter
+from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.launch_options import Machine, Sweep
+from advisor.infra.aws.machines import NotListed, instance
+from advisor.infra.aws.managed import KINDS, PATIENCE, POLL_SECONDS, Managed, managed_of, remove_all
+from advisor.infra.aws.permissions import mend_of
 from advisor.messages import Message
 from advisor.units import format_usd
-from infra.aws import tags
-from infra.aws.asking import Aws
-from infra.aws.budget import Meter
-from infra.aws.errors import Refused
-from infra.aws.launch_options import Machine, Sweep
-from infra.aws.machines import NotListed, instance
-from infra.aws.managed import KINDS, PATIENCE, POLL_SECONDS, Managed, managed_of, remove_all
-from infra.aws.permissions import mend_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,7 +150,7 @@ def reaction_to(code: str) -> Reaction:
 @cache
 def error_codes() -> dict[str, tuple[Kind, Reaction]]:
     """The codes of the table."""
-    text = (files("infra.aws") / "launch_errors.csv").read_text(encoding="utf-8")
+    text = (files("advisor.infra.aws") / "launch_errors.csv").read_text(encoding="utf-8")
     return {
         row["error_code"]: (Kind(row["kind"]), Reaction(row["reaction"]))
         for row in csv.DictReader(text.splitlines())

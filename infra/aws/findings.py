@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from advisor.errors import AdvisorError, CloudError
-from infra.aws.errors import Refused
-from infra.aws.permissions import mend_of
+from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.permissions import mend_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from advisor.errors import CloudError
+from advisor.infra.aws import tags
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.errors import Refused, Unanswered
+from advisor.infra.aws.launch_options import Sweep
 from advisor.messages import Message
-from infra.aws import tags
-from infra.aws.asking import Aws
-from infra.aws.errors import Refused, Unanswered
-from infra.aws.launch_options import Sweep
 
 _EXISTS = "InvalidGroup.Duplicate"
 # Seconds in which a group that exists shows in lists.

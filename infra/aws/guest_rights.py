@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from advisor.errors import AdvisorError
-from infra.aws.asking import Aws
-from infra.aws.findings import Finding, good, missing, without
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.findings import Finding, good, missing, without
 
 _CHECK = "data"
 

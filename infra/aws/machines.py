@@ -10,10 +10,10 @@ from typing import Any
 
 from advisor.domain import Market
 from advisor.errors import CloudError
-from infra.aws import tags
-from infra.aws.asking import Aws
-from infra.aws.errors import Refused
-from infra.aws.launch_options import Machine, oldest_first
+from advisor.infra.aws import tags
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.launch_options import Machine, oldest_first
 
 # 'User initiated (2026-11-21 16:00:00 GMT)'
 _ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from advisor.errors import AdvisorError, CloudError
-from infra.aws import tags
-from infra.aws.asking import Aws
-from infra.aws.errors import Refused
-from infra.aws.permissions import reaping_refusal
+from advisor.infra.aws import tags
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.permissions import reaping_refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

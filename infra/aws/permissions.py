@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from advisor.errors import AdvisorError, CloudError
-from infra.aws.errors import Kind, Refused, kind_of
-from infra.aws.policies import allowed_actions_of, policy
+from advisor.infra.aws.errors import Kind, Refused, kind_of
+from advisor.infra.aws.policies import allowed_actions_of, policy
 
 # The IAM prefix of what is not EC2's.
 _PREFIXES = {

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from advisor.errors import AdvisorError
-from infra.aws import accounts, regions
-from infra.aws.asking import Aws
-from infra.aws.errors import Refused
-from infra.aws.findings import Finding, good, missing, not_checked
-from infra.aws.launch_options import LaunchOption, Region, Sweep
-from infra.aws.provisioning.fallbacks import in_order
-from infra.aws.provisioning.orders import Order
-from infra.aws.regions import InstanceRequirements
-from infra.aws.routes import routed
+from advisor.infra.aws import accounts, regions
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.findings import Finding, good, missing, not_checked
+from advisor.infra.aws.launch_options import LaunchOption, Region, Sweep
+from advisor.infra.aws.provisioning.fallbacks import in_order
+from advisor.infra.aws.provisioning.orders import Order
+from advisor.infra.aws.regions import InstanceRequirements
+from advisor.infra.aws.routes import routed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,17 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from advisor.errors import AdvisorError
-from infra.aws.asking import Aws
-from infra.aws.errors import Kind, Refused
-from infra.aws.managed import KINDS, Managed, Remaining, enabled_regions, managed_of, remove_all
-from infra.aws.permissions import reaping_refusal
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.errors import Kind, Refused
+from advisor.infra.aws.managed import (
+    KINDS,
+    Managed,
+    Remaining,
+    enabled_regions,
+    managed_of,
+    remove_all,
+)
+from advisor.infra.aws.permissions import reaping_refusal
 
 REGIONS_AT_ONCE = 8
 HOME_REGION = "us-east-1"  # lists the regions there are

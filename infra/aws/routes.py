@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError
-from infra.aws.asking import Aws
-from infra.aws.findings import Finding, good, missing, without
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.findings import Finding, good, missing, without
 
 if TYPE_CHECKING:
-    from infra.aws.regions import Subnet
+    from advisor.infra.aws.regions import Subnet
 
 _EVERYWHERE = "0.0.0.0/0"
 # What a route may lead to (EC2 API, `Route`), and AWS's own gateways to S3 among them.

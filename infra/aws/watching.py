@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from advisor.errors import AdvisorError
-from infra.aws import machines
-from infra.aws.asking import Aws
-from infra.aws.budget import BILLING_MINUTE, Meter
-from infra.aws.errors import Kind, kind_of
-from infra.aws.launch_options import Machine
+from advisor.infra.aws import machines
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.budget import BILLING_MINUTE, Meter
+from advisor.infra.aws.errors import Kind, kind_of
+from advisor.infra.aws.launch_options import Machine
 
 # Of a minute, so much may go into asking: the budget is looked at every minute all the same.
 _PATIENCE = 20.0

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from infra.catalog_build import disks
-from infra.catalog_build.hosts import cloud_part, host, no_gpu, sheet_gib
-from infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
-from infra.catalog_build.tables import number, read_source
-from infra.catalog_build.wide import Basis, CloudPart, price_row, wide_prices
+from advisor.infra.catalog_build import disks
+from advisor.infra.catalog_build.hosts import cloud_part, host, no_gpu, sheet_gib
+from advisor.infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
+from advisor.infra.catalog_build.tables import number, read_source
+from advisor.infra.catalog_build.wide import Basis, CloudPart, price_row, wide_prices
 
 Row = Mapping[str, str]
 HOURS_PER_MONTH = 730

@@ -9,11 +9,11 @@ from typing import Any
 
 from advisor.catalog.files import MANIFEST, SCHEMA, sealed
 from advisor.catalog.instances import NEEDED_FACTS, TYPE_COLUMNS
-from infra.catalog_build import alibaba, aws, azure, gcp, gpus, neo, sparecores
-from infra.catalog_build.aws.types import read_types
-from infra.catalog_build.provenance import Source, sources_table
-from infra.catalog_build.tables import OutputTable, read_source, sha256, table
-from infra.catalog_build.wide import CloudPart, PriceFile, basis_table, price_files
+from advisor.infra.catalog_build import alibaba, aws, azure, gcp, gpus, neo, sparecores
+from advisor.infra.catalog_build.aws.types import read_types
+from advisor.infra.catalog_build.provenance import Source, sources_table
+from advisor.infra.catalog_build.tables import OutputTable, read_source, sha256, table
+from advisor.infra.catalog_build.wide import CloudPart, PriceFile, basis_table, price_files
 
 PROVIDERS = (aws, gcp, azure, alibaba)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from advisor.catalog.prices import LISTED_COLUMNS
-from infra.catalog_build.tables import OutputTable, read_source, table
+from advisor.infra.catalog_build.tables import OutputTable, read_source, table
 
 RULES_FILE = "catalog/{}_disk_types.csv"
 # Of rules that are under CC BY-SA 4.0.

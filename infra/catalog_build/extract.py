@@ -1,6 +1,6 @@
 """Cut the public price snapshots down to what the build reads, one column a region.
 
-    python -m infra.catalog_build.extract DIR..
+    python -m advisor.infra.catalog_build.extract DIR..
 
 The folders hold the snapshots that `infra/sources/catalog/SOURCES.md` lists, by name. Needed
 only when a snapshot is replaced: the extracts are committed.
@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from infra.catalog_build import extract_clouds
-from infra.catalog_build.aws.extracts import aws_extracts
-from infra.catalog_build.tables import OutputTable, number, write_source
+from advisor.infra.catalog_build import extract_clouds
+from advisor.infra.catalog_build.aws.extracts import aws_extracts
+from advisor.infra.catalog_build.tables import OutputTable, number, write_source
 
 Row = Mapping[str, str]
 GCP_MARKETS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from infra.catalog_build.tables import OutputTable, number
+from advisor.infra.catalog_build.tables import OutputTable, number
 
 Row = Mapping[str, str]
 Read = Callable[[str], list[dict[str, str]]]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.catalog.assumed import LOCAL_READ_IOPS_PER_GB
-from infra.catalog_build import disks
-from infra.catalog_build.hosts import cloud_part, gpu, host, no_gpu
-from infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
-from infra.catalog_build.tables import number, read_source, table
-from infra.catalog_build.wide import Basis, CloudPart, PriceRow, price_row, wide_prices
+from advisor.infra.catalog_build import disks
+from advisor.infra.catalog_build.hosts import cloud_part, gpu, host, no_gpu
+from advisor.infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
+from advisor.infra.catalog_build.tables import number, read_source, table
+from advisor.infra.catalog_build.wide import Basis, CloudPart, PriceRow, price_row, wide_prices
 
 Row = Mapping[str, str]
 HOURS_PER_MONTH = 730

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from infra.catalog_build.provenance import Source
-from infra.catalog_build.tables import OutputTable, number, read_source, table
+from advisor.infra.catalog_build.provenance import Source
+from advisor.infra.catalog_build.tables import OutputTable, number, read_source, table
 
 GPUS_FILE = "catalog/gpus.csv"
 SOURCE = Source(

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from advisor.catalog.instances import TYPE_COLUMNS
-from infra.catalog_build.provenance import Source
-from infra.catalog_build.tables import OutputTable, number, read_source, table
-from infra.catalog_build.wide import Basis, CloudPart, PriceRow, region_sets
+from advisor.infra.catalog_build.provenance import Source
+from advisor.infra.catalog_build.tables import OutputTable, number, read_source, table
+from advisor.infra.catalog_build.wide import Basis, CloudPart, PriceRow, region_sets
 
 Row = Mapping[str, str]
 # A GPU that no file at hand names.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from advisor.catalog.sources import SOURCES_FILE
-from infra.catalog_build.tables import OutputTable, table
+from advisor.infra.catalog_build.tables import OutputTable, table
 
 
 @dataclass(frozen=True, slots=True)

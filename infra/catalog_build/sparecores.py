@@ -11,14 +11,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.catalog.cpus import plain_cpu_name
-from infra.catalog_build.aws.families import family
-from infra.catalog_build.provenance import Source
-from infra.catalog_build.second_threads import (
+from advisor.infra.catalog_build.aws.families import family
+from advisor.infra.catalog_build.provenance import Source
+from advisor.infra.catalog_build.second_threads import (
     measured_servers,
     second_thread_yields,
     usual_yield,
 )
-from infra.catalog_build.tables import OutputTable, number, read_source, table
+from advisor.infra.catalog_build.tables import OutputTable, number, read_source, table
 
 SERVERS_FILE = "sparecores/aws_servers.csv"
 CPU_FILE = "sparecores/cpu_models.csv"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from advisor.catalog.prices import BASES_FILE
 from advisor.catalog.stored_prices import stored_prices
 from advisor.domain import PRICE_KINDS, Market
-from infra.catalog_build.provenance import Source
-from infra.catalog_build.tables import OutputTable, number, read_source, table
+from advisor.infra.catalog_build.provenance import Source
+from advisor.infra.catalog_build.tables import OutputTable, number, read_source, table
 
 Row = Mapping[str, str]
 

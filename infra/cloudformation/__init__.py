@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from advisor.errors import unknown_name
-from infra.aws.policies import policy_text
+from advisor.infra.aws.policies import policy_text
 
 NAMES = ("account", "schedules")
 
@@ -19,7 +19,7 @@ def template(name: str) -> dict[str, Any]:
 
     if name not in NAMES:
         raise unknown_name("template", name, NAMES)
-    text = (files("infra.cloudformation") / f"{name}.yaml").read_text(encoding="utf-8")
+    text = (files("advisor.infra.cloudformation") / f"{name}.yaml").read_text(encoding="utf-8")
     document: dict[str, Any] = _with_policies(yaml.safe_load(text))
     return document
 

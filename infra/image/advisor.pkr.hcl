@@ -2,7 +2,7 @@
 # it fetches the advisor's own files from the bucket, and nothing from PyPI. From the root of the
 # repository, in each region that measures:
 #
-#   python -m infra.aws.guest.software > infra/image/software.tar.gz
+#   python -m advisor.infra.aws.guest.software > infra/image/software.tar.gz
 #   packer init infra/image
 #   packer build -var region=us-east-1 infra/image
 #   advisor sweep run --on aws --image ami-.. ..

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes the environment that `infra/aws/guest/user_data.sh` finds and goes on with, of what an
-# archive of the advisor asks for (`python -m infra.aws.guest.software`).
+# archive of the advisor asks for (`python -m advisor.infra.aws.guest.software`).
 set -euo pipefail
 root=${1:-/opt/advisor}
 archive=${2:-/tmp/software.tar.gz}

@@ -1,1 +1,1 @@
-"""Builds the bundled table of language models: `python -m infra.language_models`."""
+"""Builds the bundled table of language models: `python -m advisor.infra.language_models`."""

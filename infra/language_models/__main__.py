@@ -1,4 +1,4 @@
-"""`python -m infra.language_models`: writes advisor/data/language/models.csv."""
+"""`python -m advisor.infra.language_models`: writes advisor/data/language/models.csv."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from infra.language_models.table import FETCHED, lines, written
-from models.language.language_model_table import TABLE
+from advisor.infra.language_models.table import FETCHED, lines, written
+from advisor.models.language.language_model_table import TABLE
 
 
 @click.command()

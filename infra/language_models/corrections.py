@@ -49,7 +49,8 @@ FAMILY_OF_NAME: Mapping[str, str] = {
 FAMILY_OF_CLASS: Mapping[str, str] = {
     "litgpt:LLaMAMLP": "llama", "litgpt:GptNeoxMLP": "gpt_neox", "litgpt:GemmaMLP": "gemma",
 }  # fmt: skip
-# Towers for pictures with their projections, by the formula of `models.language.vision` from the
+# Towers for pictures with their projections, by the formula of `advisor.models.language.vision`
+# from the
 # sizes of the published configurations: (layers, width, width of the network, mergers, patch).
 TOWERS: Mapping[str, tuple[int, int, int, int, int]] = {
     "Qwen/Qwen3-VL-2B-Instruct": (24, 1024, 4096, 4, 16),

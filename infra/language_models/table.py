@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from infra.language_models.corrections import (
+from advisor.infra.language_models.corrections import (
     CELLS,
     CHUNKED,
     COVERED,
@@ -20,8 +20,8 @@ from infra.language_models.corrections import (
     REPLACED,
     TOWERS,
 )
-from models.language.families import FAMILIES, UNCOVERED
-from models.language.language_model_table import COLUMNS, model_of_cells
+from advisor.models.language.families import FAMILIES, UNCOVERED
+from advisor.models.language.language_model_table import COLUMNS, model_of_cells
 
 FETCHED = Path(__file__).with_name("model_configs.csv")
 ADDED = Path(__file__).with_name("added.csv")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from infra.language_sources.naming import (
+from advisor.infra.language_sources.naming import (
     LeftOutError,
     engine_named,
     gpu_named,
     model_named,
     precision_named,
 )
-from infra.language_sources.rows import ServingRow
+from advisor.infra.language_sources.rows import ServingRow
 
 _BSD, _APACHE = "BSD-3-Clause", "Apache-2.0"
 _LEAST_WARM_SEQUENCES = 64

@@ -1,6 +1,7 @@
-"""Rows of a borrowed GPU: `python -m infra.language_sources.campaign FILE.jsonl --to FILE.csv.gz`.
+"""Rows of a borrowed GPU: `python -m advisor.infra.language_sources.campaign FILE.jsonl --to
+FILE.csv.gz`.
 
-Reads what `python -m sweeps.campaign language` wrote. The table has the columns of
+Reads what `python -m advisor.sweeps.campaign language` wrote. The table has the columns of
 serving.csv.gz, and is taken wherever that one is: to be scored, or to be fitted with the others.
 """
 
@@ -17,8 +18,8 @@ from typing import Any
 
 from advisor.catalog import load_catalog
 from advisor.catalog.gpu_names import sheet_of
-from infra.language_sources.naming import LeftOutError, model_named
-from infra.language_sources.rows import ServingRow, write_table
+from advisor.infra.language_sources.naming import LeftOutError, model_named
+from advisor.infra.language_sources.rows import ServingRow, write_table
 
 _LICENCE = "Apache-2.0"  # our own measurements, under this project's
 # Means of windows of seconds: another run differs by this at least.
@@ -69,7 +70,7 @@ def _row(cell: Mapping[str, Any]) -> ServingRow:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the table, and say what was left out."""
-    parser = argparse.ArgumentParser(prog="infra.language_sources.campaign")
+    parser = argparse.ArgumentParser(prog="advisor.infra.language_sources.campaign")
     parser.add_argument("file", type=Path)
     parser.add_argument("--to", type=Path, required=True)
     options = parser.parse_args(arguments)

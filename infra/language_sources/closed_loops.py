@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from infra.language_sources.naming import (
+from advisor.infra.language_sources.naming import (
     LeftOutError,
     engine_named,
     gpu_named,
     model_named,
     precision_named,
 )
-from infra.language_sources.rows import ServingRow
+from advisor.infra.language_sources.rows import ServingRow
 
 _APACHE = "Apache-2.0"
 _MOST_GPUS_OF_A_HOST = 8

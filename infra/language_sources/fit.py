@@ -1,19 +1,19 @@
 """Fits the serving predictor that ships on the committed rows.
 
-`python -m infra.language_sources.fit`
+`python -m advisor.infra.language_sources.fit`
 """
 
 from __future__ import annotations
 
 import sys
 
-from infra.language_sources.rows import read_serving
-from models.language.configs import bundled_language_models
-from models.language.gpus import bundled_gpu_facts
-from models.language.serving.bundle import FOLDER, write_predictor
-from models.language.serving.fit import MeasuredValue
-from models.language.serving.fitting import fit_serving
-from models.language.serving.measured_rows import rows_of
+from advisor.infra.language_sources.rows import read_serving
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.serving.bundle import FOLDER, write_predictor
+from advisor.models.language.serving.fit import MeasuredValue
+from advisor.models.language.serving.fitting import fit_serving
+from advisor.models.language.serving.measured_rows import rows_of
 
 
 def committed_values() -> list[MeasuredValue]:

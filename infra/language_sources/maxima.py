@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from infra.language_sources.naming import LeftOutError, gpu_named, model_named, precision_named
-from infra.language_sources.rows import ServingRow
+from advisor.infra.language_sources.naming import (
+    LeftOutError,
+    gpu_named,
+    model_named,
+    precision_named,
+)
+from advisor.infra.language_sources.rows import ServingRow
 
 _APACHE = "Apache-2.0"
 _TENSORRT_DATES = {"0.17": "2025-02", "1.0": "2025-09"}

@@ -6,7 +6,7 @@ import csv
 from functools import cache
 from pathlib import Path
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _GPUS_PATH = _ROOT / "advisor/data/catalog/gpus.csv"
 
 # The cards as the sources name them, lower case; others are looked up by their own name.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from infra.language_sources.naming import gpu_named, model_named, precision_named
-from infra.language_sources.rows import ServingRow
+from advisor.infra.language_sources.naming import gpu_named, model_named, precision_named
+from advisor.infra.language_sources.rows import ServingRow
 
 _APACHE = "Apache-2.0"
 # Requests a second up to which first tokens on several RTX 4090 take longer than above.

@@ -1,4 +1,5 @@
-"""Makes serving.csv.gz: `python -m infra.language_sources.serving --data DIR`, in the repository.
+"""Makes serving.csv.gz: `python -m advisor.infra.language_sources.serving --data DIR`, in the
+repository.
 
 DIR holds the public tables named in SOURCES.md, whichever of them are there. Needed only when a
 source is added: the compact rows are committed.
@@ -16,9 +17,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from infra.language_sources import batches, closed_loops, maxima, open_loops
-from infra.language_sources.naming import LeftOutError, link_of
-from infra.language_sources.rows import SERVING_PATH, ServingRow, write_table
+from advisor.infra.language_sources import batches, closed_loops, maxima, open_loops
+from advisor.infra.language_sources.naming import LeftOutError, link_of
+from advisor.infra.language_sources.rows import SERVING_PATH, ServingRow, write_table
 
 Reader = Callable[[Mapping[str, str]], ServingRow | Iterable[ServingRow]]
 
@@ -136,7 +137,7 @@ def _rate(row: ServingRow) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the table beside this file, and print what it holds and lacks."""
-    parser = argparse.ArgumentParser(prog="infra.language_sources.serving")
+    parser = argparse.ArgumentParser(prog="advisor.infra.language_sources.serving")
     parser.add_argument("--data", type=Path, required=True, help="the folder of public tables")
     parser.add_argument("--to", type=Path, default=SERVING_PATH)
     options = parser.parse_args(arguments)

@@ -1,4 +1,5 @@
-"""Makes training.csv.gz: `python -m infra.language_sources.training --data DIR`, in the repository.
+"""Makes training.csv.gz: `python -m advisor.infra.language_sources.training --data DIR`, in the
+repository.
 
 DIR holds the public tables named in SOURCES.md. Needed only when a source is added: the compact
 rows are committed. Models with recurrent or sparse layers, 4-bit training and runs that drop tokens
@@ -16,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from infra.language_sources.naming import gpu_named
-from infra.language_sources.rows import write_table
-from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.infra.language_sources.naming import gpu_named
+from advisor.infra.language_sources.rows import write_table
+from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
 
 _APACHE, _BSD = "Apache-2.0", "BSD-3-Clause"
 

@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from advisor.domain import Market
-from infra.live.failures import unreadable
-from infra.live.quotes import NoQuote, Quote, one_price, price_from
-from infra.live.web import Parameters, Say, WebList
+from advisor.infra.live.failures import unreadable
+from advisor.infra.live.quotes import NoQuote, Quote, one_price, price_from
+from advisor.infra.live.web import Parameters, Say, WebList
 
 SERVICE = "Azure's price list"
 URL = "https://prices.azure.com/api/retail/prices"

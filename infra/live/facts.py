@@ -13,8 +13,8 @@ from typing import Any
 from advisor.catalog.support import quota_code
 from advisor.domain import Market
 from advisor.errors import LiveError
-from infra.live.failures import unreadable
-from infra.live.session import as_live_errors, client, in_portions, required
+from advisor.infra.live.failures import unreadable
+from advisor.infra.live.session import as_live_errors, client, in_portions, required
 
 _WHAT = "instance types"
 

@@ -14,10 +14,10 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, InstanceType, Market
-from infra.live.failures import unreadable
-from infra.live.gcp_machines import SKU_NAMES, Part, parts
-from infra.live.quotes import NoQuote, Quote, one_price, price_from
-from infra.live.web import Parameters, Say, WebList
+from advisor.infra.live.failures import unreadable
+from advisor.infra.live.gcp_machines import SKU_NAMES, Part, parts
+from advisor.infra.live.quotes import NoQuote, Quote, one_price, price_from
+from advisor.infra.live.web import Parameters, Say, WebList
 
 SERVICE = "Google's price list"
 URL = "https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus"  # Compute Engine

@@ -8,8 +8,8 @@ from datetime import date
 from typing import Any
 
 from advisor.domain import Market
-from infra.live.quotes import NoQuote, Quote, one_price, price_from
-from infra.live.session import as_live_errors, client, required
+from advisor.infra.live.quotes import NoQuote, Quote, one_price, price_from
+from advisor.infra.live.session import as_live_errors, client, required
 
 # The API is served in a few regions only; this one knows the prices of all.
 _SERVED_IN = "us-east-1"

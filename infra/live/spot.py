@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from advisor.domain import Market
-from infra.live.quotes import NoQuote, Quote, price_from
-from infra.live.session import as_live_errors, client, in_portions, required
+from advisor.infra.live.quotes import NoQuote, Quote, price_from
+from advisor.infra.live.session import as_live_errors, client, in_portions, required
 
 _WHAT = "spot prices"
 

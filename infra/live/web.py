@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from advisor.errors import LiveError, UsageError
-from infra.live.failures import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
+from advisor.infra.live.failures import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
 
 if TYPE_CHECKING:
     from httpx2 import Client, Response

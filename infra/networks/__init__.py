@@ -1,1 +1,1 @@
-"""Builds the network table that ships: `python -m infra.networks build`; see `__main__`."""
+"""Builds the network table that ships: `python -m advisor.infra.networks build`; see `__main__`."""

@@ -1,4 +1,4 @@
-"""`python -m infra.networks build [--only PATTERN] [--resume]`: builds the network table.
+"""`python -m advisor.infra.networks build [--only PATTERN] [--resume]`: builds the network table.
 
 Captures every network of torchvision, timm, transformers, diffusers and the advisor's own at the
 inputs that people use, without downloads, and writes advisor/data/performance/networks.csv and
@@ -18,22 +18,22 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from infra.networks.table import write_table
-from infra.networks.variants import Variant, timm_variants, unique
-from infra.networks.work import capture_all, result_path
-from models.performance.network_table import FOLDER
+from advisor.infra.networks.table import write_table
+from advisor.infra.networks.variants import Variant, timm_variants, unique
+from advisor.infra.networks.work import capture_all, result_path
+from advisor.models.performance.network_table import FOLDER
 
 _WORK = Path.home() / ".cache" / "instance-sizing-advisor" / "networks"
 
 
 def all_variants() -> list[Variant]:
     """Every variant of the table, in its order: a network's usual input first."""
-    from infra.networks.diffusion import diffusion_variants
-    from infra.networks.encoders import transformers_variants
-    from infra.networks.own import own_variants
-    from infra.networks.seeing import torchvision_variants
-    from models.zoo.libraries import timm_aliases
-    from models.zoo.torchvision_operators import import_torchvision
+    from advisor.infra.networks.diffusion import diffusion_variants
+    from advisor.infra.networks.encoders import transformers_variants
+    from advisor.infra.networks.own import own_variants
+    from advisor.infra.networks.seeing import torchvision_variants
+    from advisor.models.zoo.libraries import timm_aliases
+    from advisor.models.zoo.torchvision_operators import import_torchvision
 
     import_torchvision()  # before any other library does
     timm = timm_variants(timm_aliases())
@@ -93,7 +93,7 @@ def _say(text: str) -> None:
 def main() -> None:
     """Build the table."""
     parser = argparse.ArgumentParser(
-        prog="python -m infra.networks", description=(__doc__ or "").partition("\n")[2]
+        prog="python -m advisor.infra.networks", description=(__doc__ or "").partition("\n")[2]
     )
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("build")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from infra.networks.encoders import Encoder
-from infra.networks.variants import Variant
+from advisor.infra.networks.encoders import Encoder
+from advisor.infra.networks.variants import Variant
 
 _SD = {"sample_size": 64, "cross_attention_dim": 768}
 _SD2 = {

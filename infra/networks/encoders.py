@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infra.networks.variants import Variant
+from advisor.infra.networks.variants import Variant
 
 Config = Mapping[str, Any]
 Shapes = Mapping[str, tuple[int, ...]]
@@ -87,7 +87,7 @@ def _config(made: Any, values: Config) -> Any:
 
 def _floats(outputs: Any) -> list[Any]:
     """What the loss of a network of several outputs goes by: all that need a gradient."""
-    from models.zoo.kernels import tensors_in
+    from advisor.models.zoo.kernels import tensors_in
 
     values = outputs.to_tuple() if hasattr(outputs, "to_tuple") else outputs
     return [
@@ -96,7 +96,7 @@ def _floats(outputs: Any) -> list[Any]:
 
 
 def _first(outputs: Any) -> Any:
-    from models.zoo.kernels import tensors_in
+    from advisor.models.zoo.kernels import tensors_in
 
     if "logits" in outputs:
         return outputs["logits"]

@@ -1,4 +1,4 @@
-"""Memory of every network of the table: `python -m infra.networks.memory FOLDER`.
+"""Memory of every network of the table: `python -m advisor.infra.networks.memory FOLDER`.
 
 Steps are replayed without computing, one file a network and input in FOLDER, so that a stop loses
 little; then all of them become advisor/data/performance/memory.npy. What has no file there stays
@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from infra.networks.variants import Variant
-from infra.networks.work import TooLongError, failure, result_path, within, write_result
-from models.performance.bundled import FOLDER, seal
-from models.performance.memory.table import (
+from advisor.infra.networks.variants import Variant
+from advisor.infra.networks.work import TooLongError, failure, result_path, within, write_result
+from advisor.models.performance.bundled import FOLDER, seal
+from advisor.models.performance.memory.table import (
     BATCHES,
     BUNDLED,
     DTYPE,
@@ -31,11 +31,11 @@ from models.performance.memory.table import (
     facts_row,
     table_of,
 )
-from models.zoo.kernels import PRIME_BATCH
-from models.zoo.tracing import RUNS, make_fake, sizes_mib, step_facts
+from advisor.models.zoo.kernels import PRIME_BATCH
+from advisor.models.zoo.tracing import RUNS, make_fake, sizes_mib, step_facts
 
 _SECONDS_EACH = 120.0
-# What memory.npy calls the runs of `models.zoo.tracing`.
+# What memory.npy calls the runs of `advisor.models.zoo.tracing`.
 _TABLE_RUNS = {
     "training": RUNS["training/{}"],
     "inference": RUNS["inference/{}"],
@@ -60,7 +60,7 @@ def variant_memory(variant: Variant) -> dict[str, Any]:
 def _on_meta(variant: Variant, subject: Any) -> dict[str, Any]:
     import torch
 
-    from models.zoo.libraries import without_initial_values
+    from advisor.models.zoo.libraries import without_initial_values
 
     with without_initial_values(), torch.device("meta"):
         network = subject.build()
@@ -71,7 +71,7 @@ def _on_meta(variant: Variant, subject: Any) -> dict[str, Any]:
 def _on_fake(variant: Variant, subject: Any) -> dict[str, Any]:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    from models.zoo.libraries import without_initial_values
+    from advisor.models.zoo.libraries import without_initial_values
 
     make_mode: Any = FakeTensorMode
     mode = make_mode(allow_non_fake_inputs=True)
@@ -121,7 +121,7 @@ def _attention_taken_apart() -> Iterator[None]:
 
 def capture(variants: Sequence[Variant], folder: Path) -> None:
     """One file a variant that has none yet."""
-    from models.zoo.libraries import quiet
+    from advisor.models.zoo.libraries import quiet
 
     folder.mkdir(parents=True, exist_ok=True)
     for variant in variants:
@@ -204,7 +204,8 @@ def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
 def main() -> None:
     """Replay what has no file yet (not with --build), write the table, and seal it."""
     parser = argparse.ArgumentParser(
-        prog="python -m infra.networks.memory", description=(__doc__ or "").partition("\n")[2]
+        prog="python -m advisor.infra.networks.memory",
+        description=(__doc__ or "").partition("\n")[2],
     )
     parser.add_argument("folder", type=Path, help="of replays")
     parser.add_argument("--build", action="store_true", help="replay nothing, write the table")
@@ -214,7 +215,7 @@ def main() -> None:
     )  # fmt: skip
     wanted = parser.parse_args()
     if not wanted.build:
-        from infra.networks.__main__ import all_variants
+        from advisor.infra.networks.__main__ import all_variants
 
         capture(chosen(all_variants(), wanted.only), wanted.folder)
     rows, replayed = build(wanted.folder)

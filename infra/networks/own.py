@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from infra.networks.variants import Variant
+from advisor.infra.networks.variants import Variant
 
 # Of the zoo, what torchvision and timm do not have.
 _OF_THE_ZOO = ("cifar10_cnn", "yolov3", "lstm_ptb_small", "lstm_ptb_medium", "lstm_ptb_large",
@@ -16,7 +16,7 @@ _YOLO_SIDES = (640, 320, 1280)
 
 @dataclass(frozen=True, slots=True)
 class OfTheZoo:
-    """A network of `models.zoo` by its name."""
+    """A network of `advisor.models.zoo` by its name."""
 
     name: str
 
@@ -38,7 +38,7 @@ class OfTheZoo:
         return self._runnable().training_loss(network, inputs, targets)
 
     def _runnable(self) -> Any:
-        from models.zoo.opening import open_network
+        from advisor.models.zoo.opening import open_network
 
         return open_network(self.name)
 
@@ -71,7 +71,7 @@ class Plain:
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
         """See the class."""
-        from models.zoo.kernels import tensors_in
+        from advisor.models.zoo.kernels import tensors_in
 
         del targets
         return sum(entry.float().mean() for entry in tensors_in(network(*inputs)))
@@ -83,7 +83,7 @@ def own_variants() -> list[Variant]:
 
 
 def _of_the_zoo(name: str) -> Variant:
-    from models.zoo.networks import network_info
+    from advisor.models.zoo.networks import network_info
 
     info = network_info(name)
     images = info.takes_images
@@ -95,7 +95,7 @@ def _of_the_zoo(name: str) -> Variant:
 
 
 def _yolo() -> list[Variant]:
-    from models.zoo.yolo_family import V5_SIZES, Yolo
+    from advisor.models.zoo.yolo_family import V5_SIZES, Yolo
 
     def variant(version: int, size: str, side: int) -> Variant:
         return Variant(
@@ -111,7 +111,7 @@ def _yolo() -> list[Variant]:
 
 
 def _others() -> list[Variant]:
-    from models.zoo import shapes_of_others as others
+    from advisor.models.zoo import shapes_of_others as others
 
     def variant(
         name: str, shape: str, subject: Plain, sample: str, data: str, *aliases: str

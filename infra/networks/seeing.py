@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from infra.networks.variants import Variant, image_variant
+from advisor.infra.networks.variants import Variant, image_variant
 
 # Sides that torchvision's weights are made for, where it is not 224.
 _SIDES = {
@@ -68,7 +68,7 @@ class Seeing:
 
     def build(self) -> Any:
         """See `Subject`."""
-        from models.zoo.torchvision_operators import import_torchvision
+        from advisor.models.zoo.torchvision_operators import import_torchvision
 
         import_torchvision()
         from torchvision.models import get_model
@@ -161,8 +161,8 @@ def _regions(levels: list[Any], boxes: int, bins: int) -> Any:
 
 def torchvision_variants() -> list[Variant]:
     """All that torchvision lists, without its quantised networks."""
-    from models.zoo.libraries import library_names
-    from models.zoo.torchvision_operators import import_torchvision
+    from advisor.models.zoo.libraries import library_names
+    from advisor.models.zoo.torchvision_operators import import_torchvision
 
     models = import_torchvision().models
     classifiers = [

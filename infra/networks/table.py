@@ -1,4 +1,5 @@
-"""Writes networks.csv and operations.npy from captured facts; `models.performance` reads them."""
+"""Writes networks.csv and operations.npy from captured facts; `advisor.models.performance` reads
+them."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infra.networks.variants import Variant
-from models.network_columns import MEMORY_COLUMNS
-from models.performance.network_table import (
+from advisor.infra.networks.variants import Variant
+from advisor.models.network_columns import MEMORY_COLUMNS
+from advisor.models.performance.network_table import (
     COLUMNS,
     NETWORKS,
     OPERATION,

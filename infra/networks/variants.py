@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from models.zoo.step_facts import Subject
+    from advisor.models.zoo.step_facts import Subject
 
 # Sides that plain vision transformers are fine-tuned at.
 _VIT_SIDES = (224, 384)
@@ -50,7 +50,7 @@ class ImageClassifier:
 
     def build(self) -> Any:
         """See `Subject`."""
-        from models.zoo.libraries import build_library_network
+        from advisor.models.zoo.libraries import build_library_network
 
         return build_library_network(self.library, self.name, self.side)
 
@@ -94,7 +94,7 @@ def timm_variants(aliases: Mapping[str, str]) -> list[Variant]:
 
     `aliases` are names that timm had before, with today's.
     """
-    from models.zoo.libraries import library_names, timm_default_side, timm_sizes
+    from advisor.models.zoo.libraries import library_names, timm_default_side, timm_sizes
 
     before: dict[str, list[str]] = defaultdict(list)
     for old, now in aliases.items():

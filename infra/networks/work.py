@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from infra.networks.variants import Variant
+from advisor.infra.networks.variants import Variant
 
 # A worker is renewed after so many variants: the libraries keep some of what they build.
 _VARIANTS_A_WORKER = 150
@@ -74,8 +74,8 @@ def _numbered(number: int) -> tuple[str, str]:
 def _captured(variant: Variant, folder: Path, seconds: float) -> tuple[str, str]:
     import torch
 
-    from models.zoo.libraries import quiet
-    from models.zoo.step_facts import network_facts
+    from advisor.models.zoo.libraries import quiet
+    from advisor.models.zoo.step_facts import network_facts
 
     if is_captured(result_path(folder, variant.key)):
         return variant.key, ""

@@ -1,6 +1,6 @@
 """Makes kernels.csv.gz and marks*.csv: single kernels and micro-benchmarks, for priors.
 
-`python -m infra.performance_sources.kernels --data DIR [--unlicensed FILE]`, run in the
+`python -m advisor.infra.performance_sources.kernels --data DIR [--unlicensed FILE]`, run in the
 repository's root; DIR as for `observations`.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from infra.performance_sources.files import find_source
-from infra.performance_sources.naming import gpu_of
+from advisor.infra.performance_sources.files import find_source
+from advisor.infra.performance_sources.naming import gpu_of
 
 HERE = Path(__file__).parent
 COLUMNS = (
@@ -140,7 +140,7 @@ def marks(folder: Path) -> pd.DataFrame:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the tables beside this file."""
-    parser = argparse.ArgumentParser(prog="infra.performance_sources.kernels")
+    parser = argparse.ArgumentParser(prog="advisor.infra.performance_sources.kernels")
     parser.add_argument("--data", type=Path, required=True, help="the folder of public tables")
     parser.add_argument("--unlicensed", type=Path, help="for marks without a licence")
     options = parser.parse_args(arguments)

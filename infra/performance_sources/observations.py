@@ -1,6 +1,7 @@
 """Makes observations.csv.gz, all measured steps that the predictor is fitted on or scored with.
 
-`python -m infra.performance_sources.observations --data DIR [--unlicensed FILE]`, run in the
+`python -m advisor.infra.performance_sources.observations --data DIR [--unlicensed FILE]`, run in
+the
 repository's root.
 
 DIR holds the public tables named in SOURCES.md. Needed only when a source is added: the compact
@@ -17,8 +18,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from infra.performance_sources.sources_bulk import BULK
-from infra.performance_sources.sources_rates import rates
+from advisor.infra.performance_sources.sources_bulk import BULK
+from advisor.infra.performance_sources.sources_rates import rates
 
 COLUMNS = (
     "source", "network", "task", "stack", "framework", "memory_format", "variant", "precision",
@@ -69,7 +70,7 @@ def _digits(number: float) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the table beside this file, and print what it holds and lacks."""
-    parser = argparse.ArgumentParser(prog="infra.performance_sources.observations")
+    parser = argparse.ArgumentParser(prog="advisor.infra.performance_sources.observations")
     parser.add_argument("--data", type=Path, required=True, help="the folder of public tables")
     parser.add_argument("--to", type=Path, default=DEFAULT_PATH)
     parser.add_argument(

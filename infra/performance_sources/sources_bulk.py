@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from infra.performance_sources.files import find_source
-from infra.performance_sources.naming import (
+from advisor.infra.performance_sources.files import find_source
+from advisor.infra.performance_sources.naming import (
     MLPERF_BATCH,
     MXNET_GPUS,
     TASKS,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from infra.performance_sources.files import find_source
-from infra.performance_sources.naming import gpu_of, named, precision_of, stack_of
+from advisor.infra.performance_sources.files import find_source
+from advisor.infra.performance_sources.naming import gpu_of, named, precision_of, stack_of
 
 _APACHE = "Apache-2.0"
 

@@ -1,6 +1,6 @@
 """Makes stalls.csv: runs on real data beside the same runs on synthetic data.
 
-`python -m infra.performance_sources.stalls DIR`, run in the repository's root. DIR holds
+`python -m advisor.infra.performance_sources.stalls DIR`, run in the repository's root. DIR holds
 articles/input_pipeline_real_vs_synthetic.csv and lambda_tf_cnn_benchmarks.csv (SOURCES.md).
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from infra.performance_sources.files import find_source
+from advisor.infra.performance_sources.files import find_source
 
 DEFAULT_PATH = Path(__file__).with_name("stalls.csv")
 COLUMNS = (

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from advisor.messages import Message
-from models.language.config_values import FIELD, ConfigValues, read_config
-from models.language.families import FAMILIES, UNCOVERED, Family
-from models.language.language_model import Indexer, LanguageModel, Latent
-from models.language.quantization import own_format
-from models.language.refusing import uncovered
-from models.language.vision import vision_parameters
+from advisor.models.language.config_values import FIELD, ConfigValues, read_config
+from advisor.models.language.families import FAMILIES, UNCOVERED, Family
+from advisor.models.language.language_model import Indexer, LanguageModel, Latent
+from advisor.models.language.quantization import own_format
+from advisor.models.language.refusing import uncovered
+from advisor.models.language.vision import vision_parameters
 
 # Keys that only layers of another kind have.
 _OTHER_LAYERS = {

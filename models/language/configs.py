@@ -8,10 +8,10 @@ from functools import cache, cached_property
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
-from models.language.config_files import language_model_of_config
-from models.language.language_model import Indexer, LanguageModel, Latent, Weights
-from models.language.language_model_table import Cells, bundled_cells, model_of_cells
-from models.language.refusing import uncovered
+from advisor.models.language.config_files import language_model_of_config
+from advisor.models.language.language_model import Indexer, LanguageModel, Latent, Weights
+from advisor.models.language.language_model_table import Cells, bundled_cells, model_of_cells
+from advisor.models.language.refusing import uncovered
 
 __all__ = [
     "Indexer",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.language.configs import LanguageModel
-from models.language.gpus import GpuFacts
+from advisor.models.language.configs import LanguageModel
+from advisor.models.language.gpus import GpuFacts
 
 
 class Deployment(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.domain.generation import LlmEngine, LlmPrecision
-from models.language.language_model import LanguageModel, Weights
+from advisor.models.language.language_model import LanguageModel, Weights
 
 # Bits a weight with its scales. AWQ has a 16-bit scale and a 4-bit zero for 128 weights, NVFP4 an
 # 8-bit scale for 16, MXFP4 (OCP Microscaling 1.0) one for 32; scales of fp8 are a tenth of a

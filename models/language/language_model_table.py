@@ -1,6 +1,7 @@
 """The bundled table of language models: a line for each configuration, read late.
 
-`advisor/data/language/SOURCES.md` says where its lines come from; `python -m infra.language_models`
+`advisor/data/language/SOURCES.md` says where its lines come from; `python -m
+advisor.infra.language_models`
 builds it.
 """
 
@@ -12,11 +13,11 @@ from pathlib import Path
 
 from advisor.domain.generation import LlmPrecision
 from advisor.errors import DataError
-from models.language.families import FAMILIES
-from models.language.formats import BITS
-from models.language.language_model import Indexer, LanguageModel, Latent
+from advisor.models.language.families import FAMILIES
+from advisor.models.language.formats import BITS
+from advisor.models.language.language_model import Indexer, LanguageModel, Latent
 
-TABLE = Path(__file__).parents[2] / "advisor" / "data" / "language" / "models.csv"
+TABLE = Path(__file__).parents[3] / "advisor" / "data" / "language" / "models.csv"
 # `names` are joined by semicolons: checkpoints with the same sizes. `uncovered` is the kind of
 # layers that no formula here covers; of such a model nothing else is known.
 COLUMNS = (
@@ -36,7 +37,8 @@ def table_cells(table: Path = TABLE) -> Iterator[Cells]:
     except (OSError, ValueError) as error:
         raise DataError(
             "the table of language models cannot be read: {path}", path=str(table),
-            hint="install the package again (in a checkout: python -m infra.language_models)",
+            hint="install the package again (in a checkout: python -m "
+                 "advisor.infra.language_models)",
         ) from error  # fmt: skip
     columns = header.split(",")
     for line in lines:

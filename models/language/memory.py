@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
-from models.language.bounds import Bounds, Floats
-from models.language.formats import bits_by_module, engine_of_formats
-from models.language.language_model import LanguageModel
+from advisor.models.language.bounds import Bounds, Floats
+from advisor.models.language.formats import bits_by_module, engine_of_formats
+from advisor.models.language.language_model import LanguageModel
 
 _GIB = 2.0**30
 # An index key of DeepSeek's sparse attention is kept in fp8 with a 32-bit scale.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.language.deployments import Deployment, Traffic
+from advisor.models.language.deployments import Deployment, Traffic
 
 
 class ServingObservation(NamedTuple):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from advisor.domain.generation import LlmPrecision
 from advisor.messages import Message
-from models.language.config_values import ConfigValues
-from models.language.formats import BITS
+from advisor.models.language.config_values import ConfigValues
+from advisor.models.language.formats import BITS
 
 # A scale of 16 bits for a group of weights; AWQ and GPTQ add a zero of 4.
 _SCALE_BITS, _ZERO_BITS, _USUAL_GROUP = 16, 4, 128

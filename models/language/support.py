@@ -12,7 +12,7 @@ from typing import Protocol
 
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
 from advisor.messages import Message
-from models.language.language_model import LanguageModel
+from advisor.models.language.language_model import LanguageModel
 
 TURING, AMPERE, ADA, HOPPER, BLACKWELL = 7.5, 8.0, 8.9, 9.0, 10.0
 # The oldest GPU that an engine's releases of 2026 are built for.

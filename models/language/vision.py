@@ -5,7 +5,7 @@ Towers are transformers of their own; they are loaded with the model, and take m
 
 from __future__ import annotations
 
-from models.language.config_values import ConfigValues
+from advisor.models.language.config_values import ConfigValues
 
 # Towers whose feed-forward networks have three matrices.
 _GATED = ("pixtral", "qwen2_5_vl", "qwen2_5_vl_vision")

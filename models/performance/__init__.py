@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from models.performance.model import PerformanceModel
-    from models.performance.pacing import paced_gpu, published_step_seconds
-    from models.performance.persistence import load_model, save_model
+    from advisor.models.performance.model import PerformanceModel
+    from advisor.models.performance.pacing import paced_gpu, published_step_seconds
+    from advisor.models.performance.persistence import load_model, save_model
 
 __all__ = ["PerformanceModel", "load_model", "paced_gpu", "published_step_seconds", "save_model"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from advisor.errors import DataError
 
-FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
+FOLDER = Path(__file__).parents[3] / "advisor" / "data" / "performance"
 MANIFEST = "manifest.json"
 # The one table of GPUs is the catalogue's, under the catalogue's seal.
 GPUS = FOLDER.parent / "catalog" / "gpus.csv"

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from advisor.models.network_columns import KINDS
+from advisor.models.performance.step_parameters import Floats, Integers, Parameters, Prior, Step
 from advisor.records import dataclass
-from models.network_columns import KINDS
-from models.performance.step_parameters import Floats, Integers, Parameters, Prior, Step
 
 # One core of a server of 2020 or later: FLOP/s and bytes/s of products, seconds to start a kernel;
 # what a cache is faster by than memory, and what cores lose to each other.

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Task
+from advisor.models.performance.cpu_step_time import CpuConditions
+from advisor.models.performance.intervals import multipliers
+from advisor.models.performance.networks import Floats, NetworkFacts
+from advisor.models.performance.posterior import Cell, Estimates, Posterior
+from advisor.models.performance.step_parameters import Step
 from advisor.records import dataclass, replace
-from models.performance.cpu_step_time import CpuConditions
-from models.performance.intervals import multipliers
-from models.performance.networks import Floats, NetworkFacts
-from models.performance.posterior import Cell, Estimates, Posterior
-from models.performance.step_parameters import Step
 
 # What steps scatter by on a machine that others use too.
 ROW_SIGMA = 0.10

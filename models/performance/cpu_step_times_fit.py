@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.performance.cpu_step_times import CELL, NETWORK, ROW_SIGMA, CpuStepTimes
-from models.performance.fitting import fitted, learnt
-from models.performance.networks import Floats
-from models.performance.observations import MeasuredStep, columns
-from models.performance.posterior import Posterior
+from advisor.models.performance.cpu_step_times import CELL, NETWORK, ROW_SIGMA, CpuStepTimes
+from advisor.models.performance.fitting import fitted, learnt
+from advisor.models.performance.networks import Floats
+from advisor.models.performance.observations import MeasuredStep, columns
+from advisor.models.performance.posterior import Posterior
 
 
 class HeldOut(NamedTuple):

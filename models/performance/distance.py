@@ -14,15 +14,15 @@ import numpy as np
 from advisor.domain import Gpu, Prediction, Resources, Stage, Task, Workload
 from advisor.domain.explanation import Distance
 from advisor.messages import Message
-from models.performance.intervals import exponents, smooth_minimum
-from models.performance.machines import FACTS, SAME_SCORE
-from models.performance.memory.steps import loader_workers
-from models.performance.networks import NetworkTable
-from models.performance.pipeline import BATCHES_AHEAD_A_WORKER, Pipeline
-from models.performance.prepared import MATTERS, copy_assumed_note
-from models.performance.scaling import bundled_scaling
-from models.performance.step_times import StepTimes, arithmetic_of, chip
-from models.performance.step_times_file import bundled_cpu_step_times
+from advisor.models.performance.intervals import exponents, smooth_minimum
+from advisor.models.performance.machines import FACTS, SAME_SCORE
+from advisor.models.performance.memory.steps import loader_workers
+from advisor.models.performance.networks import NetworkTable
+from advisor.models.performance.pipeline import BATCHES_AHEAD_A_WORKER, Pipeline
+from advisor.models.performance.prepared import MATTERS, copy_assumed_note
+from advisor.models.performance.scaling import bundled_scaling
+from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip
+from advisor.models.performance.step_times_file import bundled_cpu_step_times
 
 # A number this much beyond the measured ones still counts as one of them.
 AS_GOOD_AS = 1.1

@@ -15,12 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Stage
-from advisor.records import dataclass
-from models.performance.intervals import exponents, gaussian_multiplier, half_widths, logs_by_stage
-from models.performance.machines import SAME_SCORE, Integers
-from models.performance.measured_cpus import OTHER_ARCHITECTURE_SIGMA, SECOND_THREAD_SIGMA
-from models.performance.networks import Floats
-from models.performance.pipeline import (
+from advisor.models.performance.intervals import (
+    exponents,
+    gaussian_multiplier,
+    half_widths,
+    logs_by_stage,
+)
+from advisor.models.performance.machines import SAME_SCORE, Integers
+from advisor.models.performance.measured_cpus import OTHER_ARCHITECTURE_SIGMA, SECOND_THREAD_SIGMA
+from advisor.models.performance.networks import Floats
+from advisor.models.performance.pipeline import (
     ALL_TRIALS,
     PIPELINE_PRIORS,
     STAGES,
@@ -31,6 +35,7 @@ from models.performance.pipeline import (
     storage_rate,
     trial_group,
 )
+from advisor.records import dataclass
 
 Booleans = NDArray[np.bool_]
 # By stage, how far the logarithm of its rate is moved, each of shape (n,).

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import MIB, Measurement, Precision, Stage, Task
-from models.performance.intervals import GAMMA_RANGE, half_widths
-from models.performance.measured_cpus import SPEED, CoreTrials, ReferenceCpu
-from models.performance.networks import Floats, NetworkTable
-from models.performance.on_cpu import published_on_cpu, speed_of
-from models.performance.pipeline import (
+from advisor.models.performance.intervals import GAMMA_RANGE, half_widths
+from advisor.models.performance.measured_cpus import SPEED, CoreTrials, ReferenceCpu
+from advisor.models.performance.networks import Floats, NetworkTable
+from advisor.models.performance.on_cpu import published_on_cpu, speed_of
+from advisor.models.performance.pipeline import (
     ALL_TRIALS,
     PIPELINE_PRIORS,
     STAGES,
@@ -28,7 +28,7 @@ from models.performance.pipeline import (
     pipeline_columns,
     trial_group,
 )
-from models.performance.usable import measured_cpu_rate, stated_accelerator_rate
+from advisor.models.performance.usable import measured_cpu_rate, stated_accelerator_rate
 
 FOLDS = 5
 # Scatter of a trial's rate on a shared machine; residuals are counted in it.

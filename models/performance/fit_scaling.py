@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from advisor.domain import Task
-from models.performance.networks import Floats
-from models.performance.scaling import (
+from advisor.models.performance.networks import Floats
+from advisor.models.performance.scaling import (
     BYTES_PER_GRADIENT,
     SCHEMA,
     ScalingModel,
     kind_of,
     pool_name,
 )
-from models.performance.step_times import chip
+from advisor.models.performance.step_times import chip
 
 # Residuals of one GPU that stand for all of its own.
 _MOST_OF_A_GPU = 32

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.performance.posterior import (
+from advisor.models.performance.posterior import (
     EFFECTS,
     Cell,
     Effects,
@@ -23,7 +23,7 @@ from models.performance.posterior import (
     log_seconds_and_slopes,
     steps_of,
 )
-from models.performance.step_parameters import Floats, Parameters
+from advisor.models.performance.step_parameters import Floats, Parameters
 
 _DEGREES, _MOST_WEIGHT = 4.0, 1.2
 _MOST_STEPS, _CLOSE, _LONGEST = 40, 1e-3, 1.0

@@ -23,11 +23,11 @@ from advisor.domain import (
     Workload,
 )
 from advisor.domain.machines import is_positive
+from advisor.models.network_columns import KINDS, WIDTH_STEPS
+from advisor.models.performance.network_table import OPERATION, Rows
+from advisor.models.performance.posterior import Cell
+from advisor.models.performance.step_parameters import Conditions, Step
 from advisor.records import dataclass, replace
-from models.network_columns import KINDS, WIDTH_STEPS
-from models.performance.network_table import OPERATION, Rows
-from models.performance.posterior import Cell
-from models.performance.step_parameters import Conditions, Step
 
 _HOW = ("precision", "stack", "memory_format", "tf32")
 # Batches between these tell next to nothing more, and each costs whoever loads the model.
@@ -213,7 +213,7 @@ class ProbedLayer:
 
 
 def layers_of(fingerprint: Mapping[str, Any], gpu: Gpu) -> list[ProbedLayer]:
-    """What a fingerprint of `sweeps.probe` tells of its first GPU.
+    """What a fingerprint of `advisor.sweeps.probe` tells of its first GPU.
 
     Nothing where it was no GPU that was timed, or sizes are missing, as in probes of before they
     were kept.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.performance.networks import Floats
+from advisor.models.performance.networks import Floats
 
 FEWEST = 9
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from advisor.models.network_columns import KINDS
+from advisor.models.performance.step_parameters import Floats
+from advisor.models.performance.step_time import Steps, class_seconds
 from advisor.records import dataclass
-from models.network_columns import KINDS
-from models.performance.step_parameters import Floats
-from models.performance.step_time import Steps, class_seconds
 
 # Two scales, in standard deviations of the features: families, and what is common to kinds.
 _SCALES = ((0.02, 6.0), (0.01, 2.5))

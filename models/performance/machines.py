@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import DiskRate, Gpu, Measurement, Node, Resources, Workload
+from advisor.models.performance.networks import Floats
 from advisor.records import dataclass
-from models.performance.networks import Floats
 
 Integers = NDArray[np.intp]
 

@@ -17,18 +17,18 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
+from advisor.models.performance import memory
+from advisor.models.performance.estimates import Estimates, StageErrors, spread_of
+from advisor.models.performance.gpu_observations import GpuObservations
+from advisor.models.performance.machines import Integers, ResourceTable
+from advisor.models.performance.networks import Floats, NetworkTable
+from advisor.models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
+from advisor.models.performance.pipeline import Load, Pipeline, columns_of
+from advisor.models.performance.prepared import PreparedRows, Wording, Words, alone, stacked
+from advisor.models.performance.scaling import scaled_rows
+from advisor.models.performance.settings import SettingGain, setting_gains
+from advisor.models.performance.step_times import GpuRate, StepTimes
 from advisor.records import dataclass, replace
-from models.performance import memory
-from models.performance.estimates import Estimates, StageErrors, spread_of
-from models.performance.gpu_observations import GpuObservations
-from models.performance.machines import Integers, ResourceTable
-from models.performance.networks import Floats, NetworkTable
-from models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
-from models.performance.pipeline import Load, Pipeline, columns_of
-from models.performance.prepared import PreparedRows, Wording, Words, alone, stacked
-from models.performance.scaling import scaled_rows
-from models.performance.settings import SettingGain, setting_gains
-from models.performance.step_times import GpuRate, StepTimes
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance
@@ -191,7 +191,7 @@ class PerformanceModel:
         self, workload: Workload, resources: Resources, prediction: Prediction
     ) -> tuple[Distance, ...]:
         """How far each fact that the `prediction` stands on lies from what was measured."""
-        from models.performance.distance import distances  # few answers explain themselves
+        from advisor.models.performance.distance import distances  # few answers explain themselves
 
         return distances(
             workload, resources, prediction, self.pipeline, self.step_times, self.table

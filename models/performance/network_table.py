@@ -2,7 +2,8 @@
 
 `networks.csv` has a line for each network at each captured input; `operations.npy` has the kernels
 of their steps and stays on disk, memory-mapped, until a network is asked for. Built by
-`python -m infra.networks build`; `models.zoo.step_facts` says what is captured, and how.
+`python -m advisor.infra.networks build`; `advisor.models.zoo.step_facts` says what is captured,
+and how.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from numpy.typing import NDArray
 from advisor.domain import Task
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.messages import Message
+from advisor.models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
 from advisor.records import dataclass, replace
-from models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
 
-FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
+FOLDER = Path(__file__).parents[3] / "advisor" / "data" / "performance"
 NETWORKS, OPERATIONS = "networks.csv", "operations.npy"
 # Whose network a bare name means, where several have one of that name.
 LIBRARIES = ("torchvision", "timm", "transformers", "diffusers", "advisor")
@@ -323,7 +324,7 @@ class NetworkTable:
         )  # fmt: skip
 
 
-_WAY_OUT = "install the package again (in a checkout: python -m infra.networks build)"
+_WAY_OUT = "install the package again (in a checkout: python -m advisor.infra.networks build)"
 
 
 @cache

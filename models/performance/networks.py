@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import DataKind, Task, Workload
+from advisor.models.network_columns import MemoryFacts
+from advisor.models.performance.network_table import Network, Rows, network_table
 from advisor.records import dataclass, field
-from models.network_columns import MemoryFacts
-from models.performance.network_table import Network, Rows, network_table
 
 _FLOPS_PER_GMAC = 2e9
 

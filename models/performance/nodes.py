@@ -28,9 +28,9 @@ from functools import cache
 import numpy as np
 
 from advisor.domain import ScalingObservation
+from advisor.models.performance.intervals import gaussian_multiplier
+from advisor.models.performance.networks import Floats
 from advisor.records import dataclass
-from models.performance.intervals import gaussian_multiplier
-from models.performance.networks import Floats
 
 # What TCP/IPv4 with timestamps leaves of an Ethernet frame of 1,514 bytes.
 PAYLOAD_SHARE = 1448 / 1514

@@ -19,10 +19,10 @@ import numpy as np
 from advisor.domain import Gpu, Task
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import DataError, UsageError
-from models.network_columns import KINDS
-from models.performance.network_table import OPERATION, Network, NetworkTable
-from models.performance.posterior import Cell
-from models.performance.step_parameters import Conditions, Step
+from advisor.models.network_columns import KINDS
+from advisor.models.performance.network_table import OPERATION, Network, NetworkTable
+from advisor.models.performance.posterior import Cell
+from advisor.models.performance.step_parameters import Conditions, Step
 
 OBSERVATIONS, KERNELS = "observations.csv.gz", "kernels.csv.gz"
 PYTORCH = frozenset({"eager", "torchscript", "compile"})

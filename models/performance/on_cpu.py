@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from advisor.domain import Precision, Resources, Workload
 from advisor.errors import UsageError
-from advisor.records import dataclass
-from models.performance.cpu_step_time import CpuConditions, relative_width
-from models.performance.cpu_step_times import (
+from advisor.models.performance.cpu_step_time import CpuConditions, relative_width
+from advisor.models.performance.cpu_step_times import (
     ANOTHER_CPU,
     OWN_CPU,
     CpuColumns,
@@ -24,11 +23,12 @@ from models.performance.cpu_step_times import (
     CpuStepTimes,
     cpu_cell,
 )
-from models.performance.machines import SAME_SCORE
-from models.performance.measured_cpus import ReferenceCpu
-from models.performance.networks import Floats, NetworkFacts, bundled_networks
-from models.performance.pipeline import CpuStep, Load, Pipeline
-from models.performance.step_times_file import bundled_cpu_step_times
+from advisor.models.performance.machines import SAME_SCORE
+from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.networks import Floats, NetworkFacts, bundled_networks
+from advisor.models.performance.pipeline import CpuStep, Load, Pipeline
+from advisor.models.performance.step_times_file import bundled_cpu_step_times
+from advisor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from functools import cache
 from advisor.domain import Gpu, Precision, Task, Workload
 from advisor.domain.machines import gpu_of_row
 from advisor.errors import unknown_name
-from models.performance.bundled import read_data_sheets
-from models.performance.persistence import load_model
+from advisor.models.performance.bundled import read_data_sheets
+from advisor.models.performance.persistence import load_model
 
 
 def published_step_seconds(

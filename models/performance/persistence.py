@@ -24,14 +24,14 @@ from typing import Any
 from advisor.domain import Task
 from advisor.errors import DataError, UsageError
 from advisor.files import write_whole
-from models.performance.bundled import FOLDER, MODEL, read_bundled
-from models.performance.gpu_observations import observations_document, observations_from
-from models.performance.machines import ranges_from
-from models.performance.measured_cpus import CoreTrials, ReferenceCpu
-from models.performance.model import PerformanceModel
-from models.performance.networks import NetworkTable, bundled_networks
-from models.performance.pipeline import PIPELINE_PRIORS, CpuStep, Pipeline
-from models.performance.step_times_file import bundled_step_times
+from advisor.models.performance.bundled import FOLDER, MODEL, read_bundled
+from advisor.models.performance.gpu_observations import observations_document, observations_from
+from advisor.models.performance.machines import ranges_from
+from advisor.models.performance.measured_cpus import CoreTrials, ReferenceCpu
+from advisor.models.performance.model import PerformanceModel
+from advisor.models.performance.networks import NetworkTable, bundled_networks
+from advisor.models.performance.pipeline import PIPELINE_PRIORS, CpuStep, Pipeline
+from advisor.models.performance.step_times_file import bundled_step_times
 
 SCHEMA = "advisor.performance/5"
 # Without observations of GPUs; all else is the same.

@@ -21,16 +21,15 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.records import dataclass, field, replace
-from models.performance.intervals import exponents, logs_by_stage, smooth_log_minimum
-from models.performance.machines import (
+from advisor.models.performance.intervals import exponents, logs_by_stage, smooth_log_minimum
+from advisor.models.performance.machines import (
     DiskTable,
     Integers,
     Ranges,
     ResourceTable,
     useful_cores,
 )
-from models.performance.measured_cpus import (
+from advisor.models.performance.measured_cpus import (
     CONTENTION,
     SECOND_THREAD,
     SECOND_THREAD_SIGMA,
@@ -38,8 +37,9 @@ from models.performance.measured_cpus import (
     CoreTrials,
     ReferenceCpu,
 )
-from models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
-from models.performance.networks import Floats, NetworkTable
+from advisor.models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
+from advisor.models.performance.networks import Floats, NetworkTable
+from advisor.records import dataclass, field, replace
 
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
 ALL_TRIALS = "trials"

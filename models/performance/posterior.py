@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor.models.gaussian import conditioned, variances
+from advisor.models.performance import cpu_step_time, step_time
+from advisor.models.performance.cpu_step_time import CpuConditions, CpuSteps
+from advisor.models.performance.step_parameters import NOTHING, Conditions, Floats, Parameters, Step
+from advisor.models.performance.step_time import Steps
 from advisor.records import dataclass
-from models.gaussian import conditioned, variances
-from models.performance import cpu_step_time, step_time
-from models.performance.cpu_step_time import CpuConditions, CpuSteps
-from models.performance.step_parameters import NOTHING, Conditions, Floats, Parameters, Step
-from models.performance.step_time import Steps
 
 # Deviations of log seconds between a network and others like it, by what they are tied to.
 EFFECTS: Mapping[str, float] = {

@@ -20,26 +20,26 @@ from advisor.domain import (
     Workload,
 )
 from advisor.messages import Message
-from advisor.records import dataclass, replace
-from models.performance.estimates import Estimates, Spread, estimates, log_lower
-from models.performance.machines import (
+from advisor.models.performance.estimates import Estimates, Spread, estimates, log_lower
+from advisor.models.performance.machines import (
     SAME_SCORE,
     DiskTable,
     Integers,
     assumed_copy_gb_per_second,
 )
-from models.performance.measured_cpus import ReferenceCpu
-from models.performance.networks import Floats
-from models.performance.pipeline import (
+from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.networks import Floats
+from advisor.models.performance.pipeline import (
     STAGES,
     Load,
     Pipeline,
     PipelineColumns,
     storage_rate,
 )
-from models.performance.scaling import Scaling
-from models.performance.step_times import GpuRate
-from models.performance.step_times_file import bundled_cpu_step_times
+from advisor.models.performance.scaling import Scaling
+from advisor.models.performance.step_times import GpuRate
+from advisor.models.performance.step_times_file import bundled_cpu_step_times
+from advisor.records import dataclass, replace
 
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage that the rate depends on less than this is not worth a word.

@@ -25,14 +25,14 @@ import numpy as np
 from advisor.domain import STEP_SIGMA, Gpu, ScalingObservation, Task
 from advisor.errors import DataError
 from advisor.messages import Message
+from advisor.models.performance.bundled import read_bundled
+from advisor.models.performance.intervals import HalfWidths, gaussian_multiplier, half_widths
+from advisor.models.performance.machines import Integers, ResourceTable
+from advisor.models.performance.networks import Floats, NetworkTable
+from advisor.models.performance.nodes import NodeLaw, node_law
+from advisor.models.performance.pipeline import Load
+from advisor.models.performance.step_times import is_same_card
 from advisor.records import dataclass, replace
-from models.performance.bundled import read_bundled
-from models.performance.intervals import HalfWidths, gaussian_multiplier, half_widths
-from models.performance.machines import Integers, ResourceTable
-from models.performance.networks import Floats, NetworkTable
-from models.performance.nodes import NodeLaw, node_law
-from models.performance.pipeline import Load
-from models.performance.step_times import is_same_card
 
 SCHEMA = "advisor.scaling/1"
 BUNDLED = "scaling.json"

@@ -20,10 +20,10 @@ from advisor.domain import (
     Tf32,
     Workload,
 )
+from advisor.models.performance.intervals import gaussian_multiplier
+from advisor.models.performance.networks import NetworkFacts
+from advisor.models.performance.step_times import ROW_SIGMA, StepTimes, cell_of, chip
 from advisor.records import dataclass, replace
-from models.performance.intervals import gaussian_multiplier
-from models.performance.networks import NetworkFacts
-from models.performance.step_times import ROW_SIGMA, StepTimes, cell_of, chip
 
 COMPILE, CHANNELS_LAST, SIXTEEN_BITS, TF32 = "compile", "channels_last", "16 bits", "tf32"
 # Triton, which torch.compile writes for, and units of 16 bits begin with Volta; TF32 with Ampere.

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import IMAGENET
-from models.performance.intervals import logs_by_stage
-from models.performance.networks import Floats
-from models.performance.pipeline import PipelineColumns, host_rate, join_logs
+from advisor.models.performance.intervals import logs_by_stage
+from advisor.models.performance.networks import Floats
+from advisor.models.performance.pipeline import PipelineColumns, host_rate, join_logs
 
 # Before any run: a queue's own exponent, tasks are alike, and several GPUs lose a few per cent.
 STALL_PRIORS: Mapping[str, tuple[float, float]] = {

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
+from advisor.models.network_columns import KINDS
 from advisor.records import dataclass
-from models.network_columns import KINDS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]

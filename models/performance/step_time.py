@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
-from advisor.records import dataclass
-from models.network_columns import KINDS
-from models.performance.bundled import IdentityCache
-from models.performance.step_parameters import (
+from advisor.models.network_columns import KINDS
+from advisor.models.performance.bundled import IdentityCache
+from advisor.models.performance.step_parameters import (
     KIND,
     PRODUCTS,
     Conditions,
@@ -32,6 +31,7 @@ from models.performance.step_parameters import (
     Prior,
     Step,
 )
+from advisor.records import dataclass
 
 _CAST, _DEPTHWISE = KIND["cast"], KIND["conv_depthwise"]
 # Depthwise kernels of 3x3, 5x5 and more are different programs.

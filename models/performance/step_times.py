@@ -16,16 +16,16 @@ import numpy as np
 
 from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.messages import Message
+from advisor.models.network_columns import KINDS
+from advisor.models.performance.bundled import IdentityCache
+from advisor.models.performance.gpu_observations import ProbedLayer
+from advisor.models.performance.intervals import HalfWidths, multipliers
+from advisor.models.performance.kinship import Kinship, step_features
+from advisor.models.performance.networks import Floats, NetworkFacts, NetworkTable
+from advisor.models.performance.posterior import Cell, Effects, Estimates, Posterior
+from advisor.models.performance.step_parameters import Conditions, Parameters, Step
+from advisor.models.performance.step_time import steps_of
 from advisor.records import dataclass, replace
-from models.network_columns import KINDS
-from models.performance.bundled import IdentityCache
-from models.performance.gpu_observations import ProbedLayer
-from models.performance.intervals import HalfWidths, multipliers
-from models.performance.kinship import Kinship, step_features
-from models.performance.networks import Floats, NetworkFacts, NetworkTable
-from models.performance.posterior import Cell, Effects, Estimates, Posterior
-from models.performance.step_parameters import Conditions, Parameters, Step
-from models.performance.step_time import steps_of
 
 # What steps of one cell scatter by about the best model of them.
 ROW_SIGMA = 0.04

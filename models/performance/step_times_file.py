@@ -20,11 +20,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from advisor.errors import DataError
-from models.performance.bundled import CPU_STEP_TIMES, FOLDER, STEP_TIMES, read_bundled_array
-from models.performance.cpu_step_times import CpuStepTimes
-from models.performance.kinship import Kinship
-from models.performance.posterior import Effects, Posterior
-from models.performance.step_times import StepTimes
+from advisor.models.performance.bundled import (
+    CPU_STEP_TIMES,
+    FOLDER,
+    STEP_TIMES,
+    read_bundled_array,
+)
+from advisor.models.performance.cpu_step_times import CpuStepTimes
+from advisor.models.performance.kinship import Kinship
+from advisor.models.performance.posterior import Effects, Posterior
+from advisor.models.performance.step_times import StepTimes
 
 SCHEMA, CPU_SCHEMA = "advisor.step-times/1", "advisor.cpu-step-times/1"
 FILE, CPU_FILE = FOLDER / STEP_TIMES, FOLDER / CPU_STEP_TIMES

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.domain import Task
-from models.performance.fitting import Fit, fitted, learnt
-from models.performance.kinship import Kinship, kinship_of
-from models.performance.networks import Floats, NetworkFacts
-from models.performance.observations import MeasuredStep, columns, question_conditions
-from models.performance.posterior import Cell, Posterior
-from models.performance.step_times import (
+from advisor.models.performance.fitting import Fit, fitted, learnt
+from advisor.models.performance.kinship import Kinship, kinship_of
+from advisor.models.performance.networks import Floats, NetworkFacts
+from advisor.models.performance.observations import MeasuredStep, columns, question_conditions
+from advisor.models.performance.posterior import Cell, Posterior
+from advisor.models.performance.step_times import (
     ROW_SIGMA,
     StepTimes,
     arithmetic_of,

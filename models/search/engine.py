@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.search.kernel import Floats, matern52
-from models.search.prior import (
+from advisor.models.search.kernel import Floats, matern52
+from advisor.models.search.prior import (
     History,
     Posterior,
     Prior,

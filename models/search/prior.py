@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.search.kernel import Floats, Kernel, fit_kernel
+from advisor.models.search.kernel import Floats, Kernel, fit_kernel
 
 # Variance of a workload's own level of log cost: wide, since workloads differ by hundreds.
 _LEVEL = 4.0

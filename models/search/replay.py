@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.search.engine import Problem, propose
-from models.search.kernel import Floats
+from advisor.models.search.engine import Problem, propose
+from advisor.models.search.kernel import Floats
 
 # Of the price: what one more trial must be expected to save.
 WORTH_A_TRIAL = 0.005

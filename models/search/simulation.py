@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from advisor.errors import DataError, UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from models.search import Replay, Run
+    from advisor.models.search import Replay, Run
 
 # Names under which tables keep what a run cost, took and reached; the first that is there counts.
 _COSTS = ("cost_usd", "cost", "target_cost")
@@ -67,7 +67,7 @@ def simulate_search(
     Raises `DataError` for files that hold no such table, `UsageError` for names that are not in
     them.
     """
-    from models.search import Table, replay
+    from advisor.models.search import Table, replay
 
     tables = [_rows(path) for path in paths]
     layout = _Layout.of(tables[0], columns, paths[0], target)
@@ -145,7 +145,7 @@ class _Layout:
 
     def runs(self, rows: Sequence[Mapping[str, str]], path: Path) -> Iterable[Run]:
         """Rows as runs; `DataError` names the line of a number that is none."""
-        from models.search import Run
+        from advisor.models.search import Run
 
         missing = set(self.names) - set(rows[0])
         if missing:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.search.engine import Problem, problem_of
-from models.search.kernel import Floats
-from models.search.prior import History
+from advisor.models.search.engine import Problem, problem_of
+from advisor.models.search.kernel import Floats
+from advisor.models.search.prior import History
 
 Value = str | float | None
 Configuration = tuple[Value, ...]

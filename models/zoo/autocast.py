@@ -12,8 +12,8 @@ from functools import cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from models.zoo.kernels import KernelLog, attention_work, scaled
-from models.zoo.recurrent import RECURRENT, recurrent_layers
+from advisor.models.zoo.kernels import KernelLog, attention_work, scaled
+from advisor.models.zoo.recurrent import RECURRENT, recurrent_layers
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
-from models.zoo.networks import Kind, NetworkInfo, network_info
+from advisor.models.zoo.networks import Kind, NetworkInfo, network_info
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.zoo.attention import EncoderLayer
+from advisor.models.zoo.attention import EncoderLayer
 
 _WIDTH, _HEADS, _INNER, _LAYERS = 768, 12, 3072, 12
 _LONGEST = 512

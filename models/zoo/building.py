@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from advisor.errors import MeasuringError
-from models.zoo.networks import NetworkInfo, network_info
-from models.zoo.torchvision_operators import import_torchvision
+from advisor.models.zoo.networks import NetworkInfo, network_info
+from advisor.models.zoo.torchvision_operators import import_torchvision
 
 if TYPE_CHECKING:
     import torch
@@ -83,19 +83,19 @@ def _timm(info: NetworkInfo) -> torch.nn.Module:
 
 
 def _cifar(info: NetworkInfo) -> torch.nn.Module:
-    from models.zoo.building import cifar10_cnn
+    from advisor.models.zoo.building import cifar10_cnn
 
     return cifar10_cnn(info.classes)
 
 
 def _yolo(info: NetworkInfo) -> torch.nn.Module:
-    from models.zoo.yolo import YoloV3
+    from advisor.models.zoo.yolo import YoloV3
 
     return YoloV3(info.classes)
 
 
 def _mask_rcnn(info: NetworkInfo) -> torch.nn.Module:
-    from models.zoo.detection import mask_rcnn
+    from advisor.models.zoo.detection import mask_rcnn
 
     return mask_rcnn(info.classes)
 
@@ -115,25 +115,25 @@ def _segmentation(info: NetworkInfo) -> torch.nn.Module:
 
 
 def _language_model(info: NetworkInfo) -> torch.nn.Module:
-    from models.zoo.lstm import language_model
+    from advisor.models.zoo.lstm import language_model
 
     return language_model(info.name, info.classes)
 
 
 def _translator(info: NetworkInfo) -> torch.nn.Module:
-    from models.zoo.lstm import TransformerBig
+    from advisor.models.zoo.lstm import TransformerBig
 
     return TransformerBig(info.classes)
 
 
 def _bert(info: NetworkInfo) -> torch.nn.Module:
-    from models.zoo.bert import Pretraining
+    from advisor.models.zoo.bert import Pretraining
 
     return Pretraining(info.classes)
 
 
 def _bert_squad(info: NetworkInfo) -> torch.nn.Module:
-    from models.zoo.bert import QuestionAnswering
+    from advisor.models.zoo.bert import QuestionAnswering
 
     return QuestionAnswering(info.classes)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from advisor.errors import UsageError
 from advisor.messages import Message
-from models.zoo.kernels import PRIME_BATCH, KernelLog, recording
+from advisor.models.zoo.kernels import PRIME_BATCH, KernelLog, recording
 
 if TYPE_CHECKING:
     import torch

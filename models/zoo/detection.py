@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from models.zoo.torchvision_operators import ensure_detection_operators
+from advisor.models.zoo.torchvision_operators import ensure_detection_operators
 
 # A backbone that is fine-tuned trains its last three stages, torchvision's default.
 _TRAINED_STAGES = 3

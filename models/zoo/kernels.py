@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from models.zoo.shapes import BY_SHAPE
+from advisor.models.zoo.shapes import BY_SHAPE
 
 if TYPE_CHECKING:
     import torch

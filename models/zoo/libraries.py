@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
-from models.zoo.building import build_on_meta, build_torchvision
-from models.zoo.torchvision_operators import import_torchvision
+from advisor.models.zoo.building import build_on_meta, build_torchvision
+from advisor.models.zoo.torchvision_operators import import_torchvision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import MIB
-from models.zoo.caching_allocator import CachingAllocator
-from models.zoo.kernels import PRIME_BATCH, KernelLog, per_sample, tensors_in
+from advisor.models.zoo.caching_allocator import CachingAllocator
+from advisor.models.zoo.kernels import PRIME_BATCH, KernelLog, per_sample, tensors_in
 
 if TYPE_CHECKING:
     import torch

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from models.zoo.attention import DecoderLayer, EncoderLayer
+from advisor.models.zoo.attention import DecoderLayer, EncoderLayer
 
 # Hidden units and dropout of the paper's three models; all have two layers.
 SIZES = {

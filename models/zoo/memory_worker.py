@@ -1,4 +1,4 @@
-"""Traces one network in a process of its own: `python -m models.zoo.memory_worker JOB`.
+"""Traces one network in a process of its own: `python -m advisor.models.zoo.memory_worker JOB`.
 
 JOB is a JSON object `{"reference", "pixels", "steps"}`. The last line on stdout is
 `{"profile": ...}` as `network_memory` gives it, or `{"error": ..., "usage": bool}`. So torch, and
@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 from advisor.errors import AdvisorError, UsageError
-from models.zoo.opening import open_network
-from models.zoo.tracing import network_memory
+from advisor.models.zoo.opening import open_network
+from advisor.models.zoo.tracing import network_memory
 
 
 def main(arguments: list[str] | None = None) -> None:

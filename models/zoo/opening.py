@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from advisor.domain.workload import is_own
-from models.zoo import batches, building, steps
-from models.zoo.networks import NetworkInfo, is_read_as_photographs, network_info
-from models.zoo.own import load_own
+from advisor.models.zoo import batches, building, steps
+from advisor.models.zoo.networks import NetworkInfo, is_read_as_photographs, network_info
+from advisor.models.zoo.own import load_own
 
 if TYPE_CHECKING:
     import torch
@@ -60,27 +60,27 @@ class BuiltIn:
         return not is_read_as_photographs(self.info)
 
     def build(self) -> torch.nn.Module:
-        """See `models.zoo.build`."""
+        """See `advisor.models.zoo.build`."""
         return building.build(self.info.name)
 
     def synthetic_batch(
         self, batch_size: int, device: str | torch.device = "cpu"
     ) -> tuple[torch.Tensor, Any]:
-        """See `models.zoo.synthetic_batch`."""
+        """See `advisor.models.zoo.synthetic_batch`."""
         return batches.synthetic_batch(self.info.name, batch_size, device)
 
     def synthetic_targets(self, inputs: torch.Tensor) -> Any:
-        """See `models.zoo.synthetic_targets`."""
+        """See `advisor.models.zoo.synthetic_targets`."""
         return batches.synthetic_targets(self.info.name, inputs)
 
     def forward(self, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
-        """See `models.zoo.forward`."""
+        """See `advisor.models.zoo.forward`."""
         return steps.forward(self.info.name, network, inputs)
 
     def training_loss(
         self, network: torch.nn.Module, inputs: torch.Tensor, targets: Any
     ) -> torch.Tensor:
-        """See `models.zoo.training_loss`."""
+        """See `advisor.models.zoo.training_loss`."""
         return steps.training_loss(self.info.name, network, inputs, targets)
 
 

@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
-from models.zoo.networks import NetworkInfo
-from models.zoo.own_imports import TheirImports
+from advisor.models.zoo.networks import NetworkInfo
+from advisor.models.zoo.own_imports import TheirImports
 
 if TYPE_CHECKING:
     import torch
@@ -67,7 +67,7 @@ class OwnNetwork:
         """The file's example_batch(batch_size), or noise of its INPUT_SHAPE and class numbers."""
         import torch
 
-        from models.zoo.steps import to_device
+        from advisor.models.zoo.steps import to_device
 
         example = getattr(self._module, "example_batch", None)
         if example is None:

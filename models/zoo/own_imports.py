@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 # Top-level names of this product, the last two in a checkout only.
-OUR_NAMES = ("advisor", "infra", "models", "sweeps", "benchmarks", "tests")
+OUR_NAMES = ("advisor", "benchmarks", "tests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class TheirImports:
     @classmethod
     def of(cls, folders: Sequence[Path]) -> TheirImports:
         """The folders in order, doubles left out; our own checkout is no user's repository."""
-        ours = Path(__file__).parents[2]
+        ours = Path(__file__).parents[3]
         theirs = tuple(dict.fromkeys(folders))
         foreign = [folder for folder in theirs if folder != ours]
         return cls(theirs, tuple(name for name in OUR_NAMES if _has(foreign, name)))
@@ -67,7 +67,7 @@ class _Finder(MetaPathFinder):
         """The user's package of that name; None leaves it to Python."""
         if path is not None or fullname not in self._imports.clashing:
             return None
-        ours = Path(__file__).parents[2]
+        ours = Path(__file__).parents[3]
         folders = [str(folder) for folder in self._imports.folders if folder != ours]
         return PathFinder.find_spec(fullname, folders, target)
 

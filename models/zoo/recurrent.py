@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-    from models.zoo.kernels import KernelLog
+    from advisor.models.zoo.kernels import KernelLog
 
 # Gates of each, which are products of the input and of the hidden state.
 RECURRENT = {"lstm": 4, "gru": 3}
@@ -25,7 +25,7 @@ def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
     """A stand-in for `torch.lstm` and `torch.gru` on sequences of equal lengths."""
     import torch
 
-    from models.zoo.kernels import NO_WORK
+    from advisor.models.zoo.kernels import NO_WORK
 
     function: Any = torch.autograd.Function  # carries no types
 
@@ -110,7 +110,7 @@ def _log_product(
     log: KernelLog, inputs: torch.Tensor, weight: torch.Tensor, result: torch.Tensor
 ) -> None:
     """A product of every row of the inputs with the weight, in whichever direction."""
-    from models.zoo.kernels import product_work
+    from advisor.models.zoo.kernels import product_work
 
     work = product_work(inputs.numel() // inputs.shape[-1], weight)
     log.add("rnn_product", "linear", work, [inputs, weight], result)

@@ -174,7 +174,7 @@ class DeepSpeech2(nn.Module):
 
 def resnet18_cifar() -> nn.Module:
     """ResNet-18 as it is used on 32 pixels: a 3 x 3 stem and no pooling after it."""
-    from models.zoo.building import build_torchvision
+    from advisor.models.zoo.building import build_torchvision
 
     network: Any = build_torchvision("resnet18")
     network.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from advisor.domain import MIB
-from models.network_columns import KINDS, WIDTH_STEPS, MemoryFacts
-from models.zoo.autocast import as_on_a_gpu
-from models.zoo.kernels import (
+from advisor.models.network_columns import KINDS, WIDTH_STEPS, MemoryFacts
+from advisor.models.zoo.autocast import as_on_a_gpu
+from advisor.models.zoo.kernels import (
     PRIME_BATCH,
     Kernel,
     KernelLog,
@@ -28,7 +28,7 @@ from models.zoo.kernels import (
     recording,
     tensors_in,
 )
-from models.zoo.libraries import without_initial_values
+from advisor.models.zoo.libraries import without_initial_values
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +40,7 @@ _MANTISSA_BITS = 11
 
 
 class Subject(Protocol):
-    """A network that can be built and run; `models.zoo.opening.Runnable` is one."""
+    """A network that can be built and run; `advisor.models.zoo.opening.Runnable` is one."""
 
     def build(self) -> torch.nn.Module:
         """A new network on the default device."""
@@ -129,7 +129,7 @@ def _all_on_meta(subject: Subject, training: bool) -> NetworkFacts:
 def _on_fake(subject: Subject, training: bool) -> NetworkFacts:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    from models.zoo.tracing import make_fake
+    from advisor.models.zoo.tracing import make_fake
 
     make_mode: Any = FakeTensorMode
     mode = make_mode(allow_non_fake_inputs=True)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from advisor.domain import MIB
 from advisor.errors import AdvisorError, UsageError
-from models.zoo.autocast import as_on_a_gpu
-from models.zoo.checkpointing import Context, checkpointed
-from models.zoo.kernels import PRIME_BATCH, recording
-from models.zoo.live_memory import FACT_BATCHES, MemoryLog, memory_facts, recorded_memory
-from models.zoo.opening import Runnable
+from advisor.models.zoo.autocast import as_on_a_gpu
+from advisor.models.zoo.checkpointing import Context, checkpointed
+from advisor.models.zoo.kernels import PRIME_BATCH, recording
+from advisor.models.zoo.live_memory import FACT_BATCHES, MemoryLog, memory_facts, recorded_memory
+from advisor.models.zoo.opening import Runnable
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +27,7 @@ Points = list[list[float]]
 
 
 class Steps(Protocol):
-    """How a network is run; `models.zoo.opening.Runnable` says it."""
+    """How a network is run; `advisor.models.zoo.opening.Runnable` says it."""
 
     def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
         """What the network makes of the inputs."""
@@ -45,7 +45,7 @@ class Run:
     checkpointing: bool = False
 
 
-# By the names that models.performance.memory looks steps up under, {} being fp32 or 16bit.
+# By the names that advisor.models.performance.memory looks steps up under, {} being fp32 or 16bit.
 RUNS = {
     "training/{}": Run(training=True),
     "training/{}/checkpointing": Run(training=True, checkpointing=True),
@@ -59,7 +59,7 @@ STEPS = tuple(name.format(width) for name in RUNS for width in WIDTHS)
 def network_memory(
     runnable: Runnable, steps: Sequence[str] = STEPS, pixels: int | None = None
 ) -> dict[str, Any]:
-    """A network's profile as JSON: see `models.performance.memory.profile_from`.
+    """A network's profile as JSON: see `advisor.models.performance.memory.profile_from`.
 
     `pixels` asks for images of another side. Steps that torch cannot run are left out; raises
     `UsageError`, with torch's own words, where it can run none of them.

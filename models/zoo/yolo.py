@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.zoo.torchvision_operators import pairwise_iou
+from advisor.models.zoo.torchvision_operators import pairwise_iou
 
 ANCHORS_PER_CELL = 3
 _RESIDUAL_BLOCKS = (1, 2, 8, 8, 4)

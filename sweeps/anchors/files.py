@@ -26,8 +26,8 @@ from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import UsageError
 from advisor.records import replace
-from sweeps.anchors.observing import gpu_size, read_measurements
-from sweeps.anchors.records import (
+from advisor.sweeps.anchors.observing import gpu_size, read_measurements
+from advisor.sweeps.anchors.records import (
     FEWEST_STEPS,
     LONGEST_STEP_SECONDS,
     SCHEMA,
@@ -38,8 +38,8 @@ from sweeps.anchors.records import (
     SheetOf,
     no_anchor,
 )
-from sweeps.quality.issues import refusal_in
-from sweeps.quality.rates import runs_error
+from advisor.sweeps.quality.issues import refusal_in
+from advisor.sweeps.quality.rates import runs_error
 
 
 def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFile:

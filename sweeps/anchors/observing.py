@@ -19,7 +19,7 @@ from advisor.domain import (
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
 from advisor.records import replace
-from sweeps.anchors.records import (
+from advisor.sweeps.anchors.records import (
     FEWEST_STEPS,
     LONGEST_STEP_SECONDS,
     TOO_LONG,
@@ -28,9 +28,9 @@ from sweeps.anchors.records import (
     SheetOf,
     no_anchor,
 )
-from sweeps.formats.importing import RefusedLine, read_lines
-from sweeps.quality.issues import refusal
-from sweeps.quality.rates import rate_interval, runs_error
+from advisor.sweeps.formats.importing import RefusedLine, read_lines
+from advisor.sweeps.quality.issues import refusal
+from advisor.sweeps.quality.rates import rate_interval, runs_error
 
 _SYNTHETIC = "synthetic"
 

@@ -1,5 +1,7 @@
-"""`python -m sweeps.campaign gpu|cpu`: measure all networks; progress on stderr, rows to a file.
-`python -m sweeps.campaign language`: language models of random weights (`campaign/language`).
+"""`python -m advisor.sweeps.campaign gpu|cpu`: measure all networks; progress on stderr, rows to a
+file.
+`python -m advisor.sweeps.campaign language`: language models of random weights
+(`campaign/language`).
 
 Ends with 0 (all done, or the minutes used up: run it again to go on), 1 when it cannot measure,
 2 for wrong arguments, 130 after Ctrl-C. What was measured is in the file at any time.
@@ -14,8 +16,8 @@ from pathlib import Path
 
 from advisor.domain import ON_ANY_GPU, ON_CPU
 from advisor.errors import AdvisorError
-from sweeps.campaign.cells import BRIEF, FULL, QUICK
-from sweeps.campaign.session import run_campaign
+from advisor.sweeps.campaign.cells import BRIEF, FULL, QUICK
+from advisor.sweeps.campaign.session import run_campaign
 
 _ACCELERATORS = {"gpu": ON_ANY_GPU, "cpu": ON_CPU}
 _LANGUAGE = "language"
@@ -56,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_language(options: argparse.Namespace) -> int:
-    from sweeps.campaign.language.command import run_language
+    from advisor.sweeps.campaign.language.command import run_language
 
     _report_end(run_language(options, _report), options.out)
     return 0
@@ -68,15 +70,15 @@ def _report_end(finished: bool, out: Path) -> None:
 
 
 def _language_parser() -> argparse.ArgumentParser:
-    from sweeps.campaign.language.command import add_options
+    from advisor.sweeps.campaign.language.command import add_options
 
-    parser = argparse.ArgumentParser(prog=f"python -m sweeps.campaign {_LANGUAGE}")
+    parser = argparse.ArgumentParser(prog=f"python -m advisor.sweeps.campaign {_LANGUAGE}")
     add_options(parser, _minutes)
     return parser
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m sweeps.campaign", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m advisor.sweeps.campaign", description=__doc__)
     parser.add_argument("device", choices=sorted(_ACCELERATORS), help="what computes the steps")
     parser.add_argument("--out", type=Path, help="a JSONL file that is gone on with")
     parser.add_argument(

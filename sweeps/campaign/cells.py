@@ -20,9 +20,14 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from models.zoo.networks import Kind, NetworkInfo
-from sweeps.planning.repeating import wanted_runs
-from sweeps.worker.pipeline.policy import CPU_CLOCK, PREFETCH_FACTOR, SYNTHETIC, loader_workers
+from advisor.models.zoo.networks import Kind, NetworkInfo
+from advisor.sweeps.planning.repeating import wanted_runs
+from advisor.sweeps.worker.pipeline.policy import (
+    CPU_CLOCK,
+    PREFETCH_FACTOR,
+    SYNTHETIC,
+    loader_workers,
+)
 
 _COMPUTED = (Task.INFERENCE, Task.TRAINING)
 _VCPUS = (1, 2, 4, 8, 16)
@@ -296,7 +301,7 @@ def _pipeline_trial(
 
 def host_resources(vcpus: float, physical_cores: float, memory_mib: float) -> Resources:
     """The whole machine, its disk as it is."""
-    from sweeps.machine.environment import local_cpu
+    from advisor.sweeps.machine.environment import local_cpu
 
     return Resources(
         vcpus=float(vcpus),

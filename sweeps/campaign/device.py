@@ -1,6 +1,7 @@
 """What only torch knows of the GPU, from a process of its own that has a deadline.
 
-`python -m sweeps.campaign.device name|fingerprint` is that process: one line of JSON on stdout.
+`python -m advisor.sweeps.campaign.device name|fingerprint` is that process: one line of JSON on
+stdout.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import AdvisorError, MeasuringError
-from sweeps.trial.child import WorkerEnded, WorkerLate, send_to_parent, started_worker
+from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, send_to_parent, started_worker
 
-_COMMAND = (sys.executable, "-P", "-m", "sweeps.campaign.device")
+_COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.campaign.device")
 _PROBED = ("gpu", "gemm")
 # Both load torch; a fingerprint then takes some ten seconds.
 _PATIENCE_SECONDS = 180.0
@@ -64,7 +65,7 @@ def main() -> None:
 
 
 def _name() -> str:
-    from sweeps.probe.accelerator import need_cuda
+    from advisor.sweeps.probe.accelerator import need_cuda
 
     need_cuda()
     import torch
@@ -73,8 +74,8 @@ def _name() -> str:
 
 
 def _fingerprint() -> dict[str, Any]:
-    from sweeps.probe.figures import fingerprint
-    from sweeps.probe.session import run_probe
+    from advisor.sweeps.probe.figures import fingerprint
+    from advisor.sweeps.probe.session import run_probe
 
     return fingerprint(run_probe(_PROBED, quick=True, disk=Path(), report=lambda _line: None))
 

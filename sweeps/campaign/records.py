@@ -9,7 +9,7 @@ from pathlib import Path
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
 
 # Worth another try in the next run; whatever else is in the file is done.
 _TRIED_AGAIN = frozenset({Status.CONTAMINATED})

@@ -20,9 +20,9 @@ from advisor.domain import (
     Trial,
 )
 from advisor.errors import AdvisorError, MeasuringError, UsageError
-from models.zoo.networks import NETWORKS
-from models.zoo.opening import Runnable, open_network
-from sweeps.campaign.cells import (
+from advisor.models.zoo.networks import NETWORKS
+from advisor.models.zoo.opening import Runnable, open_network
+from advisor.sweeps.campaign.cells import (
     BRIEF,
     BenchmarkBudget,
     Ladder,
@@ -34,14 +34,14 @@ from sweeps.campaign.cells import (
     pipeline_trials,
     with_pipeline,
 )
-from sweeps.campaign.device import gpu_name, short_fingerprint
-from sweeps.campaign.records import Records
-from sweeps.datasets.making import ensure_dataset
-from sweeps.datasets.opening import profile_folder
-from sweeps.machine.size import machine_size
-from sweeps.planning.repeating import merged
-from sweeps.trial.trial_process import run_attempt
-from sweeps.worker.pipeline.policy import is_synthetic
+from advisor.sweeps.campaign.device import gpu_name, short_fingerprint
+from advisor.sweeps.campaign.records import Records
+from advisor.sweeps.datasets.making import ensure_dataset
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.worker.pipeline.policy import is_synthetic
 
 _OWN_NETWORKS = Path(__file__).with_name("networks")
 _MORE_NETWORKS = (

@@ -14,15 +14,15 @@ from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
-from sweeps.datasets.jpeg_files import write_files
-from sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
-from sweeps.datasets.opening import open_dataset, profile_folder, write_profile
-from sweeps.datasets.places import check_free, made_whole
-from sweeps.datasets.recordio import write_records
-from sweeps.datasets.side_processes import in_order
-from sweeps.datasets.source import Sample, SampleKind, SampleSource, stored_bytes
-from sweeps.datasets.tar_shards import write_shards
-from sweeps.datasets.transforming import Change, changed, picture
+from advisor.sweeps.datasets.jpeg_files import write_files
+from advisor.sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
+from advisor.sweeps.datasets.opening import open_dataset, profile_folder, write_profile
+from advisor.sweeps.datasets.places import check_free, made_whole
+from advisor.sweeps.datasets.recordio import write_records
+from advisor.sweeps.datasets.side_processes import in_order
+from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource, stored_bytes
+from advisor.sweeps.datasets.tar_shards import write_shards
+from advisor.sweeps.datasets.transforming import Change, changed, picture
 
 TARGETS = ("files", "tar", "lmdb", "recordio")
 Progress = Callable[[int, int], None]

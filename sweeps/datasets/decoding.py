@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from advisor.errors import DataError, MeasuringError, unknown_name
-from sweeps.datasets.source import Sample, SampleKind, SampleSource
+from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource
 
 PILLOW, SIMPLEJPEG, STORED = "pillow", "simplejpeg", "stored"
 DECODERS = (PILLOW, SIMPLEJPEG)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.manifest import manifest_of
-from sweeps.datasets.source import Sample, SampleKind
+from advisor.sweeps.datasets.manifest import manifest_of
+from advisor.sweeps.datasets.source import Sample, SampleKind
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg"})
 JPEG_FILES = "jpeg-files"

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from advisor.errors import DataError, MeasuringError, UsageError
-from sweeps.datasets.source import PerProcess, Sample, SampleKind
+from advisor.sweeps.datasets.source import PerProcess, Sample, SampleKind
 
 if TYPE_CHECKING:
     import lmdb

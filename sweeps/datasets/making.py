@@ -20,14 +20,14 @@ import numpy as np
 
 from advisor.domain import DatasetProfile
 from advisor.places import datasets_folder
-from sweeps.datasets.jpeg_files import JpegFiles
-from sweeps.datasets.opening import read_profile, write_profile
-from sweeps.datasets.photographs import write_samples
-from sweeps.datasets.places import made_whole
-from sweeps.datasets.side_processes import be_a_side_process
-from sweeps.datasets.source import stored_bytes
-from sweeps.datasets.text import VOCABULARY, profile_text
-from sweeps.trial.orphans.removing import deferred_signals
+from advisor.sweeps.datasets.jpeg_files import JpegFiles
+from advisor.sweeps.datasets.opening import read_profile, write_profile
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.places import made_whole
+from advisor.sweeps.datasets.side_processes import be_a_side_process
+from advisor.sweeps.datasets.source import stored_bytes
+from advisor.sweeps.datasets.text import VOCABULARY, profile_text
+from advisor.sweeps.trial.orphans.removing import deferred_signals
 
 SEED = 0
 _PROCESSES = 2

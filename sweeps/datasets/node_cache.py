@@ -27,10 +27,10 @@ from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
 from advisor.files import write_whole
 from advisor.places import data_cache_folder
-from sweeps.datasets.cache_room import ABOUT, FILLING, LOCK, Needs, make_room
-from sweeps.datasets.opening import PROFILE_FILE, profile_in
-from sweeps.datasets.remote import RemoteFile, RemoteFolder, name_of, remote_folder
-from sweeps.events import emit
+from advisor.sweeps.datasets.cache_room import ABOUT, FILLING, LOCK, Needs, make_room
+from advisor.sweeps.datasets.opening import PROFILE_FILE, profile_in
+from advisor.sweeps.datasets.remote import RemoteFile, RemoteFolder, name_of, remote_folder
+from advisor.sweeps.events import emit
 
 Progress = Callable[[int, int], None]
 _LISTING = "files.jsonl"

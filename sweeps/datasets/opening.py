@@ -11,14 +11,14 @@ from pathlib import Path
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
-from sweeps.datasets.jpeg_files import IMAGE_SUFFIXES, JPEG_FILES, JpegFiles
-from sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
-from sweeps.datasets.manifest import is_kept, keep_profile, kept_profile
-from sweeps.datasets.recordio import RECORDIO, RecordIoImages
-from sweeps.datasets.source import SampleKind, SampleSource, stored_bytes
-from sweeps.datasets.tar_shards import TAR, TarShards
-from sweeps.datasets.text import TEXT, profile_text
-from sweeps.datasets.transforming import picture
+from advisor.sweeps.datasets.jpeg_files import IMAGE_SUFFIXES, JPEG_FILES, JpegFiles
+from advisor.sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
+from advisor.sweeps.datasets.manifest import is_kept, keep_profile, kept_profile
+from advisor.sweeps.datasets.recordio import RECORDIO, RecordIoImages
+from advisor.sweeps.datasets.source import SampleKind, SampleSource, stored_bytes
+from advisor.sweeps.datasets.tar_shards import TAR, TarShards
+from advisor.sweeps.datasets.text import TEXT, profile_text
+from advisor.sweeps.datasets.transforming import picture
 
 _FORMATS = "JPEG files, tar shards, RecordIO (.rec), an LMDB (data.mdb) or text (.txt)"
 _SUFFIXES = {".tar": TAR, ".rec": RECORDIO, ".mdb": LMDB, ".txt": TEXT}

@@ -10,9 +10,13 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.opening import count_samples
-from sweeps.datasets.remote import is_address
-from sweeps.trial.orphans.folders import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
+from advisor.sweeps.datasets.opening import count_samples
+from advisor.sweeps.datasets.remote import is_address
+from advisor.sweeps.trial.orphans.folders import (
+    FOLDER_ON_MOUNTS,
+    forget_unfinished,
+    unfinished_name,
+)
 
 
 def check_free(folder: Path) -> None:

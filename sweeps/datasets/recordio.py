@@ -19,7 +19,7 @@ from typing import BinaryIO
 import numpy as np
 
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.source import OpenFiles, Sample, SampleKind
+from advisor.sweeps.datasets.source import OpenFiles, Sample, SampleKind
 
 MAGIC = 0xCED7230A
 _MAGIC_BYTES = struct.pack("<I", MAGIC)

@@ -12,8 +12,8 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from advisor.errors import DataError
-from sweeps.machine.processes import end_with_parent
-from sweeps.trial.orphans.removing import deferred_signals
+from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.trial.orphans.removing import deferred_signals
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")

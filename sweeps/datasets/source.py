@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from sweeps.datasets.manifest import Manifest
+from advisor.sweeps.datasets.manifest import Manifest
 
 Handle = TypeVar("Handle")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.errors import DataError
-from sweeps.datasets.lmdb_images import SIDE
-from sweeps.datasets.source import Sample, SampleKind, SampleSource
+from advisor.sweeps.datasets.lmdb_images import SIDE
+from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
-from sweeps.driver.spool import Spool
-from sweeps.events import DEBUG, WARNING, Event, emit, this_node
-from sweeps.planning.repeating import merged, runs_made, wanted_runs
-from sweeps.store.contract import LeaseBook
-from sweeps.trial.formatting import kept_facts, trial_name
-from sweeps.trial.ownership import Owner, this_process
+from advisor.sweeps.driver.spool import Spool
+from advisor.sweeps.events import DEBUG, WARNING, Event, emit, this_node
+from advisor.sweeps.planning.repeating import merged, runs_made, wanted_runs
+from advisor.sweeps.store.contract import LeaseBook
+from advisor.sweeps.trial.formatting import kept_facts, trial_name
+from advisor.sweeps.trial.ownership import Owner, this_process
 
 if TYPE_CHECKING:
-    from sweeps.store import MeasurementStore
-    from sweeps.trial.ownership import Owner
+    from advisor.sweeps.store import MeasurementStore
+    from advisor.sweeps.trial.ownership import Owner
 
 
 # By processes a trial begins once its data are here; on Ray that event comes with its end.
@@ -72,7 +72,8 @@ class TrialClaims:
         self._left.extend(trials)
 
     def note(self, event: Event) -> None:
-        """An event of `sweeps.events`: the lease of a trial that has begun says so, and where a
+        """An event of `advisor.sweeps.events`: the lease of a trial that has begun says so, and
+        where a
         cluster has placed it, for those who watch the store."""
         name = event.trial_id
         trial, _ = self._in_hand.get(name, (None, None))

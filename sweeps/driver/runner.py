@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
+from advisor.sweeps.driver.claims import TrialClaims, leasing
+from advisor.sweeps.events import subscribe
+from advisor.sweeps.executors.offer import Offer
+from advisor.sweeps.executors.process import Executor
+from advisor.sweeps.planning.repeating import in_order, rounds, runs_made, wanted_runs
+from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.store.rows import in_parts
 from advisor.units import format_counted
-from sweeps.driver.claims import TrialClaims, leasing
-from sweeps.events import subscribe
-from sweeps.executors.offer import Offer
-from sweeps.executors.process import Executor
-from sweeps.planning.repeating import in_order, rounds, runs_made, wanted_runs
-from sweeps.quality.age import is_stale
-from sweeps.store.rows import in_parts
 
 if TYPE_CHECKING:
-    from sweeps.store import Damaged, MeasurementStore
+    from advisor.sweeps.store import Damaged, MeasurementStore
 
 RETRIED = frozenset({Status.CONTAMINATED, Status.FAILED, Status.TIMED_OUT})
 POLL_SECONDS = 2.0

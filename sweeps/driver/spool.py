@@ -12,7 +12,7 @@ from advisor.domain import Measurement
 from advisor.errors import DataError
 from advisor.messages import Message
 from advisor.places import user_folder
-from sweeps.formats.exporting import to_jsonl
+from advisor.sweeps.formats.exporting import to_jsonl
 
 _BEGIN = "unsaved-"
 

@@ -13,12 +13,12 @@ from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.domain.machines import is_positive
 from advisor.domain.serving_verification import p99_of
 from advisor.errors import UsageError
-from models.language.configs import LanguageModel
-from models.language.deployments import Deployment, Traffic
-from models.language.gpus import GpuFacts
-from models.language.observations import ServingObservation
-from models.language.serving.eras import minor_version
-from sweeps.endpoint.records import Load
+from advisor.models.language.configs import LanguageModel
+from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.observations import ServingObservation
+from advisor.models.language.serving.eras import minor_version
+from advisor.sweeps.endpoint.records import Load
 
 SCHEMA = "advisor.serving_anchor/1"
 WAY_OUT = "--anchor takes what `advisor measure --endpoint` or `advisor measure --engine` wrote"

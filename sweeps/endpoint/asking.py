@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from advisor.errors import one_line
-from sweeps.endpoint.address import Address, ApiKey
-from sweeps.endpoint.event_stream import DONE, EventReader, error_text, piece_of
-from sweeps.endpoint.faults import Fault, RequestFailed, fault_of_status
-from sweeps.endpoint.records import OK, RequestRecord
+from advisor.sweeps.endpoint.address import Address, ApiKey
+from advisor.sweeps.endpoint.event_stream import DONE, EventReader, error_text, piece_of
+from advisor.sweeps.endpoint.faults import Fault, RequestFailed, fault_of_status
+from advisor.sweeps.endpoint.records import OK, RequestRecord
 
 _CONNECT_SECONDS = 10.0
 # Servers close idle connections after 5 s (uvicorn) or more: one that is older is not used again.

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.endpoint.address import Address
-from sweeps.endpoint.anchors import SCHEMA
-from sweeps.endpoint.session import Session, warnings_of
-from sweeps.machine.environment import describe_machine, describe_versions
-from sweeps.machine.gpu import gpus
+from advisor.sweeps.endpoint.address import Address
+from advisor.sweeps.endpoint.anchors import SCHEMA
+from advisor.sweeps.endpoint.session import Session, warnings_of
+from advisor.sweeps.machine.environment import describe_machine, describe_versions
+from advisor.sweeps.machine.gpu import gpus
 
 _VERSIONS = ("aiohttp", "uvloop", "numpy", "vllm", "transformers", "torch", "llama-cpp-python")
 

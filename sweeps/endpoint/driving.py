@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from sweeps.endpoint.asking import Client
-from sweeps.endpoint.faults import RequestFailed
-from sweeps.endpoint.opening import Opening
-from sweeps.endpoint.prompts import Prompts
-from sweeps.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
+from advisor.sweeps.endpoint.asking import Client
+from advisor.sweeps.endpoint.faults import RequestFailed
+from advisor.sweeps.endpoint.opening import Opening
+from advisor.sweeps.endpoint.prompts import Prompts
+from advisor.sweeps.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
 
 # After a failure a slot waits, longer each time, so that a server that is overloaded can recover.
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 4.0

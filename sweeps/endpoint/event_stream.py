@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from advisor.errors import one_line
-from sweeps.endpoint.faults import Fault, RequestFailed
+from advisor.sweeps.endpoint.faults import Fault, RequestFailed
 
 DONE = b"[DONE]"
 # An event of one token has some 300 bytes, with log probabilities some thousand.

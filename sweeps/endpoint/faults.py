@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from advisor.errors import MeasuringError
 from advisor.messages import FieldName, Message
-from sweeps.endpoint.address import KEY_VARIABLE
+from advisor.sweeps.endpoint.address import KEY_VARIABLE
 
 
 class Fault(StrEnum):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sweeps.endpoint.records import CUT, OK, DrivenLoad, RequestRecord
+from advisor.sweeps.endpoint.records import CUT, OK, DrivenLoad, RequestRecord
 
 _MOST_WARM_UP = 0.4
 _BLOCKS = 8

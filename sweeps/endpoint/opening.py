@@ -10,10 +10,10 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.messages import FieldName, Message
-from sweeps.endpoint.asking import Client, Dialect
-from sweeps.endpoint.faults import Fault, RequestFailed, failure
-from sweeps.endpoint.prompts import Prompts
-from sweeps.endpoint.records import RequestRecord
+from advisor.sweeps.endpoint.asking import Client, Dialect
+from advisor.sweeps.endpoint.faults import Fault, RequestFailed, failure
+from advisor.sweeps.endpoint.prompts import Prompts
+from advisor.sweeps.endpoint.records import RequestRecord
 
 _PLAINEST = Dialect(False, False, False)
 # Of several that a server takes, the one that makes answers as long as asked, and counts them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from sweeps.endpoint.faults import RequestFailed
+from advisor.sweeps.endpoint.faults import RequestFailed
 
 OK, CUT = "ok", "cut"
 

@@ -13,14 +13,14 @@ from typing import IO, Any
 
 from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
 from advisor.messages import Message
-from sweeps.endpoint.address import Address, ApiKey
-from sweeps.endpoint.asking import opened
-from sweeps.endpoint.driving import Driver
-from sweeps.endpoint.faults import RequestFailed, failure
-from sweeps.endpoint.figures import Figures, load_figures
-from sweeps.endpoint.opening import Opening, no_tokens, opening_of
-from sweeps.endpoint.prompts import Prompts
-from sweeps.endpoint.records import DrivenLoad, Lengths, Load, RequestRecord
+from advisor.sweeps.endpoint.address import Address, ApiKey
+from advisor.sweeps.endpoint.asking import opened
+from advisor.sweeps.endpoint.driving import Driver
+from advisor.sweeps.endpoint.faults import RequestFailed, failure
+from advisor.sweeps.endpoint.figures import Figures, load_figures
+from advisor.sweeps.endpoint.opening import Opening, no_tokens, opening_of
+from advisor.sweeps.endpoint.prompts import Prompts
+from advisor.sweeps.endpoint.records import DrivenLoad, Lengths, Load, RequestRecord
 
 # Of a core. Above it tokens wait for the generator, and not for the server.
 _BUSY_SHARE = 0.7

@@ -11,8 +11,8 @@ from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.errors import AdvisorError
-from sweeps.datasets.node_cache import cached_data
-from sweeps.datasets.remote import is_address
+from advisor.sweeps.datasets.node_cache import cached_data
+from advisor.sweeps.datasets.remote import is_address
 
 Measure = Callable[[Trial], Measurement]
 

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from advisor.domain import LimitedBy, Measurement, Trial
-from sweeps.executors.data import Measure, with_data
-from sweeps.machine.size import allowed_cpus
-from sweeps.trial.orphans.removing import clean_up
-from sweeps.trial.trial_process import measure_trial
+from advisor.sweeps.executors.data import Measure, with_data
+from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.trial.orphans.removing import clean_up
+from advisor.sweeps.trial.trial_process import measure_trial
 
 
 class Executor(Protocol):
@@ -68,9 +68,9 @@ class InlineExecutor:
 def _measure_here(trial: Trial) -> Measurement:
     from dataclasses import replace
 
-    from sweeps.trial.faults import ending_of
-    from sweeps.trial.limits.usage import PROCESS_TREE
-    from sweeps.worker.measuring import measure
+    from advisor.sweeps.trial.faults import ending_of
+    from advisor.sweeps.trial.limits.usage import PROCESS_TREE
+    from advisor.sweeps.worker.measuring import measure
 
     job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}
     try:

@@ -2,8 +2,10 @@
 around a measurement, and never for results.
 
 `replayed` is a way to measure for every executor: all of a trial's process, limits, folders and
-conversation are real, only the worker (`python -m sweeps.executors.replaying FILE SECONDS`, on
-stdin what `sweeps.worker` takes) looks the trial up instead of measuring it. What comes back is
+conversation are real, only the worker (`python -m advisor.sweeps.executors.replaying FILE
+SECONDS`, on
+stdin what `advisor.sweeps.worker` takes) looks the trial up instead of measuring it. What comes
+back is
 marked `environment.replayed_from` (REPLAYED_FROM), and `advisor fit` leaves it out.
 """
 
@@ -19,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import REPLAYED_FROM, Measurement, Trial
-from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
-from sweeps.trial.placement.taking import anywhere
-from sweeps.trial.trial_process import measure_trial, run_attempt
+from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.trial.placement.taking import anywhere
+from advisor.sweeps.trial.trial_process import measure_trial, run_attempt
 
 _AS_MEASURED = "as_measured"
 
@@ -29,7 +31,14 @@ _AS_MEASURED = "as_measured"
 def replayed(file: Path, seconds: float) -> partial[Measurement]:
     """A `data.Measure` that answers each trial from a file of `advisor measurements export`
     after so many seconds; it can be sent to other processes."""
-    command = (sys.executable, "-P", "-m", "sweeps.executors.replaying", str(file), str(seconds))
+    command = (
+        sys.executable,
+        "-P",
+        "-m",
+        "advisor.sweeps.executors.replaying",
+        str(file),
+        str(seconds),
+    )
     return partial(measure_trial, attempt=partial(run_attempt, command=command, place=anywhere))
 
 
@@ -51,9 +60,9 @@ def answer_of(lines: Sequence[str], trial: Trial, file: str) -> Measurement:
 
 def main(file: str, seconds: float) -> None:
     """The worker's side of the conversation."""
-    from sweeps.formats.serialization import trial_from_dict
-    from sweeps.machine.processes import end_with_parent
-    from sweeps.trial.child import READY, send_to_parent, wait_for_go
+    from advisor.sweeps.formats.serialization import trial_from_dict
+    from advisor.sweeps.machine.processes import end_with_parent
+    from advisor.sweeps.trial.child import READY, send_to_parent, wait_for_go
 
     end_with_parent()
     job = json.loads(sys.stdin.readline())

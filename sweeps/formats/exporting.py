@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.csv_cells import csv_lines, csv_of
 from advisor.domain import Measurement
-from sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats.serialization import measurement_to_dict
 
 # Column: where its value stands. Written out, so that a new field of a record cannot change the
 # published columns; new ones stand last.

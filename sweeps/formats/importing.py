@@ -13,7 +13,7 @@ from advisor.domain.machines import is_positive
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
 from advisor.strict_json import check_json
-from sweeps.formats.serialization import measurement_from_dict
+from advisor.sweeps.formats.serialization import measurement_from_dict
 
 _MOST_ROWS = 2**31
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sweeps.machine.size import total_memory_mib
+from advisor.sweeps.machine.size import total_memory_mib
 
 _CPUS = Path("/sys/devices/system/cpu")
 _KIB_PER_UNIT = {"K": 1, "M": 1024, "G": 1024**2}

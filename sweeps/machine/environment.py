@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Cpu
-from sweeps.machine.size import machine_size, physical_cores, total_memory_mib
+from advisor.sweeps.machine.size import machine_size, physical_cores, total_memory_mib
 
 _DMI = Path("/sys/devices/virtual/dmi/id")
 _INDICATIVE_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "neon", "sve")

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
-from sweeps.machine.gpu import Facts, Nvml
+from advisor.sweeps.machine.gpu import Facts, Nvml
 
 _EVERY_SECONDS = 0.25
 _AVERAGED_SECONDS = 1.25

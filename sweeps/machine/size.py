@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweeps.machine.cgroups import PROC, limiting_groups
+from advisor.sweeps.machine.cgroups import PROC, limiting_groups
 
 _CPUS = Path("/sys/devices/system/cpu")
 _MEMINFO = Path("/proc/meminfo")

@@ -13,8 +13,8 @@ from advisor.domain import DatasetProfile, Task
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import Message
-from models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info
-from sweeps.trial.child import worker_environment
+from advisor.models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info
+from advisor.sweeps.trial.child import worker_environment
 
 _BYTES_PER_VALUE = 8  # word numbers are int64
 # A user's file imports torch, and may run anything: that happens in a process of its own.
@@ -22,7 +22,7 @@ _DESCRIBE = """
 import json, sys
 from dataclasses import asdict
 from advisor.errors import UsageError
-from models.zoo.opening import open_network
+from advisor.models.zoo.opening import open_network
 try:
     opened = open_network(sys.argv[1])
     opened.check()

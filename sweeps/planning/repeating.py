@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from advisor.domain import Measurement, Status, Trial
-from sweeps.formats.serialization import run_facts
+from advisor.sweeps.formats.serialization import run_facts
 
 
 def wanted_runs(trial: Trial) -> int:

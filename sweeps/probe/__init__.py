@@ -1,12 +1,13 @@
 """What a machine is and can do: facts, and rates measured in under a minute.
 
-`python -m sweeps.probe` is the program that looks and measures. It is started as a process and
+`python -m advisor.sweeps.probe` is the program that looks and measures. It is started as a process
+and
 needs the standard library and NumPy; Pillow and torch add what they are needed for, so that it
 runs on a bare GPU machine as well as on one that has neither.
 """
 
 from __future__ import annotations
 
-from sweeps.probe.figures import PARTS, SCHEMA, fingerprint
+from advisor.sweeps.probe.figures import PARTS, SCHEMA, fingerprint
 
 __all__ = ["PARTS", "SCHEMA", "fingerprint"]

@@ -1,4 +1,4 @@
-"""`python -m sweeps.probe [--quick] [--disk FOLDER] [--only PARTS]`: JSON on stdout.
+"""`python -m advisor.sweeps.probe [--quick] [--disk FOLDER] [--only PARTS]`: JSON on stdout.
 
 Progress goes to stderr. Ends with 0 when it answered, 2 for wrong arguments, 130 after Ctrl-C.
 """
@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from sweeps.machine.processes import end_with_parent
-from sweeps.probe.figures import PARTS
-from sweeps.probe.session import run_probe
+from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.probe.figures import PARTS
+from advisor.sweeps.probe.session import run_probe
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m sweeps.probe", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m advisor.sweeps.probe", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a quarter of the time")
     parser.add_argument("--disk", type=Path, default=Path(), help="folder on the disk to read")
     parser.add_argument("--only", type=_parts, default=tuple(PARTS), help=",".join(PARTS))

@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from sweeps.probe.timing import time_calls
+from advisor.sweeps.probe.timing import time_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Device:
             load_torch().cuda.synchronize()
 
     def time_calls(self, call: Callable[[], object], seconds: float) -> list[float]:
-        """See `sweeps.probe.timing.time_calls`; the device is synchronised around a repeat."""
+        """See `advisor.sweeps.probe.timing.time_calls`; the device is synchronised around a
+        repeat."""
         return time_calls(call, seconds, synchronize=self.synchronize)
 
     def random(self, *shape: int, dtype: Any = None) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sweeps.machine.caches import distinct_caches
-from sweeps.machine.environment import describe_machine
-from sweeps.machine.size import allowed_cpus, free_memory_bytes
-from sweeps.probe.figures import Document, skipped
-from sweeps.probe.session import Session
-from sweeps.probe.topology import read_numa_nodes
-from sweeps.trial.limits.choosing import read_cores
+from advisor.sweeps.machine.caches import distinct_caches
+from advisor.sweeps.machine.environment import describe_machine
+from advisor.sweeps.machine.size import allowed_cpus, free_memory_bytes
+from advisor.sweeps.probe.figures import Document, skipped
+from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.topology import read_numa_nodes
+from advisor.sweeps.trial.limits.choosing import read_cores
 
 _FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 

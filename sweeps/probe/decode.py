@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 from advisor.errors import MeasuringError
-from sweeps.datasets.photographs import make_sample
-from sweeps.machine.size import allowed_cpus, machine_size
-from sweeps.probe.accelerator import missing
-from sweeps.probe.figures import Document, figure, skipped
-from sweeps.probe.session import Session
-from sweeps.probe.timing import LEAST_REPEATS
-from sweeps.probe.topology import thread_counts, threads_first_by_core
-from sweeps.trial.limits.choosing import read_cores
+from advisor.sweeps.datasets.photographs import make_sample
+from advisor.sweeps.machine.size import allowed_cpus, machine_size
+from advisor.sweeps.probe.accelerator import missing
+from advisor.sweeps.probe.figures import Document, figure, skipped
+from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.timing import LEAST_REPEATS
+from advisor.sweeps.probe.topology import thread_counts, threads_first_by_core
+from advisor.sweeps.trial.limits.choosing import read_cores
 
 _IMAGES = 24
 _SHORTEST_WINDOW_SECONDS = 0.06

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from advisor.domain import MIB
-from sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
-from sweeps.probe.figures import Document, figure
-from sweeps.probe.reading import (
+from advisor.sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
+from advisor.sweeps.probe.figures import Document, figure
+from advisor.sweeps.probe.reading import (
     Opened,
     Pattern,
     TimedRead,
@@ -17,8 +17,8 @@ from sweeps.probe.reading import (
     scratch_file,
     timed_read,
 )
-from sweeps.probe.session import Session
-from sweeps.probe.timing import LEAST_REPEATS
+from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.timing import LEAST_REPEATS
 
 KIB = 2**10
 _DEPTHS = (1, 16)

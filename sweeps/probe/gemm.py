@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.probe.accelerator import (
+from advisor.sweeps.probe.accelerator import (
     CPU,
     CUDA,
     Device,
@@ -17,9 +17,9 @@ from sweeps.probe.accelerator import (
     has_cuda,
     load_torch,
 )
-from sweeps.probe.figures import Document, figure
-from sweeps.probe.session import Session
-from sweeps.probe.timing import largest_affordable
+from advisor.sweeps.probe.figures import Document, figure
+from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.timing import largest_affordable
 
 _SIZES = (512, 1024, 2048, 4096, 8192)
 _PRECISIONS = {"cuda": ("fp32", "tf32", "fp16", "bf16"), "cpu": ("fp32", "bf16")}

@@ -9,12 +9,12 @@ from typing import Any
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
-from sweeps.machine.gpu import Facts, gpus
-from sweeps.machine.gpu_sampling import gpu_states
-from sweeps.probe.accelerator import CUDA, has_cuda, load_torch, need_cuda
-from sweeps.probe.figures import Document, figure, skipped
-from sweeps.probe.pci import accelerators
-from sweeps.probe.session import ProbeBudget, Session
+from advisor.sweeps.machine.gpu import Facts, gpus
+from advisor.sweeps.machine.gpu_sampling import gpu_states
+from advisor.sweeps.probe.accelerator import CUDA, has_cuda, load_torch, need_cuda
+from advisor.sweeps.probe.figures import Document, figure, skipped
+from advisor.sweeps.probe.pci import accelerators
+from advisor.sweeps.probe.session import ProbeBudget, Session
 
 _BUSY_PERCENT = 5
 _MODULE = Path("/proc/driver/nvidia/version")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sweeps.probe.accelerator import Device, load_torch
+from advisor.sweeps.probe.accelerator import Device, load_torch
 
 SIZES = ("wide", "deep")
 _LSTM_STEPS = 35

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from advisor.domain import Precision
-from models.zoo.steps import autocast
-from sweeps.probe.accelerator import CPU, CUDA, Device, has_cuda, load_torch
-from sweeps.probe.figures import Document, figure
-from sweeps.probe.layers import LAYERS, SIZES, Build, Layer, Setting
-from sweeps.probe.session import Session
+from advisor.models.zoo.steps import autocast
+from advisor.sweeps.probe.accelerator import CPU, CUDA, Device, has_cuda, load_torch
+from advisor.sweeps.probe.figures import Document, figure
+from advisor.sweeps.probe.layers import LAYERS, SIZES, Build, Layer, Setting
+from advisor.sweeps.probe.session import Session
 
 _BATCHES = {"cuda": 64, "cpu": 4}
 _PRECISIONS = {"cuda": ("fp32", "amp"), "cpu": ("fp32",)}

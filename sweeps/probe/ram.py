@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from sweeps.machine.caches import last_level_cache_mib
-from sweeps.machine.size import allowed_cpus, free_memory_bytes
-from sweeps.probe.figures import Document, figure
-from sweeps.probe.session import Session
-from sweeps.probe.timing import time_calls
+from advisor.sweeps.machine.caches import last_level_cache_mib
+from advisor.sweeps.machine.size import allowed_cpus, free_memory_bytes
+from advisor.sweeps.probe.figures import Document, figure
+from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.timing import time_calls
 
 _LEAST_BYTES = 128 * 2**20
 _CACHE_MULTIPLE = 4

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.machine.environment import describe_machine, describe_versions
-from sweeps.machine.processes import busy_seconds
-from sweeps.machine.size import allowed_cpus
-from sweeps.probe.figures import PARTS, SCHEMA, Document, skipped
+from advisor.sweeps.machine.environment import describe_machine, describe_versions
+from advisor.sweeps.machine.processes import busy_seconds
+from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.probe.figures import PARTS, SCHEMA, Document, skipped
 
 # Other processes above this share of a core get a warning: they take from what is measured.
 _BUSY_NEIGHBOUR_CORES = 0.25
@@ -102,7 +102,7 @@ def run_probe(
 
 def _run_part(name: str, session: Session) -> Document:
     """`probe(session)` of `sweeps/probe/<name>.py`, with what others did meanwhile."""
-    probe = importlib.import_module(f"sweeps.probe.{name}").probe
+    probe = importlib.import_module(f"advisor.sweeps.probe.{name}").probe
     before, start = _others_seconds(), time.monotonic()
     result: Document = probe(session)
     wall = max(time.monotonic() - start, 1e-9)

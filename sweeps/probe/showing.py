@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from advisor.sweeps.probe.figures import figures, is_skipped
 from advisor.units import format_mib, format_rate
-from sweeps.probe.figures import figures, is_skipped
 
 Node = Mapping[str, Any]
 

@@ -2,7 +2,7 @@
 
 One record for all of it: limits and ends, too few or unsteady steps, stalls, runs that differ, what
 the machine did meanwhile (neighbours, throttling, stolen time, clocks), age. What the machine did
-stands in the environment, from `sweeps.worker.machine_state`, the sampler of the GPU and
+stands in the environment, from `advisor.sweeps.worker.machine_state`, the sampler of the GPU and
 `sustained_rate`; a row without raises no issue there.
 """
 
@@ -18,9 +18,9 @@ from advisor.domain import LimitedBy, Measurement, Stage, Status
 from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.messages import Message
-from sweeps.quality.age import is_stale
-from sweeps.quality.rates import mean_error
-from sweeps.quality.timing import is_steady
+from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.quality.rates import mean_error
+from advisor.sweeps.quality.timing import is_steady
 
 FEW_STEPS = 6
 REPEATS_DIFFER = 0.06

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from advisor.domain import Measurement
 from advisor.domain.steps import mean_step_seconds
-from sweeps.quality.timing import count_warmup_steps, is_steady, steps_together
+from advisor.sweeps.quality.timing import count_warmup_steps, is_steady, steps_together
 
 CONFIDENCE = 0.95
 

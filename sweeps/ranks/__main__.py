@@ -1,4 +1,4 @@
-"""One rank: `python -m sweeps.ranks JOB` under torchrun, JSON lines on stdout.
+"""One rank: `python -m advisor.sweeps.ranks JOB` under torchrun, JSON lines on stdout.
 
 JOB is a JSON object with the fields of `measuring.Job`. The first rank of each node prints
 `{"progress": ...}`, and last `{"anchor": ...}`, the same on all nodes, or `{"error": ...}`.
@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 from advisor.errors import AdvisorError, UsageError
-from sweeps.machine.processes import end_with_parent
-from sweeps.ranks.measuring import Job, measure
+from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.ranks.measuring import Job, measure
 
 
 def main() -> None:

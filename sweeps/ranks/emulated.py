@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from sweeps.worker.step_runner import HostEngine, Moment
+from advisor.sweeps.worker.step_runner import HostEngine, Moment
 
 # The backward pass computes gradients of inputs and of weights: twice the products of the forward
 # pass (Kaplan et al. 2020, section 2.1, count them so).

@@ -19,14 +19,14 @@ import torch.distributed as dist
 from advisor.domain import Precision, Task
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import MeasuringError, UsageError
-from models.zoo.opening import open_network
-from sweeps.anchors.measure.document import SYNTHETIC
-from sweeps.anchors.measure.session import Session, device_facts, steps_on
-from sweeps.ranks.emulated import EmulatedRank
-from sweeps.ranks.topology import Place, place_of_rank
-from sweeps.worker.step_runner import QUEUE_DEPTH, Engine, StepRunner
-from sweeps.worker.timed_steps import TimeBox
-from sweeps.worker.torch_engine import TorchEngine
+from advisor.models.zoo.opening import open_network
+from advisor.sweeps.anchors.measure.document import SYNTHETIC
+from advisor.sweeps.anchors.measure.session import Session, device_facts, steps_on
+from advisor.sweeps.ranks.emulated import EmulatedRank
+from advisor.sweeps.ranks.topology import Place, place_of_rank
+from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, Engine, StepRunner
+from advisor.sweeps.worker.timed_steps import TimeBox
+from advisor.sweeps.worker.torch_engine import TorchEngine
 
 _LEAST_STEPS, _MOST_STEPS = 4, 2000
 _LEAST_ALL_REDUCES, _MOST_ALL_REDUCES = 4, 200

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Protocol
 
 from advisor.domain import Measurement
-from sweeps.trial.ownership import Owner
+from advisor.sweeps.trial.ownership import Owner
 
 Combine = Callable[[Measurement | None, Measurement], Measurement | None]
 

@@ -14,7 +14,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from advisor.errors import DataError, one_line
-from sweeps.store.dialects import (
+from advisor.sweeps.store.dialects import (
     DATABASE_VARIABLE,
     WRITES,
     make_engine,

@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from sweeps.store.database import Database
-from sweeps.store.dialects import DatabaseSeconds
-from sweeps.store.leases import Leases
-from sweeps.store.schema import HEAD, LEASES, MEASUREMENTS, SchemaState, look
+from advisor.sweeps.store.database import Database
+from advisor.sweeps.store.dialects import DatabaseSeconds
+from advisor.sweeps.store.leases import Leases
+from advisor.sweeps.store.schema import HEAD, LEASES, MEASUREMENTS, SchemaState, look
 
 
 def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 import sqlalchemy as sql
 
 from advisor.errors import DataError
-from sweeps.store.contract import Held
-from sweeps.store.database import Database
-from sweeps.store.dialects import DatabaseSeconds, insert_if_absent
-from sweeps.store.schema import LEASES
-from sweeps.trial.ownership import Owner, columns_of, place, process_has_gone
+from advisor.sweeps.store.contract import Held
+from advisor.sweeps.store.database import Database
+from advisor.sweeps.store.dialects import DatabaseSeconds, insert_if_absent
+from advisor.sweeps.store.schema import LEASES
+from advisor.sweeps.trial.ownership import Owner, columns_of, place, process_has_gone
 
 LEASE_SECONDS = 120.0
 _NO_PATIENCE = 0.0

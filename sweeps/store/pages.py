@@ -12,10 +12,10 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from sweeps.store.contract import Stored
-from sweeps.store.rows import sorted_out
-from sweeps.store.schema import MEASUREMENTS as ROWS
-from sweeps.store.sql_store import SqlStore
+from advisor.sweeps.store.contract import Stored
+from advisor.sweeps.store.rows import sorted_out
+from advisor.sweeps.store.schema import MEASUREMENTS as ROWS
+from advisor.sweeps.store.sql_store import SqlStore
 
 _ROWS_AT_ONCE = 200
 

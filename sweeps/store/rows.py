@@ -10,14 +10,14 @@ from typing import Any
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from sweeps.formats.serialization import (
+from advisor.sweeps.formats.serialization import (
     SCHEMA_VERSION,
     NewerFormatError,
     measurement_from_dict,
     measurement_to_dict,
 )
-from sweeps.quality.age import is_stale
-from sweeps.store.contract import Damaged, Stored
+from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.store.contract import Damaged, Stored
 
 Row = Mapping[str, Any]
 _AT_ONCE = 500  # names in one query; SQLite takes 32,766, older ones 999

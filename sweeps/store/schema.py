@@ -13,8 +13,8 @@ import sqlalchemy as sql
 
 from advisor.errors import DataError
 from advisor.messages import Message
-from sweeps.store.database import Database
-from sweeps.store.dialects import (
+from advisor.sweeps.store.database import Database
+from advisor.sweeps.store.dialects import (
     DATABASE_VARIABLE,
     SQLITE,
     is_there,

@@ -12,20 +12,20 @@ import sqlalchemy as sql
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.places import user_folder
-from sweeps.formats.serialization import NewerFormatError
-from sweeps.store.contract import Appended, Combine, Held, Stored, Summary
-from sweeps.store.database import (
+from advisor.sweeps.formats.serialization import NewerFormatError
+from advisor.sweeps.store.contract import Appended, Combine, Held, Stored, Summary
+from advisor.sweeps.store.database import (
     READING_PATIENCE_SECONDS,
     WRITING_PATIENCE_SECONDS,
     Database,
 )
-from sweeps.store.dialects import DATABASE_VARIABLE as DATABASE_VARIABLE
-from sweeps.store.dialects import insert_if_absent
-from sweeps.store.leases import LEASE_SECONDS, Leases, end
-from sweeps.store.rows import gives_way, in_parts, parsed, row_of, sorted_out
-from sweeps.store.schema import EARLIER, SchemaState, look, make_ready
-from sweeps.store.schema import MEASUREMENTS as ROWS
-from sweeps.trial.ownership import Owner
+from advisor.sweeps.store.dialects import DATABASE_VARIABLE as DATABASE_VARIABLE
+from advisor.sweeps.store.dialects import insert_if_absent
+from advisor.sweeps.store.leases import LEASE_SECONDS, Leases, end
+from advisor.sweeps.store.rows import gives_way, in_parts, parsed, row_of, sorted_out
+from advisor.sweeps.store.schema import EARLIER, SchemaState, look, make_ready
+from advisor.sweeps.store.schema import MEASUREMENTS as ROWS
+from advisor.sweeps.trial.ownership import Owner
 
 
 def default_database_url() -> str:

@@ -17,11 +17,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
-from sweeps.events import EVENT_KEY, forward_all
-from sweeps.trial.ownership import OWNER_VARIABLE, new_name, own_tag, scratch_parent
+from advisor.sweeps.events import EVENT_KEY, forward_all
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, new_name, own_tag, scratch_parent
 
 # -P: a folder `sweeps` where the user stands must not take the place of ours.
-WORKER_COMMAND = (sys.executable, "-P", "-m", "sweeps.worker")
+WORKER_COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.worker")
 STAGES_FOLLOW = "stages_follow"  # in a measurement that another one will replace
 _STDERR_CHARACTERS = 600
 _LOOK_EVERY_SECONDS = 0.5
@@ -157,7 +157,7 @@ def _scratch_folder() -> Iterator[str]:
 def worker_environment() -> dict[str, str]:
     """Ours, with this source tree importable and no thread count left over (Ray sets some)."""
     environment = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS",)}
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).parents[3])
     paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     return environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.domain import MIB, DiskRate, InstanceType, Measurement, Stage
 from advisor.errors import AdvisorError, UsageError
-from sweeps.machine.environment import instance_type
-from sweeps.machine.mounts import describe_disk
+from advisor.sweeps.machine.environment import instance_type
+from advisor.sweeps.machine.mounts import describe_disk
 
 if TYPE_CHECKING:
     from advisor.catalog.disks import DiskCatalog

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sweeps.machine.processes import is_running, start_ticks, stat_fields
+from advisor.sweeps.machine.processes import is_running, start_ticks, stat_fields
 
 OWNER_VARIABLE = "ADVISOR_OWNER"  # a process of ours carries its owner's mark in its environment
 _MARK = re.compile(r"advisor-(\d+)-(\d+)(?:-(\d{10}))?(?:-\d+)*$")

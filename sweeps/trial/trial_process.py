@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import MOUNTED, CacheState, LimitedBy, Measurement, Status, Trial
-from sweeps.events import INFO, WARNING, emit
-from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
-from sweeps.machine.caches import carved_from
-from sweeps.machine.environment import describe_container
-from sweeps.machine.gpu_sampling import busy_percent
-from sweeps.machine.mounts import block_device, device_number
-from sweeps.machine.size import allowed_cpus
-from sweeps.quality.issues import is_gpu_shared
-from sweeps.trial.child import (
+from advisor.sweeps.events import INFO, WARNING, emit
+from advisor.sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
+from advisor.sweeps.machine.caches import carved_from
+from advisor.sweeps.machine.environment import describe_container
+from advisor.sweeps.machine.gpu_sampling import busy_percent
+from advisor.sweeps.machine.mounts import block_device, device_number
+from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.quality.issues import is_gpu_shared
+from advisor.sweeps.trial.child import (
     LOADED,
     READY,
     STAGES_FOLLOW,
@@ -29,14 +29,14 @@ from sweeps.trial.child import (
     WorkerLate,
     started_worker,
 )
-from sweeps.trial.disk_burst import with_disk_burst
-from sweeps.trial.faults import Ending, recognised_ending
-from sweeps.trial.formatting import ending_facts
-from sweeps.trial.limits.choosing import choose_limiter
-from sweeps.trial.limits.types import Limiter, LimitRequest, ResourceLimits, request_for
-from sweeps.trial.placement.decision import Placement
-from sweeps.trial.placement.node import VISIBLE_GPUS
-from sweeps.trial.placement.taking import placed
+from advisor.sweeps.trial.disk_burst import with_disk_burst
+from advisor.sweeps.trial.faults import Ending, recognised_ending
+from advisor.sweeps.trial.formatting import ending_facts
+from advisor.sweeps.trial.limits.choosing import choose_limiter
+from advisor.sweeps.trial.limits.types import Limiter, LimitRequest, ResourceLimits, request_for
+from advisor.sweeps.trial.placement.decision import Placement
+from advisor.sweeps.trial.placement.node import VISIBLE_GPUS
+from advisor.sweeps.trial.placement.taking import placed
 
 TIMEOUT_SECONDS = 900.0
 # Ten thousand steps of a slow trial take hours.
@@ -183,7 +183,7 @@ def _request(trial: Trial, cpus: tuple[int, ...]) -> LimitRequest:
 def _job(
     trial: Trial, request: LimitRequest, hold: ResourceLimits, shares_disk: bool
 ) -> dict[str, Any]:
-    """What a worker is sent (`sweeps.worker.__main__`)."""
+    """What a worker is sent (`advisor.sweeps.worker.__main__`)."""
     return {
         "trial": trial_to_dict(trial),
         "usage_source": dict(hold.usage_source()),

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import DataError
-from sweeps.events import event_of, handled
+from advisor.sweeps.events import event_of, handled
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 MOST_BYTES = 10 * 2**20

@@ -15,8 +15,8 @@ from prometheus_client.registry import Collector
 
 from advisor.domain import Status
 from advisor.errors import DataError, MeasuringError
-from sweeps.events import WARNING, emit
-from sweeps.watching.tally import SweepProgress
+from advisor.sweeps.events import WARNING, emit
+from advisor.sweeps.watching.tally import SweepProgress
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from sweeps.store.contract import Held, Summary
-from sweeps.trial.trial_process import TIMEOUT_SECONDS
+from advisor.sweeps.store.contract import Held, Summary
+from advisor.sweeps.trial.trial_process import TIMEOUT_SECONDS
 
 _LATEST = 20
 _FEWEST = 3

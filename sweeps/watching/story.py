@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement
-from sweeps.trial.formatting import ending_facts, planned_facts
-from sweeps.watching.logfile import OLDER_FILES
+from advisor.sweeps.trial.formatting import ending_facts, planned_facts
+from advisor.sweeps.watching.logfile import OLDER_FILES
 
 Line = Mapping[str, Any]
 _HEAD = ("time", "level", "event", "trial_id", "node", "pid")

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
-from sweeps.events import Event, this_node
-from sweeps.planning.plan import usual_seconds
-from sweeps.trial.formatting import trial_name
+from advisor.sweeps.events import Event, this_node
+from advisor.sweeps.planning.plan import usual_seconds
+from advisor.sweeps.trial.formatting import trial_name
 
 if TYPE_CHECKING:
-    from sweeps.driver.runner import Progress
+    from advisor.sweeps.driver.runner import Progress
 
 HERE = "here"
 _ENDED_ELSEWHERE = ("not_stored", "kept_in_file")
@@ -102,7 +102,7 @@ class Tally:
                 self._end(progress.measurement)
 
     def note(self, event: Event) -> None:
-        """An event of `sweeps.events`."""
+        """An event of `advisor.sweeps.events`."""
         with self._lock:
             begun = self._running.get(event.trial_id)
             if event.event == "placed" and begun:

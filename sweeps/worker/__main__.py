@@ -1,10 +1,12 @@
-"""The child process: `python -m sweeps.worker`, one trial in (JSON), one measurement out (JSON).
+"""The child process: `python -m advisor.sweeps.worker`, one trial in (JSON), one measurement out
+(JSON).
 
 Reads one line of JSON on stdin: `{"trial": ..., "usage_source": ..., "cpus": [...],
 "shares_disk": bool, "wait_for_go": bool}`. With `wait_for_go` it prints `loaded` when libraries and
 network are, and `ready` when the page cache is as asked, and goes on at the next line of stdin each
 time, so that the parent can switch limits on. With `shares_disk` other trials may read the same
-files now: it empties no page cache. Lines `{"event": ...}` are events (`sweeps.events`), none of
+files now: it empties no page cache. Lines `{"event": ...}` are events (`advisor.sweeps.events`),
+none of
 them inside of a timed run. With `wait_for_go` the measurement is printed as soon as the main run is
 over, with `{"stages_follow": true}`. The last line of stdout is the whole measurement.
 
@@ -18,8 +20,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sweeps.machine.processes import end_with_parent
-from sweeps.trial.child import STAGES_FOLLOW, send_to_parent, wait_for_go
+from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.trial.child import STAGES_FOLLOW, send_to_parent, wait_for_go
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement
@@ -29,7 +31,7 @@ def main() -> None:
     """Measure the trial on stdin; whatever goes wrong becomes the measurement's reason."""
     end_with_parent()
     job = json.loads(sys.stdin.readline())
-    from sweeps.events import EVENT_KEY, as_document, subscribe
+    from advisor.sweeps.events import EVENT_KEY, as_document, subscribe
 
     with subscribe(lambda event: send_to_parent({EVENT_KEY: as_document(event)})):
         answer = _measure(job)
@@ -38,12 +40,12 @@ def main() -> None:
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:
     from advisor.domain import LimitedBy, Measurement
-    from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
-    from sweeps.trial.faults import ending_of
+    from advisor.sweeps.formats.serialization import measurement_to_dict, trial_from_dict
+    from advisor.sweeps.trial.faults import ending_of
 
     trial = trial_from_dict(job["trial"])
     try:
-        from sweeps.worker.measuring import measure
+        from advisor.sweeps.worker.measuring import measure
 
         if job.get("wait_for_go"):
             measurement = measure(trial, job, wait_for_go, _send_before_stages)
@@ -61,7 +63,7 @@ def _measure(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _send_before_stages(measurement: Measurement) -> None:
-    from sweeps.formats.serialization import measurement_to_dict
+    from advisor.sweeps.formats.serialization import measurement_to_dict
 
     send_to_parent({**measurement_to_dict(measurement), STAGES_FOLLOW: True})
 

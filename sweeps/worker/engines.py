@@ -13,11 +13,17 @@ from advisor.domain import Stack, Task, Trial
 from advisor.domain.gpu_identity import is_card
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from models.zoo.opening import Runnable
-from sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads
-from sweeps.worker.step_runner import QUEUE_DEPTH, EmulatedGpu, Engine, HostEngine, StepRunner
-from sweeps.worker.torch_engine import TorchEngine
-from sweeps.worker.torch_facts import present_gpu
+from advisor.models.zoo.opening import Runnable
+from advisor.sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads
+from advisor.sweeps.worker.step_runner import (
+    QUEUE_DEPTH,
+    EmulatedGpu,
+    Engine,
+    HostEngine,
+    StepRunner,
+)
+from advisor.sweeps.worker.torch_engine import TorchEngine
+from advisor.sweeps.worker.torch_facts import present_gpu
 
 _COMPILED = Path("~/.cache/instance-sizing-advisor/compiled")
 

@@ -10,14 +10,14 @@ import torch
 
 from advisor.domain import Task, Trial
 from advisor.errors import DataError
-from models.zoo.networks import Kind
-from models.zoo.opening import Runnable
-from sweeps.datasets.decoding import PILLOW
-from sweeps.datasets.source import SampleSource
-from sweeps.datasets.text import TEXT, read_corpus
-from sweeps.worker.pipeline.loading import make_loader
-from sweeps.worker.pipeline.policy import SHUFFLED
-from sweeps.worker.torch_engine import TorchEngine
+from advisor.models.zoo.networks import Kind
+from advisor.models.zoo.opening import Runnable
+from advisor.sweeps.datasets.decoding import PILLOW
+from advisor.sweeps.datasets.source import SampleSource
+from advisor.sweeps.datasets.text import TEXT, read_corpus
+from advisor.sweeps.worker.pipeline.loading import make_loader
+from advisor.sweeps.worker.pipeline.policy import SHUFFLED
+from advisor.sweeps.worker.torch_engine import TorchEngine
 
 Batches = Iterator[tuple[Any, Any]]
 

@@ -31,27 +31,27 @@ from advisor.domain import (
     Trial,
 )
 from advisor.errors import DataError, MeasuringError
-from models.zoo.opening import Runnable, open_network
-from models.zoo.torchvision_operators import substituted_operators
-from sweeps.datasets.opening import open_dataset
-from sweeps.datasets.source import LatencyInjected, SampleSource
-from sweeps.events import emit
-from sweeps.machine.environment import describe_machine, describe_versions
-from sweeps.machine.processes import Contention, judge
-from sweeps.quality.issues import is_gpu_shared
-from sweeps.quality.timing import is_steady
-from sweeps.trial.child import LOADED, READY
-from sweeps.trial.limits.usage import MemoryPeak
-from sweeps.worker.engines import runner_of
-from sweeps.worker.inputs import DeviceBatch, open_batches
-from sweeps.worker.page_cache import cached_share, evict, fill
-from sweeps.worker.pipeline.loading import sample_order
-from sweeps.worker.pipeline.policy import CPU_CLOCK, SHUFFLED, compute_threads, is_synthetic
-from sweeps.worker.stages import stage_results
-from sweeps.worker.step_runner import StepRunner
-from sweeps.worker.timed_run import TimedRun, timed_run
-from sweeps.worker.torch_engine import TorchEngine
-from sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
+from advisor.models.zoo.opening import Runnable, open_network
+from advisor.models.zoo.torchvision_operators import substituted_operators
+from advisor.sweeps.datasets.opening import open_dataset
+from advisor.sweeps.datasets.source import LatencyInjected, SampleSource
+from advisor.sweeps.events import emit
+from advisor.sweeps.machine.environment import describe_machine, describe_versions
+from advisor.sweeps.machine.processes import Contention, judge
+from advisor.sweeps.quality.issues import is_gpu_shared
+from advisor.sweeps.quality.timing import is_steady
+from advisor.sweeps.trial.child import LOADED, READY
+from advisor.sweeps.trial.limits.usage import MemoryPeak
+from advisor.sweeps.worker.engines import runner_of
+from advisor.sweeps.worker.inputs import DeviceBatch, open_batches
+from advisor.sweeps.worker.page_cache import cached_share, evict, fill
+from advisor.sweeps.worker.pipeline.loading import sample_order
+from advisor.sweeps.worker.pipeline.policy import CPU_CLOCK, SHUFFLED, compute_threads, is_synthetic
+from advisor.sweeps.worker.stages import stage_results
+from advisor.sweeps.worker.step_runner import StepRunner
+from advisor.sweeps.worker.timed_run import TimedRun, timed_run
+from advisor.sweeps.worker.torch_engine import TorchEngine
+from advisor.sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
 
 Indices = NDArray[np.intp]  # of files
 _LOOKED_AT_FILES = 500

@@ -19,22 +19,22 @@ from typing import Any
 import torch
 
 from advisor.domain import MIB, AcceleratorKind, Stage, Trial
-from models.zoo.opening import Runnable
-from models.zoo.steps import to_device
-from sweeps.datasets.source import SampleSource
-from sweeps.machine.caches import last_level_cache_mib
-from sweeps.machine.gpu_sampling import GpuSampler
-from sweeps.machine.size import allowed_cpus
-from sweeps.quality.timing import count_warmup_steps
-from sweeps.trial.faults import ending_of
-from sweeps.trial.limits.usage import grown, read_usage
-from sweeps.worker.inputs import DeviceBatch, PhotographBatches
-from sweeps.worker.pipeline.policy import gpu_alone_seconds
-from sweeps.worker.step_runner import QUEUE_DEPTH, HostEngine, StepRunner
-from sweeps.worker.stored_samples import StoredPart, read_for
-from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
-from sweeps.worker.torch_engine import CudaCompletion, TorchEngine
-from sweeps.worker.torch_facts import gpu_uuid
+from advisor.models.zoo.opening import Runnable
+from advisor.models.zoo.steps import to_device
+from advisor.sweeps.datasets.source import SampleSource
+from advisor.sweeps.machine.caches import last_level_cache_mib
+from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.trial.faults import ending_of
+from advisor.sweeps.trial.limits.usage import grown, read_usage
+from advisor.sweeps.worker.inputs import DeviceBatch, PhotographBatches
+from advisor.sweeps.worker.pipeline.policy import gpu_alone_seconds
+from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, HostEngine, StepRunner
+from advisor.sweeps.worker.stored_samples import StoredPart, read_for
+from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.torch_engine import CudaCompletion, TorchEngine
+from advisor.sweeps.worker.torch_facts import gpu_uuid
 
 SECONDS = 1.0
 _FEWEST_STEPS = 3

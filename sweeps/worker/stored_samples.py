@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
-from sweeps.datasets.source import Sample, SampleSource
-from sweeps.worker.page_cache import cached_share, evict
+from advisor.sweeps.datasets.source import Sample, SampleSource
+from advisor.sweeps.worker.page_cache import cached_share, evict
 
 _STILL_CACHED = 0.2
 _LOOKED_AT_FILES = 500

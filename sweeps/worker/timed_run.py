@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.domain import CacheState, Trial
-from sweeps.machine.gpu_sampling import GpuSampler
-from sweeps.machine.processes import busy_seconds
-from sweeps.quality.rates import sustained_rate
-from sweeps.quality.timing import count_warmup_steps
-from sweeps.trial.limits.usage import Usage, grown, read_usage
-from sweeps.worker.machine_state import changes, machine_state
-from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
-from sweeps.worker.timed_steps import REL_ERROR, TimeBox, timed_steps, warm_up
+from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.machine.processes import busy_seconds
+from advisor.sweeps.quality.rates import sustained_rate
+from advisor.sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.trial.limits.usage import Usage, grown, read_usage
+from advisor.sweeps.worker.machine_state import changes, machine_state
+from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
+from advisor.sweeps.worker.timed_steps import REL_ERROR, TimeBox, timed_steps, warm_up
 
 _SETTLING_SECONDS = 3.0
 _WARMING_STEPS = 3

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.quality.rates import StoppingRule
-from sweeps.worker.step_runner import StepRunner
+from advisor.sweeps.quality.rates import StoppingRule
+from advisor.sweeps.worker.step_runner import StepRunner
 
 REL_ERROR = 0.02
 # So many whole steps in a row, and a gradient scaler has found its scale.

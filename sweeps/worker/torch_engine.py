@@ -13,10 +13,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from advisor.domain import AcceleratorKind, MemoryFormat, Precision, Stack, Task
 from advisor.errors import MeasuringError
-from models.zoo.opening import Runnable
-from models.zoo.steps import autocast, to_device
-from sweeps.trial.faults import recognised_ending
-from sweeps.worker.step_runner import Completion, Moment
+from advisor.models.zoo.opening import Runnable
+from advisor.models.zoo.steps import autocast, to_device
+from advisor.sweeps.trial.faults import recognised_ending
+from advisor.sweeps.worker.step_runner import Completion, Moment
 
 # So small that thousands of steps on one made batch do not diverge; the arithmetic is the same.
 _LEARNING_RATE, _MOMENTUM = 1e-5, 0.9

@@ -11,7 +11,7 @@ import torch
 
 from advisor.domain import MIB, Accelerator, AcceleratorKind, Gpu
 from advisor.domain.gpu_identity import identified
-from sweeps.machine.gpu import gpu_facts
+from advisor.sweeps.machine.gpu import gpu_facts
 
 # They change rates or memory, and stand in no other fact.
 _VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "NVIDIA_TF32_OVERRIDE")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from advisor.errors import DataError
 from advisor.strict_json import UnfitError, check_json
-from sweeps.formats.importing import read_line
-from sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats.importing import read_line
+from advisor.sweeps.formats.serialization import measurement_to_dict
 from tests.sweeps.builders import measurement
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=9)

@@ -23,6 +23,9 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
+from advisor.sweeps.machine.mounts import block_device
+from advisor.sweeps.planning.networks import StoredData
+from advisor.sweeps.worker.pipeline.policy import STORED_ORDER
 from benchmarks.claims.answers import answer, document, finders
 from benchmarks.claims.evidence import Evidence, MissingTrialsError, full_speed, rate_of
 from benchmarks.claims.knees import Knee, knee_of
@@ -33,9 +36,6 @@ from benchmarks.claims.tables import markdown, table
 from benchmarks.claims.trials import FULL, Plan
 from benchmarks.claims.words import Finding, Kind, Verdict, read_claims
 from benchmarks.claims.work import Work
-from sweeps.machine.mounts import block_device
-from sweeps.planning.networks import StoredData
-from sweeps.worker.pipeline.policy import STORED_ORDER
 
 _ALL = {"A": 17, "B": 7, "C": 8, "D": 5, "E": 8}
 

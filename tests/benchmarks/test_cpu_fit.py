@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from advisor.domain import Precision, Status
+from advisor.models.performance.cpu_step_times_fit import held_out
+from advisor.models.performance.evaluation import summary_of
+from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.runs.fitting import measurements_from
 from benchmarks.cpu_fit import ROWS, cpu_rows, is_same, measured_cpu_steps, rebuilt
-from models.performance.cpu_step_times_fit import held_out
-from models.performance.evaluation import summary_of
-from models.performance.step_times_file import bundled_cpu_step_times
 
 pytestmark = pytest.mark.vector
 

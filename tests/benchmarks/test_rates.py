@@ -5,9 +5,9 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from advisor.sweeps.quality.rates import BETWEEN_RUNS
 from benchmarks.rates.coverage import between_runs, covered
 from benchmarks.rates.stalls import STEPS, cases
-from sweeps.quality.rates import BETWEEN_RUNS
 from tests.sweeps.builders import measurement, resources, trial
 
 

@@ -3,11 +3,11 @@
 import json
 
 from advisor.domain import Task, Trial
+from advisor.sweeps.formats.serialization import trial_from_dict, trial_to_dict
 from benchmarks.rates import coverage, harness, pairs, stalls
 from benchmarks.rates.trials import emulated_trials
 from benchmarks.ray_cost import trials as ray_trials
 from benchmarks.store_speed import measurement
-from sweeps.formats.serialization import trial_from_dict, trial_to_dict
 
 
 def built(tmp_path) -> dict[str, list[Trial]]:

@@ -11,21 +11,21 @@ from contextlib import contextmanager
 import pytest
 
 from advisor.domain import LimitedBy
-from sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
-from sweeps.machine.mounts import block_device
-from sweeps.machine.processes import stat_fields
-from sweeps.machine.size import allowed_cpus
-from sweeps.trial.limits.cgroup_v1 import CgroupV1
-from sweeps.trial.limits.cgroup_v2 import CgroupV2
-from sweeps.trial.limits.choosing import (
+from advisor.sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
+from advisor.sweeps.machine.mounts import block_device
+from advisor.sweeps.machine.processes import stat_fields
+from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.trial.limits.cgroup_v1 import CgroupV1
+from advisor.sweeps.trial.limits.cgroup_v2 import CgroupV2
+from advisor.sweeps.trial.limits.choosing import (
     asks_for_whole_machine,
 )
-from sweeps.trial.limits.delegation import delegated_parent
-from sweeps.trial.limits.types import LimitRequest
-from sweeps.trial.limits.usage import MemoryPeak, read_usage
-from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
-from sweeps.trial.orphans.removing import clean_up
-from sweeps.worker.page_cache import evict
+from advisor.sweeps.trial.limits.delegation import delegated_parent
+from advisor.sweeps.trial.limits.types import LimitRequest
+from advisor.sweeps.trial.limits.usage import MemoryPeak, read_usage
+from advisor.sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
+from advisor.sweeps.trial.orphans.removing import clean_up
+from advisor.sweeps.worker.page_cache import evict
 
 BURN = "sum(1 for _ in iter(int, 1))"
 
@@ -323,9 +323,9 @@ class TestCgroupV1(KernelContract):
     def test_groups_and_processes_of_a_killed_owner_are_removed(self):
         code = (
             "import subprocess, sys, time\n"
-            "from sweeps.trial.limits.cgroup_v1 import CgroupV1\n"
-            "from sweeps.machine.cgroups import v1_groups\n"
-            "from sweeps.trial.limits.types import LimitRequest\n"
+            "from advisor.sweeps.trial.limits.cgroup_v1 import CgroupV1\n"
+            "from advisor.sweeps.machine.cgroups import v1_groups\n"
+            "from advisor.sweeps.trial.limits.types import LimitRequest\n"
             "request = LimitRequest(vcpus=1, memory_mib=64, cpus=(0,))\n"
             "with CgroupV1(v1_groups()).hold(request) as hold:\n"
             "    child = subprocess.Popen(['sleep', '600'])\n"

@@ -13,7 +13,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from advisor.errors import AdvisorError, DataError, UsageError
-from sweeps.datasets.remote import name_of, remote_folder
+from advisor.sweeps.datasets.remote import name_of, remote_folder
 from tests.sweeps.datasets import object_store
 
 FILES = {"cats/a.jpg": b"one", "dogs/b c.jpg": b"two" * 1000, "profile.json": b"{}"}
@@ -129,7 +129,7 @@ class TestS3(FolderContract):
 
     def test_a_store_that_does_not_answer_is_named(self, monkeypatch):
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
-        monkeypatch.setattr("sweeps.datasets.remote._TRIES", 1)
+        monkeypatch.setattr("advisor.sweeps.datasets.remote._TRIES", 1)
         with pytest.raises(DataError, match="check network, credentials"):
             list(remote_folder("s3://photos/set").files())
 

@@ -13,7 +13,7 @@ import pytest
 from advisor.errors import UsageError
 from advisor.runs.store.records import Ending, Misfire, NewRun, NewSchedule, RunState
 from advisor.runs.store.schedules import ScheduleBook
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.trial.ownership import this_process
 
 NOW = 1_790_000_000.0
 HOUR = 3600.0
@@ -46,7 +46,7 @@ def all_at_once(work, count=8):
 HOLDER = """
 import sys, time
 from advisor.runs.store.schedules import ScheduleBook
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.trial.ownership import this_process
 book, owner = ScheduleBook(sys.argv[1]), this_process()
 lock = book.{taking}
 print(bool(lock), flush=True)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from advisor.domain import Status
-from sweeps.store import SqlStore, Summary, open_store
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.store import SqlStore, Summary, open_store
+from advisor.sweeps.trial.ownership import this_process
 from tests.sweeps.builders import measurement, resources, trial
 
 

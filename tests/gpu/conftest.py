@@ -10,11 +10,11 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.domain import Accelerator
 from advisor.errors import MeasuringError
-from sweeps.campaign.cells import Machine, host_resources
-from sweeps.datasets.photographs import write_samples
-from sweeps.machine.size import machine_size
-from sweeps.probe.accelerator import need_cuda
-from sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.campaign.cells import Machine, host_resources
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.probe.accelerator import need_cuda
+from advisor.sweeps.trial.trial_process import run_attempt
 
 STAND_IN = "tests.sweeps.cuda_standin"
 
@@ -48,7 +48,7 @@ class Gpu:
     @property
     def attempt(self):
         """`run_attempt` by the worker."""
-        return partial(run_attempt, command=self.program("sweeps.worker"))
+        return partial(run_attempt, command=self.program("advisor.sweeps.worker"))
 
     def needs_a_real_one(self, why):
         if is_rehearsal():
@@ -61,7 +61,7 @@ def require_whole_gpu():
     need_cuda()
     import torch
 
-    from sweeps.worker.torch_facts import present_gpu
+    from advisor.sweeps.worker.torch_facts import present_gpu
 
     found = present_gpu(load_catalog().gpus)
     if found.is_slice:

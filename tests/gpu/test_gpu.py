@@ -13,14 +13,14 @@ import pytest
 
 from advisor.answers.measuring import measure_reference
 from advisor.domain import MemoryFormat, Precision, Stack, Status, Task
+from advisor.models.zoo.networks import network_info
+from advisor.models.zoo.opening import open_network
 from advisor.runs.measuring_script import measure_script
-from models.zoo.networks import network_info
-from models.zoo.opening import open_network
-from sweeps.campaign.cells import QUICK, Ladder, Setting, pipeline_trials, synthetic_trial
-from sweeps.campaign.records import Records
-from sweeps.campaign.session import Campaign, measure_ladder
-from sweeps.datasets.opening import profile_folder
-from sweeps.formats.importing import read_file
+from advisor.sweeps.campaign.cells import QUICK, Ladder, Setting, pipeline_trials, synthetic_trial
+from advisor.sweeps.campaign.records import Records
+from advisor.sweeps.campaign.session import Campaign, measure_ladder
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.formats.importing import read_file
 from tests.gpu.conftest import is_rehearsal
 from tests.sweeps.own_networks import own_network
 
@@ -120,10 +120,10 @@ from itertools import repeat
 from statistics import fmean
 import torch
 from advisor.domain import Precision, Task
-from models.zoo.opening import open_network
-from sweeps.worker.step_runner import StepRunner
-from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
-from sweeps.worker.torch_engine import TorchEngine
+from advisor.models.zoo.opening import open_network
+from advisor.sweeps.worker.step_runner import StepRunner
+from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.torch_engine import TorchEngine
 
 network = open_network({network!r})
 engine = TorchEngine(network, device="cuda", task=Task.INFERENCE, precision=Precision.FP32)
@@ -203,7 +203,13 @@ def test_a_full_gpu_is_no_fault_and_ends_the_ladder(gpu, tmp_path):
 def test_the_campaign_command_measures_and_goes_on(gpu, tmp_path):
     gpu.needs_a_real_one("the campaign starts its own workers")
     out = tmp_path / "c.jsonl"
-    command = [*gpu.program("sweeps.campaign"), "gpu", "--quick", "--networks", "cifar10_cnn"]
+    command = [
+        *gpu.program("advisor.sweeps.campaign"),
+        "gpu",
+        "--quick",
+        "--networks",
+        "cifar10_cnn",
+    ]
     for minutes in ("0.6", "3"):
         asked = [*command, "--out", str(out), "--minutes", minutes]
         assert subprocess.run(asked, check=False).returncode == 0
@@ -215,7 +221,8 @@ def test_the_campaign_command_measures_and_goes_on(gpu, tmp_path):
 def measured_anchor(gpu, reference, **asked):
     values = {"tasks": (Task.TRAINING,), "precision": Precision.FP32, "data": None, "runs": 2}
     return measure_reference(
-        reference, on_progress=lambda _line: None, command=gpu.program("sweeps.anchors.measure"),
+        reference, on_progress=lambda _line: None,
+        command=gpu.program("advisor.sweeps.anchors.measure"),
         **{**values, **asked},
     )  # fmt: skip
 
@@ -239,7 +246,7 @@ SCRIPT = """
 import sys, time, torch
 sys.path.insert(0, {root!r})
 {prelude}
-from sweeps.hook import steps
+from advisor.sweeps.hook import steps
 
 layers = [torch.nn.Conv2d(3, 32, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(28800, 8)]
 network = torch.nn.Sequential(*layers).to("cuda")
@@ -272,7 +279,7 @@ def test_a_script_that_fails_after_its_loop_is_measured_by_its_gpus_clock(gpu, t
 
 def test_the_probe_finds_the_gpu_and_times_it(gpu):
     gpu.needs_a_real_one("it times copies and matrices")
-    command = [*gpu.program("sweeps.probe"), "--only", "gpu,gemm", "--quick"]
+    command = [*gpu.program("advisor.sweeps.probe"), "--only", "gpu,gemm", "--quick"]
     answer = subprocess.run(command, capture_output=True, check=True, text=True)
     parts = json.loads(answer.stdout)["parts"]
     assert gpu.name in [device["name"] for device in parts["gpu"]["devices"]]

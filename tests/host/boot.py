@@ -154,7 +154,7 @@ def _documents(log):
 
 def made_data(folder):
     """A folder with a made data set, for the disk."""
-    from sweeps.datasets.making import ensure_dataset
+    from advisor.sweeps.datasets.making import ensure_dataset
 
     ensure_dataset(DISK_SAMPLES, folder / "data" / "photographs")
     return folder / "data"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from advisor.domain import MIB
 from advisor.runs.doctor.machine import check_limits
-from sweeps.machine.mounts import block_device
-from sweeps.machine.size import machine_size
-from sweeps.trial.limits.choosing import asks_for_whole_machine, choose_limiter
-from sweeps.trial.limits.types import LimitRequest
-from sweeps.trial.limits.usage import read_usage
+from advisor.sweeps.machine.mounts import block_device
+from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.trial.limits.choosing import asks_for_whole_machine, choose_limiter
+from advisor.sweeps.trial.limits.types import LimitRequest
+from advisor.sweeps.trial.limits.usage import read_usage
 
 DISK = Path("/disk")
 BURN = "while True: pass"
@@ -180,8 +180,8 @@ TRIALS = {
 def trial(name):
     """A real trial: worker, loader, emulated accelerator."""
     from advisor.domain import Accelerator, DiskRate, Resources, Task, Trial, Workload
-    from sweeps.datasets.opening import profile_folder
-    from sweeps.trial.trial_process import run_attempt
+    from advisor.sweeps.datasets.opening import profile_folder
+    from advisor.sweeps.trial.trial_process import run_attempt
 
     wanted = TRIALS[name]
     rate = wanted.get("disk")

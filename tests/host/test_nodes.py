@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-import sweeps.anchors.measure as package
+import advisor.sweeps.anchors.measure as package
 from benchmarks.nodes import NODES, NoNodes, compared, measured
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900)]

@@ -10,8 +10,8 @@ from advisor.catalog.assumed import (
     SERIES,
     SERIES_CORES,
 )
-from infra.catalog_build.azure import disks, prices, sizes
-from infra.catalog_build.azure.sources import GPU_LIST, LIST
+from advisor.infra.catalog_build.azure import disks, prices, sizes
+from advisor.infra.catalog_build.azure.sources import GPU_LIST, LIST
 from tests.rows import assert_each
 
 # size -> vCPUs, cores, GiB of RAM (Azure's documentation of the series)

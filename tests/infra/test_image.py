@@ -10,7 +10,7 @@ from pathlib import Path
 import hcl2
 import pytest
 
-from infra.aws.guest.user_data import ROOT as INSTANCE_ROOT
+from advisor.infra.aws.guest.user_data import ROOT as INSTANCE_ROOT
 from tests.infra.aws.guest.sandbox import sandbox
 
 ROOT = Path(__file__).resolve().parents[2]

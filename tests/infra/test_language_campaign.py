@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from infra.language_sources.campaign import campaign_rows, main
-from infra.language_sources.rows import read_serving
+from advisor.infra.language_sources.campaign import campaign_rows, main
+from advisor.infra.language_sources.rows import read_serving
 
 CELL = {
     "schema": "advisor.language_row/1", "cell": "x", "measured_at": "2026-11-23T12:00:00+00:00",

@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
-from infra.language_models import table
-from infra.language_models.corrections import NO_CHECKPOINT, REPLACED
-from models.language.language_model_table import COLUMNS, TABLE, model_of_cells, table_cells
+from advisor.infra.language_models import table
+from advisor.infra.language_models.corrections import NO_CHECKPOINT, REPLACED
+from advisor.models.language.language_model_table import COLUMNS, TABLE, model_of_cells, table_cells
 
 HEADER = (
     "name,kind,model_type,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,experts,"

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.language_sources import batches, closed_loops, maxima, open_loops
-from infra.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
-from infra.language_sources.rows import ServingRow, read_serving, write_table
-from infra.language_sources.serving import filed_once, main, merged_repeats, serving_rows
+from advisor.infra.language_sources import batches, closed_loops, maxima, open_loops
+from advisor.infra.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
+from advisor.infra.language_sources.rows import ServingRow, read_serving, write_table
+from advisor.infra.language_sources.serving import filed_once, main, merged_repeats, serving_rows
 
 
 def inferencex(**changes):

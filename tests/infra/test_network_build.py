@@ -11,13 +11,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from advisor.domain import Task  # noqa: E402
-from infra.networks.__main__ import build  # noqa: E402
-from infra.networks.own import Plain  # noqa: E402
-from infra.networks.table import family_of  # noqa: E402
-from infra.networks.variants import Variant, image_variant  # noqa: E402
-from infra.networks.work import capture_all, result_path  # noqa: E402
-from models.network_columns import MEMORY_COLUMNS  # noqa: E402
-from models.performance.network_table import NetworkTable, network_table  # noqa: E402
+from advisor.infra.networks.__main__ import build  # noqa: E402
+from advisor.infra.networks.own import Plain  # noqa: E402
+from advisor.infra.networks.table import family_of  # noqa: E402
+from advisor.infra.networks.variants import Variant, image_variant  # noqa: E402
+from advisor.infra.networks.work import capture_all, result_path  # noqa: E402
+from advisor.models.network_columns import MEMORY_COLUMNS  # noqa: E402
+from advisor.models.performance.network_table import NetworkTable, network_table  # noqa: E402
 
 
 def asked(folder: Path, **options: object) -> argparse.Namespace:

@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from infra.networks.memory import build, capture, chosen  # noqa: E402
-from infra.networks.variants import image_variant  # noqa: E402
-from models.performance.bundled import FOLDER  # noqa: E402
-from models.performance.memory.table import BUNDLED, MemoryTable  # noqa: E402
+from advisor.infra.networks.memory import build, capture, chosen  # noqa: E402
+from advisor.infra.networks.variants import image_variant  # noqa: E402
+from advisor.models.performance.bundled import FOLDER  # noqa: E402
+from advisor.models.performance.memory.table import BUNDLED, MemoryTable  # noqa: E402
 
 ALEXNET, RESNET = ("torchvision", "alexnet", "3x224x224"), ("torchvision", "resnet18", "3x224x224")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.gaussian import Floats, conditioned, variances
+from advisor.models.gaussian import Floats, conditioned, variances
 
 
 def test_a_linear_row_is_conditioned_as_the_formula_says() -> None:

@@ -13,8 +13,8 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from sweeps.planning.networks import StoredData, SweepData
-from sweeps.planning.plan import Machine, SweepRequest
+from advisor.sweeps.planning.networks import StoredData, SweepData
+from advisor.sweeps.planning.plan import Machine, SweepRequest
 
 PROFILE = DatasetProfile(
     name="tiny",

@@ -229,5 +229,5 @@ if __name__ == "__main__":
         gpu = GpuStandIn(uuid=f"GPU-{seen.uuid}", name=seen.name, sms=seen.multiprocessors)
         gpu.processes += [(1, 300.0)] * seen.neighbours
         pynvml.nvmlLib = Driver(gpu)
-        program = sys.argv.pop(1) if len(sys.argv) > 1 else "sweeps.worker"
+        program = sys.argv.pop(1) if len(sys.argv) > 1 else "advisor.sweeps.worker"
         importlib.import_module(f"{program}.__main__").main()

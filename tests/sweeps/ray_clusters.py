@@ -19,9 +19,9 @@ from typing import Any
 import psutil
 
 from advisor.domain import ON_CPU, Measurement, Trial
-from sweeps.trial.placement.node import Core
-from sweeps.trial.placement.node import Node as Machine
-from sweeps.trial.placement.taking import placed
+from advisor.sweeps.trial.placement.node import Core
+from advisor.sweeps.trial.placement.node import Node as Machine
+from advisor.sweeps.trial.placement.taking import placed
 from tests.sweeps.builders import measurement, resources, trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,9 +125,9 @@ def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]
 _DRIVER = """
 import sys
 from contextlib import closing
-from sweeps.executors.ray.executor import RayExecutor
-from sweeps.driver.runner import run_sweep
-from sweeps.store import SqlStore
+from advisor.sweeps.executors.ray.executor import RayExecutor
+from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.store import SqlStore
 from tests.sweeps import ray_clusters
 
 url, address, kind, measure, count, *accelerators = sys.argv[1:]

@@ -22,10 +22,10 @@ from advisor.domain import (
     Task,
 )
 from advisor.errors import DataError, MeasuringError
-from models.zoo.networks import NETWORKS, Kind, network_info
-from models.zoo.opening import open_network
-from sweeps.campaign import __main__ as command
-from sweeps.campaign.cells import (
+from advisor.models.zoo.networks import NETWORKS, Kind, network_info
+from advisor.models.zoo.opening import open_network
+from advisor.sweeps.campaign import __main__ as command
+from advisor.sweeps.campaign.cells import (
     BRIEF,
     FULL,
     QUICK,
@@ -39,11 +39,11 @@ from sweeps.campaign.cells import (
     pipeline_trials,
     synthetic_trial,
 )
-from sweeps.campaign.device import device_answer
-from sweeps.campaign.records import Records
-from sweeps.campaign.session import Campaign, measure_ladder, this_machine
-from sweeps.formats.importing import read_file
-from sweeps.planning.repeating import merged
+from advisor.sweeps.campaign.device import device_answer
+from advisor.sweeps.campaign.records import Records
+from advisor.sweeps.campaign.session import Campaign, measure_ladder, this_machine
+from advisor.sweeps.formats.importing import read_file
+from advisor.sweeps.planning.repeating import merged
 from tests.sweeps.builders import PROFILE, measurement
 from tests.sweeps.own_networks import own_network
 

@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 from advisor.domain import Status
-from sweeps.events import WARNING, collected, emit, forward_all, subscribe
-from sweeps.trial.child import started_worker
-from sweeps.trial.trial_process import measure_trial
+from advisor.sweeps.events import WARNING, collected, emit, forward_all, subscribe
+from advisor.sweeps.trial.child import started_worker
+from advisor.sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import measurement, trial
 
 UNHEARD = """
-from sweeps.events import emit, WARNING
+from advisor.sweeps.events import emit, WARNING
 emit("attempt_ended", level=WARNING, reason="nobody asked")
 """
 

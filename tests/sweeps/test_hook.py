@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps import hook
-from sweeps.anchors.measure.recorded import read_steps
-from sweeps.hook import FILE_VARIABLE, Recorder, batch_size, steps, unfinished
+from advisor.sweeps import hook
+from advisor.sweeps.anchors.measure.recorded import read_steps
+from advisor.sweeps.hook import FILE_VARIABLE, Recorder, batch_size, steps, unfinished
 from tests.sweeps.cuda_standin import StandIn, installed
 
 

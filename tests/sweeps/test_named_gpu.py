@@ -20,19 +20,19 @@ from advisor.cli.questions import question_from
 from advisor.cli.sweep import run as sweep_run
 from advisor.domain import Accelerator, LimitedBy, Precision, Status, Task
 from advisor.errors import MeasuringError
+from advisor.models.zoo.opening import open_network
 from advisor.runs.questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
-from models.zoo.opening import open_network
-from sweeps.anchors.files import read_anchor
-from sweeps.datasets.opening import profile_folder
-from sweeps.datasets.photographs import write_samples
-from sweeps.executors.ray.executor import RayExecutor
-from sweeps.executors.ray.placing import needs_of
-from sweeps.planning.repeating import merged
-from sweeps.store import open_store
-from sweeps.trial.trial_process import run_attempt
-from sweeps.worker.engines import runner_of
-from sweeps.worker.torch_facts import gpu_uuid, peaks
+from advisor.sweeps.anchors.files import read_anchor
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.executors.ray.executor import RayExecutor
+from advisor.sweeps.executors.ray.placing import needs_of
+from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.store import open_store
+from advisor.sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.worker.engines import runner_of
+from advisor.sweeps.worker.torch_facts import gpu_uuid, peaks
 from tests.advisor.cli.test_sweep_cloud import ON_AWS, account
 from tests.gpu.conftest import require_whole_gpu
 from tests.sweeps.builders import resources, trial

@@ -27,9 +27,9 @@ from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import Preparations, recommend
 from advisor.engine.freshness import fresh_answer
 from advisor.errors import LiveError
+from advisor.infra.live.deadlines import Deadline
+from advisor.infra.live.facts import vcpu_quota
 from advisor.records import replace
-from infra.live.deadlines import Deadline
-from infra.live.facts import vcpu_quota
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

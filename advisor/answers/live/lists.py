@@ -11,12 +11,12 @@ from advisor.catalog.live import LIVE_CLOUDS
 from advisor.catalog.support import CLOUD as AWS
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError, UsageError
+from advisor.infra.live import azure, gcp
+from advisor.infra.live.failures import NO_CREDENTIALS
+from advisor.infra.live.quotes import NoQuote, Quote
+from advisor.infra.live.web import WebList, checked_url
 from advisor.messages import Message
 from advisor.records import dataclass
-from infra.live import azure, gcp
-from infra.live.failures import NO_CREDENTIALS
-from infra.live.quotes import NoQuote, Quote
-from infra.live.web import WebList, checked_url
 
 URL_VARIABLES = {"azure": "ADVISOR_AZURE_URL", "gcp": "ADVISOR_GCP_URL"}
 GCP_KEY_VARIABLE = "ADVISOR_GCP_KEY"
@@ -81,8 +81,8 @@ def price_list(
 
 def _aws(access: Access) -> PriceList:
     """boto3 takes addresses and credentials out of its own variables and files."""
-    from infra.live.on_demand import on_demand
-    from infra.live.spot import spot
+    from advisor.infra.live.on_demand import on_demand
+    from advisor.infra.live.spot import spot
 
     if access.url is not None:
         raise UsageError("--url does not go with aws", field="url", hint="set AWS_ENDPOINT_URL")

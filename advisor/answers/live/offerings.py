@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from advisor.catalog import Catalog
 from advisor.catalog.support import CLOUD
 from advisor.errors import LiveError
+from advisor.infra.live.facts import Facts, facts, offered
 from advisor.records import dataclass
-from infra.live.facts import Facts, facts, offered
 
 # So many types, and more than half of those asked for, do not vanish at once: an answer was lost.
 FEWEST_DOUBTED = 4

@@ -11,9 +11,9 @@ from advisor.catalog.refreshed import plain_cell
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
 from advisor.domain.money import MAX_AGE_DAYS
+from advisor.infra.live.quotes import NoQuote, Quote
 from advisor.records import dataclass, replace
 from advisor.units import format_usd
-from infra.live.quotes import NoQuote, Quote
 
 # A price that is told at so many times the known one, or at less than that part of it, is not
 # believed. The largest change of a list price of a GPU type in us-east-1 from 2022 to 2026 was a

@@ -16,8 +16,8 @@ from advisor.catalog.refreshed import Refreshed, keep_refreshed
 from advisor.domain import Market
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import LiveError, UsageError
+from advisor.infra.live.deadlines import Deadline, each_within
 from advisor.records import dataclass, replace
-from infra.live.deadlines import Deadline, each_within
 
 # Seconds for one answer: four tries of boto3, and what it waits between them. Google's list is
 # one answer, fetched whole.

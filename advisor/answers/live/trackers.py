@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from advisor.catalog import Catalog
 from advisor.catalog.importing import Imported, import_file
-from infra.live.deadlines import Deadline
-from infra.live.web import checked_url, download
+from advisor.infra.live.deadlines import Deadline
+from advisor.infra.live.web import checked_url, download
 
 SECONDS = 120.0
 Say = Callable[[str], None]

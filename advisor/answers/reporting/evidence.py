@@ -13,10 +13,10 @@ from typing import Any
 from advisor.answers.reporting.subject import Subject
 from advisor.domain import Measurement, Provenance, Spec, Status, Task
 from advisor.messages import Message
+from advisor.models.performance.bundled import FOLDER
+from advisor.models.performance.usable import why_not
 from advisor.places import user_folder
-from models.performance.bundled import FOLDER
-from models.performance.usable import why_not
-from sweeps.quality.issues import refusal
+from advisor.sweeps.quality.issues import refusal
 
 BUNDLED, STORE = "bundled", "store"
 _FILE = FOLDER / "measurements.jsonl"
@@ -80,7 +80,7 @@ def _bundled() -> list[dict[str, Any]]:
 def _parsed(text: str) -> Iterable[Measurement]:
     import json
 
-    from sweeps.formats.serialization import measurement_from_dict
+    from advisor.sweeps.formats.serialization import measurement_from_dict
 
     return (measurement_from_dict(json.loads(line)) for line in text.splitlines() if line.strip())
 
@@ -92,8 +92,8 @@ def _stored(network: str, task: str) -> Sequence[Measurement]:
         return ()
     from contextlib import closing
 
-    from sweeps.store import open_store
-    from sweeps.store.pages import Wanted, all_of
+    from advisor.sweeps.store import open_store
+    from advisor.sweeps.store.pages import Wanted, all_of
 
     wanted = Wanted(network=network, task=task, status=str(Status.OK))
     with closing(open_store(reading=True)) as store:

@@ -19,7 +19,7 @@ from advisor.engine.language.ways import (
 from advisor.messages import Message
 
 if TYPE_CHECKING:
-    from models.language.language_model import LanguageModel
+    from advisor.models.language.language_model import LanguageModel
 
 # Words a minute that people read (200 to 300) times 1.3 tokens a word: below it a reader waits.
 _READING_TOKENS_PER_SECOND = 5.0

@@ -16,11 +16,11 @@ from advisor.domain.language import (
 from advisor.engine.language.prepared import require_possible
 from advisor.engine.language.ways import Cards, Finder, kv_precision_of
 from advisor.messages import Message
-from models.language.memory import kv_bytes_per_token, weight_gib
+from advisor.models.language.memory import kv_bytes_per_token, weight_gib
 
 if TYPE_CHECKING:
-    from models.language.gpus import GpuFacts
-    from models.language.language_model import LanguageModel
+    from advisor.models.language.gpus import GpuFacts
+    from advisor.models.language.language_model import LanguageModel
 
 
 def serving_memory_of(

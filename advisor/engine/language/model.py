@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
     from advisor.messages import Message
-    from models.language.bounds import Bounds
-    from models.language.deployments import Deployment, Traffic
+    from advisor.models.language.bounds import Bounds
+    from advisor.models.language.deployments import Deployment, Traffic
 
 
 class Served(Protocol):
@@ -33,7 +33,7 @@ class Served(Protocol):
 
     @property
     def binds(self) -> Integers:
-        """What holds a step back: places in `models.language.serving.BINDS`."""
+        """What holds a step back: places in `advisor.models.language.serving.BINDS`."""
 
     @property
     def calibrated(self) -> Booleans:

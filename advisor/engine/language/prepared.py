@@ -16,12 +16,12 @@ from advisor.engine.language.ways import Finder, Way, splits_of, ways_of
 from advisor.engine.offers import place_query
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
+from advisor.models.language.memory import can_split
 from advisor.records import replace
-from models.language.memory import can_split
 
 if TYPE_CHECKING:
     from advisor.engine.language.model import ServingModel
-    from models.language.language_model import LanguageModel
+    from advisor.models.language.language_model import LanguageModel
 
 _MOST_KEPT = 8
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from advisor.domain.language import MOST_SEQUENCES, GenerationRequest
 from advisor.domain.runs import Span
 from advisor.engine.language.ways import Way
-from models.language.deployments import Deployment, Traffic
-from models.language.serving import BINDS
+from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.serving import BINDS
 
 if TYPE_CHECKING:
     from advisor.engine.language.model import Served, ServingModel

@@ -1,4 +1,5 @@
-"""Seconds until an instance serves, and the disk that keeps them (`models.language.ready`)."""
+"""Seconds until an instance serves, and the disk that keeps them
+(`advisor.models.language.ready`)."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.least_disk import attached, least_order
 from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.messages import Message
+from advisor.models.language.ready import START, load_seconds
 from advisor.units import ceil_significant
-from models.language.ready import START, load_seconds
 
 # Without a limit the cheapest disk that has the model serving within so long; else the fastest.
 USUAL_READY_SECONDS = 600.0

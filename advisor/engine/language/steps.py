@@ -22,11 +22,11 @@ from advisor.engine.language.shortfalls import shortfall
 from advisor.engine.language.ways import SIXTEEN_BIT, Way, splits_of, ways_on
 from advisor.engine.limits import closest
 from advisor.messages import Message
+from advisor.models.language.memory import can_split
 from advisor.records import replace
-from models.language.memory import can_split
 
 if TYPE_CHECKING:
-    from models.language.language_model import LanguageModel
+    from advisor.models.language.language_model import LanguageModel
 
 
 def steps_of(

@@ -23,14 +23,20 @@ from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.ready import gib_to_read, ready_disk
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.messages import Message
+from advisor.models.language.deployments import Deployment
+from advisor.models.language.gpus import GpuFacts, gpu_facts
+from advisor.models.language.memory import (
+    ServingMemory,
+    can_split,
+    card_gib,
+    serving_memory,
+    weight_gib,
+)
+from advisor.models.language.support import AMPERE, supported
 from advisor.records import replace
-from models.language.deployments import Deployment
-from models.language.gpus import GpuFacts, gpu_facts
-from models.language.memory import ServingMemory, can_split, card_gib, serving_memory, weight_gib
-from models.language.support import AMPERE, supported
 
 if TYPE_CHECKING:
-    from models.language.language_model import LanguageModel
+    from advisor.models.language.language_model import LanguageModel
 
 # GPUs that engines split a model over.
 SPLITS = (1, 2, 4, 8, 16)

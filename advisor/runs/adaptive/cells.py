@@ -26,14 +26,14 @@ from advisor.domain import (
 )
 from advisor.engine.candidates import Runnable, cpu_only_query, offers_of, query_of, runnable
 from advisor.errors import NoOfferError, UsageError
+from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.fit_pipeline import Trials, modelled_on_cpu
+from advisor.models.performance.memory.steps import host_memory_mib
+from advisor.models.performance.networks import Floats, bundled_networks
+from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
+from advisor.models.performance.surface import Question, Surface
 from advisor.runs.fitting import reference_cpu
-from models.performance import load_model, paced_gpu
-from models.performance.fit_pipeline import Trials, modelled_on_cpu
-from models.performance.memory.steps import host_memory_mib
-from models.performance.networks import Floats, bundled_networks
-from models.performance.pipeline import PipelineRequest, pipeline_columns
-from models.performance.surface import Question, Surface
-from sweeps.anchors.observing import observed
+from advisor.sweeps.anchors.observing import observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _accelerator_rate(trial: Trial, gpu: str | None) -> float:
         return trial.samples_per_step / trial.emulated_step_seconds
     if trial.accelerator.is_cpu:
         return float("nan")
-    from models.performance import published_step_seconds
+    from advisor.models.performance import published_step_seconds
 
     workload = trial.workload
     seconds = published_step_seconds(

@@ -15,6 +15,15 @@ import numpy as np
 
 from advisor.domain import ON_CPU, Measurement, Status, Trial
 from advisor.errors import UsageError
+from advisor.models.performance.surface import (
+    Belief,
+    Choice,
+    Question,
+    Surface,
+    anchor_trials,
+    next_trials,
+)
+from advisor.models.performance.surface.belief import USUAL_NOISE
 from advisor.runs.adaptive.cells import (
     Row,
     Specs,
@@ -28,17 +37,8 @@ from advisor.runs.adaptive.cells import (
 from advisor.runs.budget import Budget, expected_seconds, seconds_of
 from advisor.runs.questions import PlannedSweep
 from advisor.runs.sweeps.sweeping import host_usd_per_hour
-from models.performance.surface import (
-    Belief,
-    Choice,
-    Question,
-    Surface,
-    anchor_trials,
-    next_trials,
-)
-from models.performance.surface.belief import USUAL_NOISE
-from sweeps.planning.plan import usual_seconds
-from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED
+from advisor.sweeps.planning.plan import usual_seconds
+from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED
 
 BATCH = 4
 _MOST_RUNS = 3
@@ -252,7 +252,7 @@ def _tries(measurement: Measurement) -> int:
 
 def _noise(measurement: Measurement) -> float:
     """Variance of the log of a rate: within its runs, and what runs of a trial differ by."""
-    from sweeps.quality.rates import rate_interval
+    from advisor.sweeps.quality.rates import rate_interval
 
     interval = rate_interval(measurement)
     if interval is None:

@@ -13,9 +13,9 @@ from advisor.runs.adaptive.planning import AdaptiveSweep, Item, SweepStatus
 from advisor.runs.sweeps.sweeping import measuring_here, probed_machine
 
 if TYPE_CHECKING:
-    from sweeps.driver.runner import Progress
-    from sweeps.executors.process import Executor
-    from sweeps.store import MeasurementStore
+    from advisor.sweeps.driver.runner import Progress
+    from advisor.sweeps.executors.process import Executor
+    from advisor.sweeps.store import MeasurementStore
 
 
 def run_adaptive(
@@ -36,7 +36,7 @@ def run_adaptive(
     trial that takes longer than expected ends the sweep when time is up, never in its middle.
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
-    from sweeps.driver.runner import current_rows
+    from advisor.sweeps.driver.runner import current_rows
 
     rows = current_rows(sweep.trials, store, since=since)
     status = sweep.status(rows)
@@ -71,7 +71,7 @@ def _measure(
     since: datetime | None,
 ) -> None:
     """One more good run of each trial, under leases; runs that were spoiled do not count."""
-    from sweeps.driver.runner import run_sweep
+    from advisor.sweeps.driver.runner import run_sweep
 
     runs = {item.trial.trial_id: 1 + _good_runs(rows.get(item.trial.trial_id)) for item in items}
     run_sweep(

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog.disk_orders import LOCAL
 from advisor.errors import AdvisorError, DataError
+from advisor.infra.aws.guest.engine import engine_environment, installed_engine
+from advisor.infra.aws.guest.job import MEASURE, SWEEP_RUN, VERIFY
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog, send_anchor
-from infra.aws.guest.engine import engine_environment, installed_engine
-from infra.aws.guest.job import MEASURE, SWEEP_RUN, VERIFY
 
 if TYPE_CHECKING:
-    from infra.aws.asking import Aws
-    from infra.aws.guest.job import Job
-    from infra.aws.guest.metadata import Metadata
-    from infra.aws.guest.result_bucket import ResultBucket
-    from infra.aws.guest.supervising import Child
+    from advisor.infra.aws.asking import Aws
+    from advisor.infra.aws.guest.job import Job
+    from advisor.infra.aws.guest.metadata import Metadata
+    from advisor.infra.aws.guest.result_bucket import ResultBucket
+    from advisor.infra.aws.guest.supervising import Child
 
 
 POLL_SECONDS = 2.0
@@ -58,9 +58,9 @@ class Guest:
 
 def this_instance(folder: Path) -> Guest:
     """The instance on which this runs."""
-    from infra.aws.asking import Aws
-    from infra.aws.guest.metadata import Metadata
-    from infra.aws.guest.volumes import mount_local_disk, mount_volumes, volume_ids
+    from advisor.infra.aws.asking import Aws
+    from advisor.infra.aws.guest.metadata import Metadata
+    from advisor.infra.aws.guest.volumes import mount_local_disk, mount_volumes, volume_ids
 
     aws, metadata = Aws(), Metadata()
 
@@ -92,8 +92,8 @@ def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
 
 
 def _fetched(guest: Guest, url: str, region: str) -> tuple[Job, ResultBucket]:
-    from infra.aws.guest.job import job_from_json, place_of
-    from infra.aws.guest.result_bucket import ResultBucket
+    from advisor.infra.aws.guest.job import job_from_json, place_of
+    from advisor.infra.aws.guest.result_bucket import ResultBucket
 
     bucket, key = place_of(url)
     content = ResultBucket(guest.aws, region, bucket, "").get(key)
@@ -107,7 +107,7 @@ def _swept(
     job: Job, mounts: Mapping[str, Path], expires_at: datetime, guest: Guest,
     result_bucket: ResultBucket, state_log: StateLog,
 ) -> End:  # fmt: skip
-    from infra.aws.guest.supervising import Child, Watch, watching
+    from advisor.infra.aws.guest.supervising import Child, Watch, watching
 
     database, log = _database_url(job, guest), guest.folder / "sweep.log"
     sender = _sending(job, guest, result_bucket, database)
@@ -204,7 +204,7 @@ class RowSending(Sending):
     goes on where the one before it was taken back."""
 
     def __init__(self, result_bucket: ResultBucket, database: str) -> None:
-        from sweeps.store import open_store
+        from advisor.sweeps.store import open_store
 
         super().__init__(Path(database.removeprefix("sqlite:///")))
         self._database = database
@@ -213,7 +213,7 @@ class RowSending(Sending):
         self._sender = Sender(result_bucket)
 
     def _send_all(self) -> None:
-        from sweeps.store import open_store
+        from advisor.sweeps.store import open_store
 
         with closing(open_store(self._database, reading=True)) as store:
             self._sender.send(store.read().measurements)

@@ -12,18 +12,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError, DataError, one_line
-from infra.aws.guest.job import STATES_FOLDER
-from infra.aws.tags import time_text
-from sweeps.formats.exporting import to_jsonl
-from sweeps.formats.importing import read_line
+from advisor.infra.aws.guest.job import STATES_FOLDER
+from advisor.infra.aws.tags import time_text
+from advisor.sweeps.formats.exporting import to_jsonl
+from advisor.sweeps.formats.importing import read_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from advisor.domain import Measurement
-    from infra.aws.asking import Clock
-    from infra.aws.guest.result_bucket import ResultBucket
-    from sweeps.store import MeasurementStore
+    from advisor.infra.aws.asking import Clock
+    from advisor.infra.aws.guest.result_bucket import ResultBucket
+    from advisor.sweeps.store import MeasurementStore
 
 
 SCHEMA = "advisor.guest-state/1"

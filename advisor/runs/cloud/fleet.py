@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import InstanceType
 from advisor.errors import AdvisorError, UsageError
+from advisor.infra.aws.asking import LeavingClock
+from advisor.infra.aws.ending import NotEndedError
+from advisor.infra.aws.findings import refuse_missing
+from advisor.infra.aws.launch_options import Machine
 from advisor.runs.cloud.plan import (
     CloudOptions,
     CloudPlan,
@@ -24,13 +28,9 @@ from advisor.runs.cloud.plan import (
     type_named,
 )
 from advisor.runs.cloud.sweep import CloudRun, Say, run_cloud
-from infra.aws.asking import LeavingClock
-from infra.aws.ending import NotEndedError
-from infra.aws.findings import refuse_missing
-from infra.aws.launch_options import Machine
 
 if TYPE_CHECKING:
-    from infra.aws.asking import Aws
+    from advisor.infra.aws.asking import Aws
 
 # One account's quota, one user's terminal: more are better several commands.
 MOST_TYPES = 8

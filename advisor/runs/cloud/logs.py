@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.errors import DataError
-from infra.aws.guest.job import STATES_FOLDER
-from infra.aws.launch_options import checked_sweep_id
-from infra.aws.machines import console_output
+from advisor.infra.aws.guest.job import STATES_FOLDER
+from advisor.infra.aws.launch_options import checked_sweep_id
+from advisor.infra.aws.machines import console_output
 
 if TYPE_CHECKING:
-    from infra.aws.asking import Aws
-    from infra.aws.guest.result_bucket import ResultBucket
-    from infra.aws.launch_options import Machine
+    from advisor.infra.aws.asking import Aws
+    from advisor.infra.aws.guest.result_bucket import ResultBucket
+    from advisor.infra.aws.launch_options import Machine
 
 # Of an instance: what failed before the advisor ran there (`boot_log.py` sends it), and what EC2
 # kept of its console. The log of its work has no word before `.log`.
@@ -53,8 +53,8 @@ def logs_of_silent(aws: Aws, machine: Machine, result_bucket: ResultBucket) -> l
 def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     """Every log that instances of the sweep left in the bucket, by instance; `DataError` where
     there is none."""
-    from infra.aws.guest.result_bucket import ResultBucket
-    from infra.aws.preflight import bucket as looked_at
+    from advisor.infra.aws.guest.result_bucket import ResultBucket
+    from advisor.infra.aws.preflight import bucket as looked_at
 
     prefix = f"sweeps/{checked_sweep_id(sweep_id)}"
     home, finding = looked_at(aws, "us-east-1", bucket)

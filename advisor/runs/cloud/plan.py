@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import LIST, OBSERVED, ON_ANY_GPU, ON_CPU, Accelerator, InstanceType, Market
 from advisor.errors import LiveError, UsageError
-from infra.aws.budget import refuse_too_small, usd_per_hour
-from infra.aws.guest.job import SWEEP_RUN
-from infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sweep_id_of
+from advisor.infra.aws.budget import refuse_too_small, usd_per_hour
+from advisor.infra.aws.guest.job import SWEEP_RUN
+from advisor.infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sweep_id_of
 
 if TYPE_CHECKING:
-    from infra.aws.asking import Aws
-    from infra.aws.findings import Finding
-    from infra.aws.preflight import Preflight
-    from infra.aws.regions import PriceOf
+    from advisor.infra.aws.asking import Aws
+    from advisor.infra.aws.findings import Finding
+    from advisor.infra.aws.preflight import Preflight
+    from advisor.infra.aws.regions import PriceOf
 
 # As `--disks gp3` without a size is planned on this machine, too.
 _DEFAULT_DISK_GIB = 500
@@ -97,10 +97,10 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
 
     `UsageError` for what cannot be asked, and for a budget that pays no offer long enough.
     """
+    from advisor.infra.aws.guest_rights import guest_reads
+    from advisor.infra.aws.preflight import allowed, bucket, look
+    from advisor.infra.aws.regions import InstanceRequirements
     from advisor.runs.cloud.starts import Starts
-    from infra.aws.guest_rights import guest_reads
-    from infra.aws.preflight import allowed, bucket, look
-    from infra.aws.regions import InstanceRequirements
 
     catalog = load_catalog()
     types = serving_types(catalog, options)
@@ -254,9 +254,9 @@ def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
 def bounded_price(aws: Aws) -> PriceOf:
     """What an hour costs on demand: as AWS tells it today, else the list price that is known; an
     estimate bounds nothing."""
-    from infra.live.deadlines import Deadline
-    from infra.live.on_demand import on_demand
-    from infra.live.quotes import Quote
+    from advisor.infra.live.deadlines import Deadline
+    from advisor.infra.live.on_demand import on_demand
+    from advisor.infra.live.quotes import Quote
 
     catalog = load_catalog()
     prices: dict[tuple[str, str], float | None] = {}

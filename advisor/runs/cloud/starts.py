@@ -9,18 +9,18 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from infra.aws.budget import BILLING_MINUTE
-from infra.aws.errors import Refused
-from infra.aws.guest.result_bucket import ResultBucket
-from infra.aws.guest.supervising import BEFORE_EXPIRY
-from infra.aws.launch_options import LEAST
-from infra.aws.tags import time_from
-from sweeps.planning.plan import GPU_SECONDS
+from advisor.infra.aws.budget import BILLING_MINUTE
+from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.supervising import BEFORE_EXPIRY
+from advisor.infra.aws.launch_options import LEAST
+from advisor.infra.aws.tags import time_from
+from advisor.sweeps.planning.plan import GPU_SECONDS
 
 if TYPE_CHECKING:
+    from advisor.infra.aws.asking import Aws
+    from advisor.infra.aws.launch_options import Machine
     from advisor.runs.cloud.exchange import GuestState
-    from infra.aws.asking import Aws
-    from infra.aws.launch_options import Machine
 
 _FOLDER = "software/starts"
 # The slowest of so many counts: the network and PyPI differ from start to start.

@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import unknown_name
-from infra.aws.budget import lasts, usd_per_hour
+from advisor.infra.aws.budget import lasts, usd_per_hour
 
 if TYPE_CHECKING:
+    from advisor.infra.aws.launch_options import LaunchOption
+    from advisor.infra.aws.managed import Managed
+    from advisor.infra.aws.reap import Reaped
     from advisor.runs.cloud.fleet import InstanceRun
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
-    from infra.aws.launch_options import LaunchOption
-    from infra.aws.managed import Managed
-    from infra.aws.reap import Reaped
 
 
 PLAN_SCHEMA = "advisor.cloud-plan/1"
@@ -126,8 +126,8 @@ def reap_cloud(
     nothing. `LiveError` or `CloudError` when AWS cannot be asked at all, `UsageError` for a region
     that is none.
     """
-    from infra.aws.asking import Aws
-    from infra.aws.reap import reap
+    from advisor.infra.aws.asking import Aws
+    from advisor.infra.aws.reap import reap
 
     for region in regions:
         _refuse_unknown(region)

@@ -9,31 +9,31 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.errors import AdvisorError, CloudError
+from advisor.infra.aws.findings import refuse_missing
+from advisor.infra.aws.watching import Why
 from advisor.messages import Message
 from advisor.runs.cloud.exchange import Collector, End, GuestState, Phase, guest_states
 from advisor.runs.cloud.logs import logs_of_silent
 from advisor.runs.cloud.plan import CloudPlan
+from advisor.sweeps.quality.age import is_stale
 from advisor.units import format_counted
-from infra.aws.findings import refuse_missing
-from infra.aws.watching import Why
-from sweeps.quality.age import is_stale
 
 if TYPE_CHECKING:
     from advisor.domain import Measurement
+    from advisor.infra.aws.asking import Aws
+    from advisor.infra.aws.guest.job import Job
+    from advisor.infra.aws.guest.result_bucket import ResultBucket
+    from advisor.infra.aws.launch_options import LaunchOption, Machine, UserData
+    from advisor.infra.aws.provisioning.provisioned import Provisioned
+    from advisor.infra.aws.watching import Outcome
     from advisor.runs.cloud.starts import Starts
-    from infra.aws.asking import Aws
-    from infra.aws.guest.job import Job
-    from infra.aws.guest.result_bucket import ResultBucket
-    from infra.aws.launch_options import LaunchOption, Machine, UserData
-    from infra.aws.provisioning.provisioned import Provisioned
-    from infra.aws.watching import Outcome
 
 
 class SharedRows:
     """The rows of this machine's store that certain instances have measured."""
 
     def __init__(self) -> None:
-        from sweeps.store import open_store
+        from advisor.sweeps.store import open_store
 
         self._machines: dict[str, Machine] = {}
         with closing(open_store()) as store:
@@ -50,7 +50,7 @@ class SharedRows:
         return sum(map(self._is_new, theirs)) if theirs else None
 
     def _theirs(self) -> Iterator[Measurement]:
-        from sweeps.store import open_store
+        from advisor.sweeps.store import open_store
 
         with closing(open_store()) as store:
             stored = store.read()
@@ -117,7 +117,7 @@ class BucketWork:
         self.last_line = ""
 
     def reported(self, machine: Machine) -> Why | None:
-        """See `infra.aws.watching.Work`; a bucket that does not answer has told nothing."""
+        """See `advisor.infra.aws.watching.Work`; a bucket that does not answer has told nothing."""
         try:
             self.collect()
             states = guest_states(self._mailbox)
@@ -128,12 +128,13 @@ class BucketWork:
         return self._why(machine, state) if state else None
 
     def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
-        """See `infra.aws.watching.Work`."""
+        """See `advisor.infra.aws.watching.Work`."""
         if trouble:
             self._say(f"{machine.id}: EC2 is not asked now ({trouble}); ${spent_usd:.3f} at most")
 
     def on_end(self, outcome: Outcome) -> None:
-        """See `infra.aws.watching.Work`: what failed on an instance that did not report its end."""
+        """See `advisor.infra.aws.watching.Work`: what failed on an instance that did not report
+        its end."""
         machine = outcome.machine
         is_silent = self._phases.get(machine.id) is not Phase.ENDED
         if outcome.why is Why.TAKEN_BACK or not is_silent:
@@ -149,7 +150,7 @@ class BucketWork:
 
     def collect(self) -> int:
         """Take what has come into the store; how many measurements in all."""
-        from sweeps.store import open_store
+        from advisor.sweeps.store import open_store
 
         with closing(open_store()) as store:
             fresh = self._collector.collect(store)
@@ -177,11 +178,11 @@ def run_cloud(
 
     `CloudError` names what is missing before anything is launched, or what may be left after.
     """
+    from advisor.infra.aws.guest.result_bucket import ResultBucket
+    from advisor.infra.aws.launch_options import Slot
+    from advisor.infra.aws.provisioning.fallbacks import Fallbacks
+    from advisor.infra.aws.provisioning.provisioned import provision
     from advisor.runs.cloud.starts import Starts
-    from infra.aws.guest.result_bucket import ResultBucket
-    from infra.aws.launch_options import Slot
-    from infra.aws.provisioning.fallbacks import Fallbacks
-    from infra.aws.provisioning.provisioned import provision
 
     refuse_missing(plan.findings)
     job = job_of(plan)
@@ -220,7 +221,7 @@ def run_cloud(
 
 def job_of(plan: CloudPlan) -> Job:
     """The document by which the guest knows what to do."""
-    from infra.aws.guest.job import Job
+    from advisor.infra.aws.guest.job import Job
 
     options, sweep = plan.options, plan.sweep
     named = zip(sweep.devices, sweep.volumes, strict=True)
@@ -261,8 +262,8 @@ def _is_done(result_bucket: ResultBucket) -> bool:
 @contextmanager
 def _with_hint() -> Iterator[None]:
     """Rights to the bucket are seen when it is used, before anything is launched."""
-    from infra.aws.errors import Refused
-    from infra.aws.permissions import explained
+    from advisor.infra.aws.errors import Refused
+    from advisor.infra.aws.permissions import explained
 
     try:
         yield
@@ -272,10 +273,10 @@ def _with_hint() -> Iterator[None]:
 
 def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
     """Put job and software into the bucket; returns what makes each instance's start script."""
-    from infra.aws.guest.job import job_to_json
-    from infra.aws.guest.result_bucket import ResultBucket as Box
-    from infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software
-    from infra.aws.guest.user_data import user_data
+    from advisor.infra.aws.guest.job import job_to_json
+    from advisor.infra.aws.guest.result_bucket import ResultBucket as Box
+    from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software
+    from advisor.infra.aws.guest.user_data import user_data
 
     software = packed_software(extras=SERVING_EXTRAS if job.engine else EXTRAS)
     with _with_hint():

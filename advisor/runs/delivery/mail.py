@@ -19,8 +19,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from advisor.errors import DeliveryError, UsageError, one_line
+from advisor.infra.live.web import is_loopback
 from advisor.runs.delivery.message import Message, TransientDeliveryError
-from infra.live.web import is_loopback
 
 USER_VARIABLE, PASSWORD_VARIABLE = "ADVISOR_SMTP_USER", "ADVISOR_SMTP_PASSWORD"
 FROM_VARIABLE = "ADVISOR_SMTP_FROM"

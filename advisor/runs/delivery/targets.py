@@ -10,10 +10,10 @@ from pathlib import Path
 
 from advisor.errors import DataError, DeliveryError, LiveError, UsageError
 from advisor.files import write_whole
+from advisor.infra.live.failures import NO_CREDENTIALS, THROTTLED
 from advisor.runs.delivery.mail import mail_target
 from advisor.runs.delivery.message import Attachment, Message, Target, TransientDeliveryError
 from advisor.runs.delivery.webhook import webhook_target
-from infra.live.failures import NO_CREDENTIALS, THROTTLED
 
 KINDS = (
     "file:PATH, s3://BUCKET/KEY, https://.., smtp://HOST:PORT?to=ADDRESS, or env:NAME for a "
@@ -171,7 +171,7 @@ class BucketTarget:
 
     def send(self, message: Message) -> None:
         """An object is whole or not there: S3 promises that of a PUT."""
-        from infra.live.session import as_live_errors, client
+        from advisor.infra.live.session import as_live_errors, client
 
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         try:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from advisor.errors import DeliveryError, UsageError, one_line
+from advisor.infra.live.web import is_loopback
 from advisor.runs.delivery.message import Message, TransientDeliveryError
-from infra.live.web import is_loopback
 
 if TYPE_CHECKING:
     from httpx2 import Response

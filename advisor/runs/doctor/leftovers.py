@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.runs.doctor.finding import Finding, State
-from sweeps.trial.orphans.orphan import Orphan
-from sweeps.trial.orphans.removing import find_orphans, remove
+from advisor.sweeps.trial.orphans.orphan import Orphan
+from advisor.sweeps.trial.orphans.removing import find_orphans, remove
 
 _TOLD_COMMANDS = 3
 

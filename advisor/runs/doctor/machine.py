@@ -15,10 +15,10 @@ from advisor.domain import LimitedBy
 from advisor.errors import MeasuringError
 from advisor.places import datasets_folder, user_folder
 from advisor.runs.doctor.finding import Finding, State
-from sweeps.machine.cgroups import v1_groups, v2_group
-from sweeps.machine.size import allowed_cpus, machine_size
-from sweeps.trial.limits.choosing import choose_limiter
-from sweeps.trial.limits.types import LimitRequest, ResourceLimits
+from advisor.sweeps.machine.cgroups import v1_groups, v2_group
+from advisor.sweeps.machine.size import allowed_cpus, machine_size
+from advisor.sweeps.trial.limits.choosing import choose_limiter
+from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits
 
 _GIB = 2**30
 _SYSTEMD = Path("/run/systemd/system")

@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.runs.doctor.finding import Finding, State
-from sweeps.machine.gpu import NO_NVML, gpus
+from advisor.sweeps.machine.gpu import NO_NVML, gpus
 
 _PATIENCE_SECONDS = 60.0
 _DRIVER = Path("/proc/driver/nvidia/version")

@@ -19,8 +19,8 @@ _CLOCKS_APART_SECONDS = 30.0
 
 def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
     """Whether it answers, of which version it is, and who measures into it."""
-    from sweeps.store import default_database_url
-    from sweeps.store.describing import describe
+    from advisor.sweeps.store import default_database_url
+    from advisor.sweeps.store.describing import describe
 
     try:
         state = describe(default_database_url(), patience_seconds=patience_seconds)
@@ -55,7 +55,7 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
 
 def check_unsaved() -> Finding:
     """Measurements that a database could not take, and that nobody has imported yet."""
-    from sweeps.driver.spool import unsaved_files
+    from advisor.sweeps.driver.spool import unsaved_files
 
     paths = [str(path) for path in unsaved_files()]
     if not paths:

@@ -11,6 +11,8 @@ from advisor.catalog.disk_orders import LOCAL
 from advisor.domain.generation import LlmEngine
 from advisor.domain.serving_verification import ServingVerification
 from advisor.errors import UsageError
+from advisor.infra.aws.guest.job import MEASURE
+from advisor.infra.aws.launch_options import sweep_id_of
 from advisor.messages import FieldName, Message
 from advisor.render.exporting.serving import engine_words, vllm_requirement
 from advisor.runs.cloud.exchange import anchors_sent
@@ -18,12 +20,10 @@ from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
 from advisor.runs.endpoint.verifying import ServingTrial, judged_serving
 from advisor.runs.verification.cloud import volume_of
-from infra.aws.guest.job import MEASURE
-from infra.aws.launch_options import sweep_id_of
-from sweeps.endpoint.anchors import USED
+from advisor.sweeps.endpoint.anchors import USED
 
 if TYPE_CHECKING:
-    from infra.aws.asking import Aws
+    from advisor.infra.aws.asking import Aws
 
 
 def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> CloudOptions:
@@ -98,7 +98,7 @@ def _arguments(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
 
 def _anchor(plan: CloudPlan, aws: Aws, run: CloudRun) -> dict[str, Any]:
     """The latest one that says something about the load."""
-    from infra.aws.guest.result_bucket import ResultBucket
+    from advisor.infra.aws.guest.result_bucket import ResultBucket
 
     job = job_of(plan)
     anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))

@@ -14,7 +14,7 @@ from advisor.questions.models import Verify
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.runs.fields import Amount, Items
-from sweeps.endpoint.engines.commands import StartedEngine
+from advisor.sweeps.endpoint.engines.commands import StartedEngine
 
 _served = partial(ask, section="A language model (--endpoint or --engine)")
 # Each is a connection; a process may have some thousand open.

@@ -8,8 +8,8 @@ from typing import Any
 
 from advisor.domain.language import GenerationCandidate, GenerationRequest
 from advisor.domain.serving_verification import Criterion
-from sweeps.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA
-from sweeps.endpoint.records import Load
+from advisor.sweeps.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA
+from advisor.sweeps.endpoint.records import Load
 
 # Two-sided 95 % of a normal distribution.
 _SPREAD = 1.96

@@ -25,11 +25,11 @@ from advisor.records import replace
 from advisor.runs.endpoint.questions import VerifyGeneration
 from advisor.runs.endpoint.verdict import criteria_of, load_of
 from advisor.runs.questions import AUTO
+from advisor.sweeps.endpoint.address import Address, address_of, api_key
+from advisor.sweeps.endpoint.document import anchor_document, deployment_document
+from advisor.sweeps.endpoint.records import Lengths, Load
+from advisor.sweeps.endpoint.session import Session, Wanted, measured
 from advisor.units import format_usd
-from sweeps.endpoint.address import Address, address_of, api_key
-from sweeps.endpoint.document import anchor_document, deployment_document
-from sweeps.endpoint.records import Lengths, Load
-from sweeps.endpoint.session import Session, Wanted, measured
 
 _SEED = 1
 

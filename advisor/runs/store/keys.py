@@ -18,9 +18,13 @@ from advisor.messages import Message
 from advisor.runs.store.records import record_of
 from advisor.runs.store.tables import API_KEYS as KEYS
 from advisor.runs.store.tables import API_SESSIONS as SESSIONS
-from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
-from sweeps.store.schema import SchemaState, look, make_ready
-from sweeps.store.sql_store import default_database_url
+from advisor.sweeps.store.database import (
+    READING_PATIENCE_SECONDS,
+    WRITING_PATIENCE_SECONDS,
+    Database,
+)
+from advisor.sweeps.store.schema import SchemaState, look, make_ready
+from advisor.sweeps.store.sql_store import default_database_url
 
 MOST_SESSIONS_OF_A_KEY = 20
 _NO_PATIENCE = 0.0

@@ -19,7 +19,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import SQLAlchemyError
 
 from advisor.errors import DataError
-from sweeps.store.database import Database
+from advisor.sweeps.store.database import Database
 
 DAEMON = 0
 _NAMESPACE = 0x6164_7669  # "advi": no other program's advisory locks

@@ -26,9 +26,13 @@ from advisor.runs.store.records import (
 from advisor.runs.store.runs import Runs, skip_due
 from advisor.runs.store.tables import RUNS
 from advisor.runs.store.tables import SCHEDULES as ROWS
-from sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
-from sweeps.store.schema import SchemaState, look, make_ready
-from sweeps.store.sql_store import default_database_url
+from advisor.sweeps.store.database import (
+    READING_PATIENCE_SECONDS,
+    WRITING_PATIENCE_SECONDS,
+    Database,
+)
+from advisor.sweeps.store.schema import SchemaState, look, make_ready
+from advisor.sweeps.store.sql_store import default_database_url
 
 
 def open_schedules(

@@ -1,4 +1,4 @@
-"""The tables of runs, schedules and API keys; `sweeps.store.migrations` makes them."""
+"""The tables of runs, schedules and API keys; `advisor.sweeps.store.migrations` makes them."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from typing import Any
 from advisor.domain import Measurement
 from advisor.domain.steps import stall_indices
 from advisor.messages import Message
-from sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
-from sweeps.formats.importing import ReadLines
-from sweeps.quality.issues import QualityIssue
-from sweeps.quality.rates import (
+from advisor.sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
+from advisor.sweeps.formats.importing import ReadLines
+from advisor.sweeps.quality.issues import QualityIssue
+from advisor.sweeps.quality.rates import (
     CONFIDENCE,
     RateInterval,
     first_minute_rate,
@@ -21,7 +21,7 @@ from sweeps.quality.rates import (
     rate_interval,
     run_intervals,
 )
-from sweeps.store import Appended, Damaged, Stored
+from advisor.sweeps.store import Appended, Damaged, Stored
 
 LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
 CHECK = "advisor.measurements-check/1"

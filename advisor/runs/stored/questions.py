@@ -10,7 +10,7 @@ from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 
 if TYPE_CHECKING:
-    from sweeps.store.pages import Wanted
+    from advisor.sweeps.store.pages import Wanted
 
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 _MOST_ROWS = 1000
@@ -31,7 +31,7 @@ class Measurements(Question):
 
     def wanted(self) -> Wanted:
         """As the store takes it."""
-        from sweeps.store.pages import Wanted  # with the store itself, which loads slowly
+        from advisor.sweeps.store.pages import Wanted  # with the store itself, which loads slowly
 
         return Wanted(
             network=self.model, task=self.task, accelerator=self.accelerator, status=self.status,

@@ -9,19 +9,19 @@ from pathlib import Path
 from advisor.domain import DatasetProfile, Trial
 from advisor.runs.questions import SweepGrid
 from advisor.runs.sweeps.sweeping import DEFAULT_SAMPLES, plan_sweep
-from sweeps.datasets.making import (
+from advisor.sweeps.datasets.making import (
     PTB_PARTS,
     default_place,
     default_text_place,
     ensure_dataset,
     ensure_text,
 )
-from sweeps.datasets.node_cache import CachedData, cached_data, is_cached, remote_profile
-from sweeps.datasets.opening import profile_folder, read_profile
-from sweeps.datasets.places import copy_to_mount, dataset_on_mount
-from sweeps.datasets.remote import is_address
-from sweeps.datasets.text import TEXT
-from sweeps.planning.networks import StoredData, SweepData, planned_network
+from advisor.sweeps.datasets.node_cache import CachedData, cached_data, is_cached, remote_profile
+from advisor.sweeps.datasets.opening import profile_folder, read_profile
+from advisor.sweeps.datasets.places import copy_to_mount, dataset_on_mount
+from advisor.sweeps.datasets.remote import is_address
+from advisor.sweeps.datasets.text import TEXT
+from advisor.sweeps.planning.networks import StoredData, SweepData, planned_network
 
 Progress = Callable[[int, int], None]
 Make = Callable[[], tuple[Path, DatasetProfile]]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sweeps.trial.ownership import process_tag, tag_in
+from advisor.sweeps.trial.ownership import process_tag, tag_in
 
 _PREFIX = "instance-sizing-advisor/into"
 

@@ -13,7 +13,7 @@ from advisor.errors import DataError
 from advisor.runs.sweeps.sweeping import only_sweep_here, probed_machine
 
 if TYPE_CHECKING:
-    from sweeps.store import MeasurementStore
+    from advisor.sweeps.store import MeasurementStore
 
 
 def measure_runs(
@@ -26,10 +26,10 @@ def measure_runs(
     Returns these runs alone, as one measurement: somebody waits, so that neighbours spoil a run and
     do not repeat it. Raises `MeasuringError` while a sweep runs on this machine.
     """
-    from sweeps.driver.runner import current_rows
-    from sweeps.executors.process import ProcessExecutor
-    from sweeps.planning.repeating import merged
-    from sweeps.trial.trial_process import measure_trial
+    from advisor.sweeps.driver.runner import current_rows
+    from advisor.sweeps.executors.process import ProcessExecutor
+    from advisor.sweeps.planning.repeating import merged
+    from advisor.sweeps.trial.trial_process import measure_trial
 
     current_rows([trial], store)  # a row that cannot be read is told before, not after
     done, begun, longest = None, time.monotonic(), 0.0
@@ -55,8 +55,8 @@ def keep_run(fresh: Measurement, store: MeasurementStore) -> None:
     """One more run of a trial, wherever it was measured, joins the trial's row.
 
     `DataError`, when the store does not take it, names the file that holds it."""
-    from sweeps.driver.spool import Spool
-    from sweeps.planning.repeating import merged
+    from advisor.sweeps.driver.spool import Spool
+    from advisor.sweeps.planning.repeating import merged
 
     try:
         store.join(fresh, merged)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from advisor.domain import ON_CPU, Accelerator, DiskRate, Task
-from sweeps.planning.networks import SweepData
-from sweeps.planning.plan import SweepRequest
+from advisor.sweeps.planning.networks import SweepData
+from advisor.sweeps.planning.plan import SweepRequest
 
 _VCPUS = (0.5, 1.0, 2.0)
 # The first holds the worker and about half of the data set (1 GB), the second all of both. In 800

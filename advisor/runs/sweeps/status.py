@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import Measurement, Status, Trial
-from sweeps.formats.serialization import trial_to_dict
+from advisor.sweeps.formats.serialization import trial_to_dict
 
 if TYPE_CHECKING:
-    from sweeps.store import Damaged, MeasurementStore, Stored
-    from sweeps.watching.shared import Snapshot
+    from advisor.sweeps.store import Damaged, MeasurementStore, Stored
+    from advisor.sweeps.watching.shared import Snapshot
 
 
 _ROWS_AT_ONCE = 200
@@ -29,7 +29,7 @@ class Shown:
 
 def shown_rows(store: MeasurementStore, trials: Sequence[Trial]) -> tuple[dict[str, Shown], Stored]:
     """The rows of the trials by id, read in parts; and those that cannot be read."""
-    from sweeps.store import Stored
+    from advisor.sweeps.store import Stored
 
     rows: dict[str, Shown] = {}
     damaged: list[Damaged] = []

@@ -30,17 +30,17 @@ from advisor.questions.fields import wrong
 from advisor.runs.probing import kept_fingerprint
 from advisor.runs.questions import EXECUTORS, PlannedSweep, SweepGrid
 from advisor.runs.sweeps.presets import requests_of_preset
-from sweeps.datasets.decoding import decoder
-from sweeps.machine.environment import local_cpu
-from sweeps.machine.size import machine_size
-from sweeps.planning.disks import parse_named_rate
-from sweeps.planning.networks import SweepData, planned_network
-from sweeps.planning.plan import Machine, SweepRequest, plan_trials
+from advisor.sweeps.datasets.decoding import decoder
+from advisor.sweeps.machine.environment import local_cpu
+from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.planning.disks import parse_named_rate
+from advisor.sweeps.planning.networks import SweepData, planned_network
+from advisor.sweeps.planning.plan import Machine, SweepRequest, plan_trials
 
 if TYPE_CHECKING:
-    from sweeps.driver.runner import Outcome, Progress
-    from sweeps.executors.process import Executor
-    from sweeps.store import MeasurementStore
+    from advisor.sweeps.driver.runner import Outcome, Progress
+    from advisor.sweeps.executors.process import Executor
+    from advisor.sweeps.store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
 _BATCH_SIZE = 32
@@ -95,8 +95,8 @@ def execute_sweep(
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
-    from sweeps.driver.runner import RETRIED, Outcome, run_sweep, stored_runs
-    from sweeps.planning.repeating import by_turns, rounds
+    from advisor.sweeps.driver.runner import RETRIED, Outcome, run_sweep, stored_runs
+    from advisor.sweeps.planning.repeating import by_turns, rounds
 
     if ray_address:
         trials = by_turns(trials)
@@ -118,7 +118,7 @@ def probed_machine() -> dict[str, Any]:
 
 def step_seconds(workload: Workload, gpu: str) -> float:
     """How long a GPU takes for one batch, from published measurements."""
-    from models.performance import published_step_seconds
+    from advisor.models.performance import published_step_seconds
 
     seconds: float = published_step_seconds(
         workload.network, workload.task, workload.precision, workload.batch_size, gpu
@@ -256,7 +256,7 @@ def measuring_here(
 def executor_name(name: str | None, ray_address: str | None, trials: Sequence[Trial]) -> str:
     """Where none is named: Ray for a cluster, and where several GPUs measure side by side; else
     processes, since Ray on one machine would only take CPU time."""
-    from sweeps.executors.ray.placing import trials_at_a_time
+    from advisor.sweeps.executors.ray.placing import trials_at_a_time
 
     return name or ("ray" if ray_address or trials_at_a_time(trials) > 1 else "process")
 
@@ -269,16 +269,16 @@ def _executor(
     if callable(given):
         chosen = given()
     elif (name := executor_name(given, ray_address, trials)) == "ray":
-        from sweeps.executors.ray.executor import RayExecutor
-        from sweeps.executors.ray.placing import trials_at_a_time
+        from advisor.sweeps.executors.ray.executor import RayExecutor
+        from advisor.sweeps.executors.ray.placing import trials_at_a_time
 
         chosen = RayExecutor(ray_address, slots=1 if ray_address else trials_at_a_time(trials))
     elif name == "process":
-        from sweeps.executors.process import ProcessExecutor
+        from advisor.sweeps.executors.process import ProcessExecutor
 
         chosen = ProcessExecutor()
     elif name == "inline":
-        from sweeps.executors.process import InlineExecutor
+        from advisor.sweeps.executors.process import InlineExecutor
 
         chosen = InlineExecutor()
     else:
@@ -311,7 +311,7 @@ def only_sweep_here(elsewhere: bool) -> Iterator[None]:
     The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the
     process that holds it.
     """
-    from sweeps.trial.orphans.removing import owning
+    from advisor.sweeps.trial.orphans.removing import owning
 
     if elsewhere:
         with owning():

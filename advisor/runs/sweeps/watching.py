@@ -12,14 +12,14 @@ from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError
 from advisor.places import sweep_log_path
 from advisor.runs.questions import Watching
-from sweeps.events import Event, emit, subscribe
-from sweeps.trial.formatting import planned_facts, trial_name
-from sweeps.watching.logfile import LEVELS, logged, print_warning
-from sweeps.watching.tally import Tally
+from advisor.sweeps.events import Event, emit, subscribe
+from advisor.sweeps.trial.formatting import planned_facts, trial_name
+from advisor.sweeps.watching.logfile import LEVELS, logged, print_warning
+from advisor.sweeps.watching.tally import Tally
 
 if TYPE_CHECKING:
-    from sweeps.driver.runner import Progress
-    from sweeps.watching.serving import TextFile
+    from advisor.sweeps.driver.runner import Progress
+    from advisor.sweeps.watching.serving import TextFile
 
 LOCAL_HOST = "127.0.0.1"
 
@@ -59,7 +59,7 @@ class Watch:
 
     def write_to(self, path: Path) -> None:
         """Keep the metrics in this file; `DataError` where that cannot be."""
-        from sweeps.watching.serving import TextFile, sweep_registry
+        from advisor.sweeps.watching.serving import TextFile, sweep_registry
 
         self._file = TextFile(path, sweep_registry(self.tally.standing))
 
@@ -112,7 +112,7 @@ def watched(
 
 @contextmanager
 def _served(watch: Watch, port: int, host: str) -> Iterator[str]:
-    from sweeps.watching.serving import served, sweep_registry
+    from advisor.sweeps.watching.serving import served, sweep_registry
 
     with served(sweep_registry(watch.tally.standing), port, host) as taken:
         yield f"http://{host}:{taken}/metrics"

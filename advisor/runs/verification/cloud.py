@@ -21,18 +21,18 @@ from advisor.domain import (
 from advisor.engine import Preparations, no_offer, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import NoOfferError, UsageError
+from advisor.infra.aws.guest.job import VERIFY
+from advisor.infra.aws.launch_options import Volume, sweep_id_of
+from advisor.models.performance import PerformanceModel
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
 from advisor.runs.verification.machine import AUTO, VerifiedMachine, refuse_several_gpus
 from advisor.runs.verification.verdict import judged
 from advisor.runs.verification.verify import answers_around
-from infra.aws.guest.job import VERIFY
-from infra.aws.launch_options import Volume, sweep_id_of
-from models.performance import PerformanceModel
 
 if TYPE_CHECKING:
-    from infra.aws.asking import Aws
+    from advisor.infra.aws.asking import Aws
 
 # Made for a number of IOPS: without one EC2 refuses them.
 _WITH_IOPS = ("io1", "io2")
@@ -168,7 +168,7 @@ def volume_of(disk: Disk) -> Volume:
 def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
     """The latest good row of the verification, with all its runs; else its last one, whatever
     came of it."""
-    from infra.aws.guest.result_bucket import ResultBucket
+    from advisor.infra.aws.guest.result_bucket import ResultBucket
 
     job = job_of(plan)
     rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))

@@ -12,6 +12,7 @@ from advisor.catalog import Catalog, used_gpus
 from advisor.domain import Request, Spec, Verdict, Verification
 from advisor.engine import Preparations, no_offer, recommend
 from advisor.errors import AdvisorError, NoOfferError, UsageError
+from advisor.models.performance import PerformanceModel
 from advisor.runs.cloud.fleet import InstanceRun, plan_fleet, run_fleet
 from advisor.runs.cloud.plan import accelerator_of
 from advisor.runs.cloud.sweep import Say
@@ -21,11 +22,10 @@ from advisor.runs.verification.cloud import (
     plan_elsewhere,
     verdict_on,
 )
-from models.performance import PerformanceModel
 
 if TYPE_CHECKING:
+    from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.plan import CloudOptions, CloudPlan
-    from infra.aws.asking import Aws
 
 # Several specs of one type (disks, regions) count once, so that more are ranked than are taken.
 _RANKED = 64

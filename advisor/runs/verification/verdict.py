@@ -20,10 +20,10 @@ from advisor.domain import (
 )
 from advisor.errors import MeasuringError
 from advisor.runs.verification.machine import VerifiedMachine
+from advisor.sweeps.planning.disks import UNLIMITED
+from advisor.sweeps.quality.issues import quality_issues
+from advisor.sweeps.quality.rates import RateInterval, rate_interval
 from advisor.units import format_mib, format_rate, format_target, format_usd
-from sweeps.planning.disks import UNLIMITED
-from sweeps.quality.issues import quality_issues
-from sweeps.quality.rates import RateInterval, rate_interval
 
 # Part of the verdict itself.
 _IN_VERDICT = frozenset({"not_limited", "few_steps", "wide_interval", "contaminated"})

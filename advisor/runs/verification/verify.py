@@ -26,6 +26,7 @@ from advisor.domain import (
 from advisor.engine import Preparations, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
+from advisor.models.performance import PerformanceModel
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks
 from advisor.runs.sweeps.further_runs import measure_runs
@@ -42,14 +43,13 @@ from advisor.runs.verification.machine import (
     sheet_named,
 )
 from advisor.runs.verification.verdict import Answers, judged
-from models.performance import PerformanceModel
-from sweeps.machine.environment import instance_type
-from sweeps.planning.disks import UNLIMITED
-from sweeps.planning.networks import SweepData, planned_network
-from sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
+from advisor.sweeps.machine.environment import instance_type
+from advisor.sweeps.planning.disks import UNLIMITED
+from advisor.sweeps.planning.networks import SweepData, planned_network
+from advisor.sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
 
 if TYPE_CHECKING:
-    from sweeps.store import MeasurementStore
+    from advisor.sweeps.store import MeasurementStore
 
 # What nobody chose a batch size for, on a machine that is no known instance.
 _BATCH_SIZE = 32
@@ -174,7 +174,7 @@ def answers_around(
 def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> PerformanceModel:
     """The model once it knows the GPU's step that was measured; itself where there was none, as
     an emulated GPU tells nothing of GPUs."""
-    from sweeps.anchors.observing import observed
+    from advisor.sweeps.anchors.observing import observed
 
     observation = observed(fresh, "", partial(sheet_of, sheets=catalog.gpus))
     if not isinstance(observation, Observation) or not model.table.knows(

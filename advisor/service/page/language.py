@@ -17,6 +17,7 @@ from advisor.domain.generation import (
     LlmMethod,
     LlmPrecision,
 )
+from advisor.models.language.configs import bundled_language_models
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.content import Table
@@ -51,7 +52,6 @@ from advisor.service.page.specs import (
     rate_unit,
 )
 from advisor.units import format_hours, format_usd
-from models.language.configs import bundled_language_models
 
 EXAMPLE = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": "8"}
 USUAL = {"cloud": "aws", "market": "on-demand", "task": "generation"}

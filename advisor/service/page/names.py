@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from advisor.answers.context import Context
+from advisor.models.language.configs import bundled_language_models
 from advisor.service.answers import context_of
-from models.language.configs import bundled_language_models
 
 # A list is read, not scrolled through.
 MOST = 12

@@ -15,6 +15,7 @@ from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.domain.words import ANY_MARKET
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
+from advisor.models.zoo.networks import NETWORKS
 from advisor.questions.by_task import Kinds
 from advisor.questions.question import Question
 from advisor.questions.reading import from_pairs
@@ -26,7 +27,6 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
 from advisor.service.problems import Problem
-from models.zoo.networks import NETWORKS
 
 Q = TypeVar("Q", bound=Question)
 

@@ -48,7 +48,7 @@ def list_measurements(request: Request) -> Response:
 
     A Link header (RFC 8288) leads to the next page as long as there is one."""
     from advisor.runs.stored.documents import list_document
-    from sweeps.store.pages import page_of
+    from advisor.sweeps.store.pages import page_of
 
     question = question_in_link(request, MeasurementPage)
     with stored(request.app.state.settings, reading=True) as store:
@@ -65,7 +65,7 @@ def list_measurements(request: Request) -> Response:
 def export(request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
     from advisor.runs.stored.documents import exported
-    from sweeps.store.pages import pages_of
+    from advisor.sweeps.store.pages import pages_of
 
     question, settings = question_in_link(request, MeasurementExport), request.app.state.settings
 
@@ -117,7 +117,7 @@ async def import_(request: Request) -> Response:
 
 def _import(settings: Settings, body: bytes) -> dict[str, Any]:
     from advisor.runs.stored.documents import import_document
-    from sweeps.formats.importing import read_lines
+    from advisor.sweeps.formats.importing import read_lines
 
     read = read_lines(io.BytesIO(body), most_refused=_MOST_REFUSED)
     with stored(settings, reading=False) as store:

@@ -80,7 +80,7 @@ def openapi(request: Request) -> Response:
 def require_store(url: str | None) -> None:
     """Returns where the database answers (a file that is not there yet is made when it is needed);
     raises what says why it does not."""
-    from sweeps.store import SqlStore, default_database_url
+    from advisor.sweeps.store import SqlStore, default_database_url
 
     name = url or default_database_url()
     with closing(SqlStore(name, reading=True, patience_seconds=_STORE_PATIENCE_SECONDS)):

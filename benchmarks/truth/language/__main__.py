@@ -19,13 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from advisor.infra.language_sources.rows import SERVING_PATH, ServingRow, read_serving, read_table
+from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from benchmarks.truth.language import decisions, load
 from benchmarks.truth.language.asking import answers_of, scored, shipped
 from benchmarks.truth.language.refits import KINDS, TRIALS, Answers, answers_without
 from benchmarks.truth.language.scores import RowAnswer, Scored, figures, tables, worst_held
 from benchmarks.truth.language.tuning import tuning_truth
-from infra.language_sources.rows import SERVING_PATH, ServingRow, read_serving, read_table
-from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
 
 SCHEMA = "advisor.truth.language/1"
 

@@ -12,17 +12,21 @@ from numpy.typing import NDArray
 
 from advisor.domain.generation import LlmEngine
 from advisor.errors import AdvisorError
+from advisor.infra.language_sources.rows import ServingRow
+from advisor.models.language.configs import LanguageModel, bundled_language_models
+from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.serving import (
+    ServingPredictor,
+    ServingRates,
+    bundled_serving_predictor,
+)
+from advisor.models.language.serving.fit import MeasuredValue
+from advisor.models.language.serving.fitting import fit_serving
+from advisor.models.language.serving.measured_rows import rows_of, version_of
+from advisor.models.language.serving.rates import sequences_held
+from advisor.models.performance.step_times import chip
 from benchmarks.truth.language.scores import Bounds, RowAnswer, Scored
-from infra.language_sources.rows import ServingRow
-from models.language.configs import LanguageModel, bundled_language_models
-from models.language.deployments import Deployment, Traffic
-from models.language.gpus import bundled_gpu_facts
-from models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
-from models.language.serving.fit import MeasuredValue
-from models.language.serving.fitting import fit_serving
-from models.language.serving.measured_rows import rows_of, version_of
-from models.language.serving.rates import sequences_held
-from models.performance.step_times import chip
 
 _ENGINES = frozenset(str(engine) for engine in LlmEngine)
 

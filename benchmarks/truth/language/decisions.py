@@ -17,8 +17,8 @@ from typing import NamedTuple
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.gpu_prices import usd_per_gpu_hour
 from advisor.domain import Market
+from advisor.infra.language_sources.rows import ServingRow
 from benchmarks.truth.language.scores import RowAnswer
-from infra.language_sources.rows import ServingRow
 
 _LEAST_CHOICES = 3
 _WITHIN = 1.05

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from advisor.infra.language_sources.rows import ServingRow
 from benchmarks.truth.language.asking import scored
 from benchmarks.truth.language.scores import RowAnswer, figures
-from infra.language_sources.rows import ServingRow
 
 # Of the largest rate that was measured of a deployment: up to here a queue does not grow.
 _CAPACITY_SHARE = 0.8

@@ -14,12 +14,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import models.language
+import advisor.models.language
+from advisor.infra.language_sources.rows import ServingRow
+from advisor.models.language.serving import ServingPredictor
 from benchmarks.truth.language import decisions
 from benchmarks.truth.language.asking import answers_of, conditioned, groups_of, refitted
 from benchmarks.truth.language.scores import Bounds, RowAnswer
-from infra.language_sources.rows import ServingRow
-from models.language.serving import ServingPredictor
 
 KINDS = ("gpu", "model", "shape", "engine", "source")
 TRIALS = (1, 3, 5)
@@ -28,7 +28,7 @@ _ALONE = 20  # rows from which a group is left out by itself; smaller ones go to
 _LEAST_REST = 5  # rows that a cell must have beside its trials
 _SEED = 21
 
-_FORM = Path(models.language.__file__).parent
+_FORM = Path(advisor.models.language.__file__).parent
 _BUNDLE = _FORM.parents[1] / "advisor" / "data" / "language"
 
 # A row's answer, or in words why there is none; by the row's place.

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from advisor.infra.language_sources.training_rows import TrainingRow
+from advisor.models.language.finetuning.fit import Measured, gpu_of, left_out, model_of
+from advisor.models.language.finetuning.measured_rows import measured_rows
+from advisor.models.language.finetuning.predictor import GPU, MODEL
+from advisor.models.language.finetuning.stored import bundled_finetuning_predictor
+from advisor.models.language.finetuning.tuning import Run
+from advisor.models.language.gpus import bundled_gpu_facts
 from benchmarks.truth.language.scores import Bounds, Scored, figures, grouped
-from infra.language_sources.training_rows import TrainingRow
-from models.language.finetuning.fit import Measured, gpu_of, left_out, model_of
-from models.language.finetuning.measured_rows import measured_rows
-from models.language.finetuning.predictor import GPU, MODEL
-from models.language.finetuning.stored import bundled_finetuning_predictor
-from models.language.finetuning.tuning import Run
-from models.language.gpus import bundled_gpu_facts
 
 SCHEMA = "advisor.truth.tuning/1"
 _LEFT_OUT: Mapping[str, Callable[[Run], str]] = {

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.errors import DataError
-from infra.aws.errors import Refused
+from advisor.infra.aws.errors import Refused
 
 if TYPE_CHECKING:
-    from infra.aws.asking import Aws
+    from advisor.infra.aws.asking import Aws
 
 # SSM parameter (SecureString) with a token of Hugging Face's; gated models are not loaded without.
 HUB_TOKEN = "/advisor/hf-token"

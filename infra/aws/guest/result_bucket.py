@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from infra.aws.asking import Aws
-from infra.aws.errors import Refused
-from infra.live.session import as_live_errors
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.errors import Refused
+from advisor.infra.live.session import as_live_errors
 
 _THERE = frozenset({"PreconditionFailed", "412"})
 _TWO_AT_ONCE = frozenset({"ConditionalRequestConflict", "409"})

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from advisor.errors import DataError
 
-PACKAGES = ("advisor", "infra", "models", "sweeps")
+PACKAGES = ("advisor", "advisor/infra", "advisor/models", "advisor/sweeps")
 DISTRIBUTION = "instance-sizing-advisor"
 EXTRAS = ("sweep", "zoo", "formats", "postgres")
 # Of an instance that loads an engine, which comes with a torch of its own.
@@ -48,7 +48,7 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
 
     The same files give the same bytes, whenever and wherever they are packed.
     """
-    root = root or Path(__file__).resolve().parents[3]
+    root = root or Path(__file__).parents[4]
     buffer = io.BytesIO()
     with (
         gzip.GzipFile("", "wb", _LEVEL, buffer, mtime=0) as packed,
@@ -132,10 +132,11 @@ def _pinned(text: str) -> str:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
-            if path.is_file() and not _NOT_SENT & set(path.relative_to(root).parts):
-                yield path
+    """In a checkout three rooms are links, which `rglob` does not follow below its start."""
+    found = {path for package in PACKAGES for path in (root / package).rglob("*")}
+    for path in sorted(found):
+        if path.is_file() and not _NOT_SENT & set(path.relative_to(root).parts):
+            yield path
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:

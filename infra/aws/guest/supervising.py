@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from advisor.errors import LiveError
-from infra.aws.asking import Clock
-from infra.aws.guest.metadata import Metadata
+from advisor.infra.aws.asking import Clock
+from advisor.infra.aws.guest.metadata import Metadata
 
 POLL_SECONDS = 5.0  # EC2's guide to interruption notices advises this at least
 GRACE_SECONDS = 30.0

@@ -7,8 +7,8 @@ from datetime import datetime
 from importlib.resources import files
 
 from advisor.errors import DataError
-from infra.aws.guest.job import STATES_FOLDER, Job
-from infra.aws.guest.software import Software
+from advisor.infra.aws.guest.job import STATES_FOLDER, Job
+from advisor.infra.aws.guest.software import Software
 
 ROOT = "/opt/advisor"
 PER_BOOT = "/var/lib/cloud/scripts/per-boot"  # cloud-init runs these at every start
@@ -66,4 +66,4 @@ def user_data(
 
 
 def _text(name: str) -> str:
-    return (files("infra.aws.guest") / name).read_text(encoding="utf-8")
+    return (files("advisor.infra.aws.guest") / name).read_text(encoding="utf-8")

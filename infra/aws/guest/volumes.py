@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from infra.aws.asking import Aws
+from advisor.infra.aws.asking import Aws
 
 MOUNTS = Path("/mnt/advisor")
 ATTACH_SECONDS = 120.0

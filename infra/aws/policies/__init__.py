@@ -29,7 +29,7 @@ def policy_text(name: str) -> str:
     """The policy with its places left open, as a template of CloudFormation takes it."""
     if name not in NAMES:
         raise unknown_name("policy", name, NAMES)
-    return (files("infra.aws.policies") / f"{name}.json").read_text(encoding="utf-8")
+    return (files("advisor.infra.aws.policies") / f"{name}.json").read_text(encoding="utf-8")
 
 
 def policy(

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from advisor.catalog.support import quota_code
 from advisor.domain import Market
-from infra.aws.errors import Reaction
-from infra.aws.launch_options import LaunchOption
+from advisor.infra.aws.errors import Reaction
+from advisor.infra.aws.launch_options import LaunchOption
 
 # For so long an offer without capacity is left alone (karpenter, UnavailableOfferingsTTL).
 CAPACITY_MEMORY = timedelta(minutes=3)

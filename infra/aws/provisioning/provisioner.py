@@ -7,15 +7,15 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from advisor.errors import AdvisorError, CloudError
-from infra.aws import machines
-from infra.aws.asking import Aws
-from infra.aws.budget import Meter, usd_per_hour
-from infra.aws.errors import Reaction, Refused, reaction_to
-from infra.aws.groups import own_group, renew
-from infra.aws.launch_options import LaunchOption, Machine, Region, Slot, oldest_first
-from infra.aws.permissions import explained, explained_state
-from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Order, TokenOrders
+from advisor.infra.aws import machines
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.budget import Meter, usd_per_hour
+from advisor.infra.aws.errors import Reaction, Refused, reaction_to
+from advisor.infra.aws.groups import own_group, renew
+from advisor.infra.aws.launch_options import LaunchOption, Machine, Region, Slot, oldest_first
+from advisor.infra.aws.permissions import explained, explained_state
+from advisor.infra.aws.provisioning.fallbacks import Fallbacks
+from advisor.infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Order, TokenOrders
 
 # So many instances have never begun and ended under one token's name: something else is wrong.
 _MOST_GENERATIONS = 50

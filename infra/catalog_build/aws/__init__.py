@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from infra.catalog_build.aws import sources
-from infra.catalog_build.aws.disks import build_disks
-from infra.catalog_build.aws.prices import build_prices, listed_prices
-from infra.catalog_build.aws.types import build_types, offered_regions, read_types
-from infra.catalog_build.wide import CloudPart
+from advisor.infra.catalog_build.aws import sources
+from advisor.infra.catalog_build.aws.disks import build_disks
+from advisor.infra.catalog_build.aws.prices import build_prices, listed_prices
+from advisor.infra.catalog_build.aws.types import build_types, offered_regions, read_types
+from advisor.infra.catalog_build.wide import CloudPart
 
 
 def build() -> CloudPart:

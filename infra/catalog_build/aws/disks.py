@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from infra.catalog_build.aws import sources
-from infra.catalog_build.disks import SHARED_RULES_FILE, disk_tables
-from infra.catalog_build.tables import OutputTable, number, read_source
+from advisor.infra.catalog_build.aws import sources
+from advisor.infra.catalog_build.disks import SHARED_RULES_FILE, disk_tables
+from advisor.infra.catalog_build.tables import OutputTable, number, read_source
 
 _MIB_IN_GIB = 1024
 # Where the tiers of IOPS begin, and the columns that price them.

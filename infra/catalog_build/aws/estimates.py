@@ -15,9 +15,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from infra.catalog_build.aws.families import BARE_METAL, family, generation, kinds
-from infra.catalog_build.aws.lists import Dollars
-from infra.catalog_build.tables import read_source
+from advisor.infra.catalog_build.aws.families import BARE_METAL, family, generation, kinds
+from advisor.infra.catalog_build.aws.lists import Dollars
+from advisor.infra.catalog_build.tables import read_source
 
 HOME = "us-east-1"
 # From here on AWS prices families of a class alike; older ones keep ratios of their own time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from infra.catalog_build.tables import OutputTable, number
+from advisor.infra.catalog_build.tables import OutputTable, number
 
 Rows = list[dict[str, str]]
 

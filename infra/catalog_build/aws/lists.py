@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from infra.catalog_build.aws import sources
-from infra.catalog_build.aws.families import BARE_METAL, family
-from infra.catalog_build.tables import read_source
-from infra.catalog_build.wide import Basis, Cell, wide_prices
+from advisor.infra.catalog_build.aws import sources
+from advisor.infra.catalog_build.aws.families import BARE_METAL, family
+from advisor.infra.catalog_build.tables import read_source
+from advisor.infra.catalog_build.wide import Basis, Cell, wide_prices
 
 # Type -> region -> US dollars an hour.
 Dollars = Mapping[str, Mapping[str, float]]

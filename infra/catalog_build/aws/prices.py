@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from infra.catalog_build.aws import sources, spot
-from infra.catalog_build.aws.estimates import Estimates, interval
-from infra.catalog_build.aws.families import family
-from infra.catalog_build.aws.lists import (
+from advisor.infra.catalog_build.aws import sources, spot
+from advisor.infra.catalog_build.aws.estimates import Estimates, interval
+from advisor.infra.catalog_build.aws.families import family
+from advisor.infra.catalog_build.aws.lists import (
     Cells,
     Newest,
     commitment_lists,
@@ -18,8 +18,8 @@ from infra.catalog_build.aws.lists import (
     newest_prices,
     on_demand_lists,
 )
-from infra.catalog_build.tables import read_source
-from infra.catalog_build.wide import Basis, Cell, PriceRow, wide_prices
+from advisor.infra.catalog_build.tables import read_source
+from advisor.infra.catalog_build.wide import Basis, Cell, PriceRow, wide_prices
 
 Types = Mapping[str, Mapping[str, str]]
 Offered = Mapping[str, Iterable[str]]

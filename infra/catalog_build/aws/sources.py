@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from infra.catalog_build.provenance import AWS_LIST_DAYS, Source
-from infra.catalog_build.wide import Basis
+from advisor.infra.catalog_build.provenance import AWS_LIST_DAYS, Source
+from advisor.infra.catalog_build.wide import Basis
 
 _AWS_DOCS = "awsdocs/amazon-ec2-user-guide@d2899614"
 _EC2_SHOP = "yeo/ec2.shop@74c9fd8a"

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from infra.catalog_build.aws.estimates import interval
-from infra.catalog_build.aws.families import family, letters
-from infra.catalog_build.aws.lists import Dollars
-from infra.catalog_build.tables import read_source
+from advisor.infra.catalog_build.aws.estimates import interval
+from advisor.infra.catalog_build.aws.families import family, letters
+from advisor.infra.catalog_build.aws.lists import Dollars
+from advisor.infra.catalog_build.tables import read_source
 
 GPU, USUAL, OTHER = GROUPS = ("gpu", "usual", "other")
 _USUAL_CLASSES = ("c", "m", "r", "t")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from advisor.catalog.instances import LOCAL_READ_COLUMNS, LOCAL_READS_FILE, TYPE_COLUMNS
-from infra.catalog_build.aws.families import family
-from infra.catalog_build.aws.lists import Cells
-from infra.catalog_build.aws.sources import moto
-from infra.catalog_build.gpus import sheet_names
-from infra.catalog_build.provenance import Source
-from infra.catalog_build.tables import OutputTable, flag, number, read_source, table
-from infra.catalog_build.wide import region_sets
+from advisor.infra.catalog_build.aws.families import family
+from advisor.infra.catalog_build.aws.lists import Cells
+from advisor.infra.catalog_build.aws.sources import moto
+from advisor.infra.catalog_build.gpus import sheet_names
+from advisor.infra.catalog_build.provenance import Source
+from advisor.infra.catalog_build.tables import OutputTable, flag, number, read_source, table
+from advisor.infra.catalog_build.wide import region_sets
 
 TYPES_FILE = "catalog/aws_instance_types.csv"
 REGION_SETS_FILE = "catalog/aws_region_sets.csv"

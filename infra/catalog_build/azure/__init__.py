@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from infra.catalog_build.azure import sizes, sources
-from infra.catalog_build.azure.disks import build_disks
-from infra.catalog_build.azure.prices import build_prices
-from infra.catalog_build.hosts import cloud_part
-from infra.catalog_build.wide import CloudPart
+from advisor.infra.catalog_build.azure import sizes, sources
+from advisor.infra.catalog_build.azure.disks import build_disks
+from advisor.infra.catalog_build.azure.prices import build_prices
+from advisor.infra.catalog_build.hosts import cloud_part
+from advisor.infra.catalog_build.wide import CloudPart
 
 
 def build() -> CloudPart:

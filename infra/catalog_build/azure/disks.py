@@ -10,11 +10,11 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from infra.catalog_build.azure import sources
-from infra.catalog_build.azure.sizes import limited_to_standard
-from infra.catalog_build.disks import RULE_COLUMNS, disk_tables
-from infra.catalog_build.tables import OutputTable, number, read_source, table
-from infra.catalog_build.wide import PriceRow
+from advisor.infra.catalog_build.azure import sources
+from advisor.infra.catalog_build.azure.sizes import limited_to_standard
+from advisor.infra.catalog_build.disks import RULE_COLUMNS, disk_tables
+from advisor.infra.catalog_build.tables import OutputTable, number, read_source, table
+from advisor.infra.catalog_build.wide import PriceRow
 
 HOURS_PER_MONTH = 730
 _MB_IN_MIB = 1e6 / 2**20

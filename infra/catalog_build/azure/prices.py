@@ -6,9 +6,9 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 
-from infra.catalog_build.azure import sources
-from infra.catalog_build.tables import read_source
-from infra.catalog_build.wide import Cell, PriceRow, price_row, wide_prices
+from advisor.infra.catalog_build.azure import sources
+from advisor.infra.catalog_build.tables import read_source
+from advisor.infra.catalog_build.wide import Cell, PriceRow, price_row, wide_prices
 
 Prices = Mapping[str, Mapping[str, str]]
 # Prices this near to each other are the same one, rounded otherwise.

@@ -18,9 +18,9 @@ from advisor.catalog.assumed import (
     SERIES,
     SERIES_CORES,
 )
-from infra.catalog_build.azure import sources
-from infra.catalog_build.hosts import UNNAMED, gpu_families, sheet_gib
-from infra.catalog_build.tables import number, read_source
+from advisor.infra.catalog_build.azure import sources
+from advisor.infra.catalog_build.hosts import UNNAMED, gpu_families, sheet_gib
+from advisor.infra.catalog_build.tables import number, read_source
 
 Row = Mapping[str, str]
 _NAME = re.compile(r"^Standard_([A-Z]+?)(\d+)(?:-(\d+))?([a-z]*)((?:_[A-Za-z0-9]+)*)$")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
-from infra.catalog_build.wide import Basis
+from advisor.infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
+from advisor.infra.catalog_build.wide import Basis
 
 _RADAR = "andy-diericks/azure-pricing-radar@cf741f25 (Azure Retail Prices API; LRS)"
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
-from infra.catalog_build.hosts import cloud_part, no_gpu, sheet_gib
-from infra.catalog_build.neo import sources
-from infra.catalog_build.neo.disks import assumed_facts, build_disks
-from infra.catalog_build.neo.prices import on_demand
-from infra.catalog_build.provenance import Source
-from infra.catalog_build.tables import number, read_source
-from infra.catalog_build.wide import Basis, CloudPart, PriceRow, price_row
+from advisor.infra.catalog_build.hosts import cloud_part, no_gpu, sheet_gib
+from advisor.infra.catalog_build.neo import sources
+from advisor.infra.catalog_build.neo.disks import assumed_facts, build_disks
+from advisor.infra.catalog_build.neo.prices import on_demand
+from advisor.infra.catalog_build.provenance import Source
+from advisor.infra.catalog_build.tables import number, read_source
+from advisor.infra.catalog_build.wide import Basis, CloudPart, PriceRow, price_row
 
 Row = Mapping[str, str]
 # Where the types of each come from.

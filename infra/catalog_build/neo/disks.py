@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from advisor.catalog.prices import LISTED_COLUMNS
-from infra.catalog_build.disks import PRICES_FILE, RULE_COLUMNS, RULES_FILE
-from infra.catalog_build.neo import sources
-from infra.catalog_build.tables import OutputTable, number, read_source, table
+from advisor.infra.catalog_build.disks import PRICES_FILE, RULE_COLUMNS, RULES_FILE
+from advisor.infra.catalog_build.neo import sources
+from advisor.infra.catalog_build.tables import OutputTable, number, read_source, table
 
 ASSUMED_FILE = "catalog/assumed_facts.csv"
 ASSUMED_HEADER = ("cloud", "fact", "value", "low", "high", "why")

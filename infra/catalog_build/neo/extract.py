@@ -1,6 +1,6 @@
 """Cut the public lists of neo-clouds down to what the build reads.
 
-    python -m infra.catalog_build.neo.extract DIR
+    python -m advisor.infra.catalog_build.neo.extract DIR
 
 DIR holds the files that `infra/sources/catalog/SOURCES.md` lists (names as there). Needed only when
 one of them is replaced: the extracts are committed.
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from infra.catalog_build.tables import SOURCES, OutputTable, number, table
+from advisor.infra.catalog_build.tables import SOURCES, OutputTable, number, table
 
 Row = dict[str, str]
 Read = Callable[[str], list[Row]]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from infra.catalog_build.neo import sources
-from infra.catalog_build.tables import number, read_source
-from infra.catalog_build.wide import Basis, price_cell
+from advisor.infra.catalog_build.neo import sources
+from advisor.infra.catalog_build.tables import number, read_source
+from advisor.infra.catalog_build.wide import Basis, price_cell
 
 Row = Mapping[str, str]
 # Nebius adds vCPUs and RAM to an L40S: 0.016 USD a vCPU and 0.0022 a GiB give all of its 12 prices

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from infra.catalog_build.provenance import Source
-from infra.catalog_build.wide import Basis
+from advisor.infra.catalog_build.provenance import Source
+from advisor.infra.catalog_build.wide import Basis
 
 MAX_AGE_DAYS = 30
 NOTE = (

@@ -1,15 +1,15 @@
 """Tuning language models on the GPUs of one host: memory, and tokens a second with bounds."""
 
-from models.language.finetuning.memory import TuningMemory, finetuning_memory
-from models.language.finetuning.predictor import (
+from advisor.models.language.finetuning.memory import TuningMemory, finetuning_memory
+from advisor.models.language.finetuning.predictor import (
     FineTuningPredictor,
     Settled,
     TuningRates,
     least_memory,
     unsupported,
 )
-from models.language.finetuning.stored import bundled_finetuning_predictor
-from models.language.finetuning.tuning import Checkpointing, FineTuning, Sharding
+from advisor.models.language.finetuning.stored import bundled_finetuning_predictor
+from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Sharding
 
 __all__ = [
     "Checkpointing",

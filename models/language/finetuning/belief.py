@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor.models.gaussian import conditioned, variances
+from advisor.models.language.bounds import Floats
+from advisor.models.language.finetuning.seconds import NAMES, PRIORS, linearised
+from advisor.models.language.finetuning.tuning import Run
+from advisor.models.language.finetuning.work import Work, work_of
+from advisor.models.language.language_model import LanguageModel
 from advisor.records import dataclass
-from models.gaussian import conditioned, variances
-from models.language.bounds import Floats
-from models.language.finetuning.seconds import NAMES, PRIORS, linearised
-from models.language.finetuning.tuning import Run
-from models.language.finetuning.work import Work, work_of
-from models.language.language_model import LanguageModel
 
 # Standard deviations of log seconds between runs, by what they have in common.
 EFFECTS: Mapping[str, float] = {

@@ -8,11 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor.models.gaussian import conditioned
+from advisor.models.language.bounds import Floats
+from advisor.models.language.finetuning.belief import (
+    NOISE,
+    OF_SOURCES,
+    Belief,
+    Columns,
+    prior_of,
+    size_of,
+)
+from advisor.models.language.finetuning.tuning import Run
 from advisor.records import dataclass
-from models.gaussian import conditioned
-from models.language.bounds import Floats
-from models.language.finetuning.belief import NOISE, OF_SOURCES, Belief, Columns, prior_of, size_of
-from models.language.finetuning.tuning import Run
 
 # Student-t weights: wrong rows of public sources do not bend the rest.
 _OF_EACH = 20

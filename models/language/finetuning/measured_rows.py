@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.domain.generation import LlmMethod
-from models.language.finetuning.fit import Measured
-from models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
-from models.language.gpus import GpuFacts
-from models.language.language_model import LanguageModel
+from advisor.models.language.finetuning.fit import Measured
+from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
+from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.language_model import LanguageModel
 
 
 def run_of(row: Any, gpus: Mapping[str, GpuFacts]) -> Run:

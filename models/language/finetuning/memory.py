@@ -13,13 +13,13 @@ import math
 from typing import NamedTuple
 
 from advisor.domain.generation import LlmMethod
-from models.language.finetuning.tuning import (
+from advisor.models.language.finetuning.tuning import (
     ADAPTER_RANK,
     Checkpointing,
     FineTuning,
     Sharding,
 )
-from models.language.language_model import LanguageModel
+from advisor.models.language.language_model import LanguageModel
 
 _GIB = 2.0**30
 # AdamW in 32 bits: master weight, gradient, two moments. The 16-bit copy is cast layer by layer.

@@ -14,14 +14,14 @@ import numpy as np
 
 from advisor.domain.generation import LlmMethod
 from advisor.messages import Message
+from advisor.models.language.bounds import Bounds, Floats
+from advisor.models.language.finetuning.belief import NOISE, Belief
+from advisor.models.language.finetuning.memory import TuningMemory, finetuning_memory
+from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
+from advisor.models.language.memory import card_gib
+from advisor.models.language.unmeasured import unmeasured_parts
+from advisor.models.performance.intervals import HalfWidths, gaussian_multiplier, multipliers
 from advisor.records import dataclass, replace
-from models.language.bounds import Bounds, Floats
-from models.language.finetuning.belief import NOISE, Belief
-from models.language.finetuning.memory import TuningMemory, finetuning_memory
-from models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
-from models.language.memory import card_gib
-from models.language.unmeasured import unmeasured_parts
-from models.performance.intervals import HalfWidths, gaussian_multiplier, multipliers
 
 # Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
 _MICRO_BATCHES = tuple(1 << exponent for exponent in range(7))

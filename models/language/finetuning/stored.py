@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from advisor.errors import DataError
-from models.language.finetuning.belief import Belief
-from models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
+from advisor.models.language.finetuning.belief import Belief
+from advisor.models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
 
 SCHEMA = "advisor.finetuning/1"
-PATH = Path(__file__).parents[3] / "advisor" / "data" / "language" / "finetuning.json"
+PATH = Path(__file__).parents[4] / "advisor" / "data" / "language" / "finetuning.json"
 _DIGITS = 5
 
 
@@ -42,7 +42,8 @@ def read_predictor(path: Path) -> FineTuningPredictor:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             "the tuning rates cannot be read: {path}", path=str(path),
-            hint="install the package again (in a checkout: python -m infra.language_tuning)",
+            hint="install the package again (in a checkout: python -m "
+                 "advisor.infra.language_tuning)",
         ) from error  # fmt: skip
 
 

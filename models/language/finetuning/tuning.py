@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from advisor.domain.generation import LlmMethod
-from models.language.gpus import GpuFacts
-from models.language.language_model import LanguageModel
+from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.language_model import LanguageModel
 
 # Rank of the adapters, on every matrix of the layers: what LoRA's and QLoRA's authors' tools take.
 ADAPTER_RANK = 16

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain.generation import LlmMethod
-from models.language.bounds import Floats
-from models.language.finetuning.tuning import STEP_SEQUENCES, Checkpointing, Run, Sharding
-from models.language.language_model import LanguageModel
+from advisor.models.language.bounds import Floats
+from advisor.models.language.finetuning.tuning import STEP_SEQUENCES, Checkpointing, Run, Sharding
+from advisor.models.language.language_model import LanguageModel
 
 # Share of the forward pass that is computed again. Selective: every second matrix product.
 RECOMPUTED = {Checkpointing.NONE: 0.0, Checkpointing.SELECTIVE: 0.4, Checkpointing.FULL: 1.0}

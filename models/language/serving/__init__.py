@@ -1,7 +1,7 @@
 """How fast a language model is served: a physical form with fitted effects, and its bounds."""
 
-from models.language.serving.bundle import bundled_serving_predictor
-from models.language.serving.predictor import ServingPredictor
-from models.language.serving.rates import BINDS, ServingRates
+from advisor.models.language.serving.bundle import bundled_serving_predictor
+from advisor.models.language.serving.predictor import ServingPredictor
+from advisor.models.language.serving.rates import BINDS, ServingRates
 
 __all__ = ["BINDS", "ServingPredictor", "ServingRates", "bundled_serving_predictor"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from advisor.errors import DataError
-from models.language.serving.predictor import ServingPredictor
+from advisor.models.language.serving.predictor import ServingPredictor
 
-FOLDER = Path(__file__).parents[3] / "advisor" / "data" / "language"
+FOLDER = Path(__file__).parents[4] / "advisor" / "data" / "language"
 _FACTS, _CORRELATIONS = "serving.json", "serving.npy"
 _DIGITS = 5
 # Correlations are kept as 16-bit integers of this many to one.
@@ -45,7 +45,8 @@ def read_predictor(folder: Path) -> ServingPredictor:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             "{path} cannot be read ({error})", path=folder / _FACTS, error=error,
-            hint="install the package again (in a checkout: python -m infra.language_sources.fit)",
+            hint="install the package again (in a checkout: python -m "
+                 "advisor.infra.language_sources.fit)",
         ) from error  # fmt: skip
 
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.language.configs import LanguageModel
-from models.language.deployments import Deployment
-from models.language.gpus import GpuFacts
-from models.language.serving.eras import era_of
-from models.language.serving.seconds import Logs
-from models.language.serving.work import Floats, format_of_arithmetic
-from models.performance.step_parameters import UNNAMED, Parameters, Prior
+from advisor.models.language.configs import LanguageModel
+from advisor.models.language.deployments import Deployment
+from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.serving.eras import era_of
+from advisor.models.language.serving.seconds import Logs
+from advisor.models.language.serving.work import Floats, format_of_arithmetic
+from advisor.models.performance.step_parameters import UNNAMED, Parameters, Prior
 
 
 class Setting(NamedTuple):

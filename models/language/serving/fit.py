@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.language.serving.effects import Design, Setting, design_of
-from models.language.serving.seconds import (
+from advisor.models.language.serving.effects import Design, Setting, design_of
+from advisor.models.language.serving.seconds import (
     Logs,
     closed_loop_seconds,
     static_batch_seconds,
     token_seconds,
 )
-from models.language.serving.work import Floats, Work, work_of
-from models.performance.step_parameters import Parameters, Prior
+from advisor.models.language.serving.work import Floats, Work, work_of
+from advisor.models.performance.step_parameters import Parameters, Prior
 
 Integers = NDArray[np.intp]
 

@@ -10,11 +10,11 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.models.language.serving.effects import OF_ROWS, line_of
+from advisor.models.language.serving.fit import Fit, MeasuredValue, fitted
+from advisor.models.language.serving.predictor import ServingPredictor
+from advisor.models.performance.step_times import chip
 from advisor.records import replace
-from models.language.serving.effects import OF_ROWS, line_of
-from models.language.serving.fit import Fit, MeasuredValue, fitted
-from models.language.serving.predictor import ServingPredictor
-from models.performance.step_times import chip
 
 Rows = NDArray[np.bool_]
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import UsageError
-from models.language.configs import LanguageModels
-from models.language.deployments import Deployment
-from models.language.gpus import GpuFacts
-from models.language.language_model import LanguageModel
-from models.language.serving.effects import Setting
-from models.language.serving.eras import minor_version
-from models.language.serving.fit import MeasuredValue
-from models.language.serving.rates import sequences_held
+from advisor.models.language.configs import LanguageModels
+from advisor.models.language.deployments import Deployment
+from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.language_model import LanguageModel
+from advisor.models.language.serving.effects import Setting
+from advisor.models.language.serving.eras import minor_version
+from advisor.models.language.serving.fit import MeasuredValue
+from advisor.models.language.serving.rates import sequences_held
 
 _SHORTEST_OUTPUT = 8
 # Requests a second beyond which runs of a few hundred requests are a start and an end.

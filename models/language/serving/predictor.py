@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.messages import Message
-from advisor.records import dataclass, replace
-from models.gaussian import conditioned, variances
-from models.language.bounds import Bounds
-from models.language.deployments import Deployment, Traffic
-from models.language.observations import ServingObservation
-from models.language.serving.effects import Setting, design_of, line_of, shape_of
-from models.language.serving.eras import minor_version
-from models.language.serving.fit import MeasuredValue, measured
-from models.language.serving.load import open_loop
-from models.language.serving.rates import (
+from advisor.models.gaussian import conditioned, variances
+from advisor.models.language.bounds import Bounds
+from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.observations import ServingObservation
+from advisor.models.language.serving.effects import Setting, design_of, line_of, shape_of
+from advisor.models.language.serving.eras import minor_version
+from advisor.models.language.serving.fit import MeasuredValue, measured
+from advisor.models.language.serving.load import open_loop
+from advisor.models.language.serving.rates import (
     QUANTITIES,
     Asked,
     RequestLogs,
@@ -27,11 +26,12 @@ from models.language.serving.rates import (
     binding,
     request_logs,
 )
-from models.language.serving.seconds import Logs, static_batch_seconds
-from models.language.serving.work import Floats
-from models.language.unmeasured import unmeasured_parts
-from models.performance.intervals import multipliers
-from models.performance.step_parameters import NOTHING, Parameters
+from advisor.models.language.serving.seconds import Logs, static_batch_seconds
+from advisor.models.language.serving.work import Floats
+from advisor.models.language.unmeasured import unmeasured_parts
+from advisor.models.performance.intervals import multipliers
+from advisor.models.performance.step_parameters import NOTHING, Parameters
+from advisor.records import dataclass, replace
 
 _DIFFERENCE = 1e-4
 _MOST_UPDATES, _REWEIGHTED, _DEGREES = 8, 3, 4.0

@@ -8,17 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.language.bounds import Bounds
-from models.language.deployments import Deployment, Traffic
-from models.language.memory import card_gib, serving_memory
-from models.language.serving.seconds import (
+from advisor.models.language.bounds import Bounds
+from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.memory import card_gib, serving_memory
+from advisor.models.language.serving.seconds import (
     Logs,
     closed_loop_seconds,
     prompt_seconds,
     smooth_maximum_shares,
     step_parts,
 )
-from models.language.serving.work import Floats, Work, work_of
+from advisor.models.language.serving.work import Floats, Work, work_of
 
 # The engine that keeps room for whole answers, and what others need of an output in the mean.
 _KEEPS_ROOM, _ROOM = "trtllm", 0.6

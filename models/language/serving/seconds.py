@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.language.serving.work import Floats, ModelWork, Work
+from advisor.models.language.serving.work import Floats, ModelWork, Work
 
 
 class Logs(NamedTuple):

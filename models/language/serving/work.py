@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain.generation import KvPrecision, LlmPrecision
-from models.language.configs import LanguageModel
-from models.language.deployments import Deployment
-from models.language.formats import bits_by_module, engine_of_formats
-from models.language.memory import kv_bytes_per_token
+from advisor.models.language.configs import LanguageModel
+from advisor.models.language.deployments import Deployment
+from advisor.models.language.formats import bits_by_module, engine_of_formats
+from advisor.models.language.memory import kv_bytes_per_token
 
 Floats = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 """What a user brings of a network: its operations, sizes and peaks."""
 
-from models.performance.anchoring.memory import AnchoredMemory, peaks_of
-from models.performance.anchoring.own import (
+from advisor.models.performance.anchoring.memory import AnchoredMemory, peaks_of
+from advisor.models.performance.anchoring.own import (
     STAND_IN,
     OwnSizes,
     OwnTable,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from advisor.domain import Observation, Workload
-from models.performance.memory import bundled_peak_model
-from models.performance.memory.peak import card_mib
+from advisor.models.performance.memory import bundled_peak_model
+from advisor.models.performance.memory.peak import card_mib
 
 # What another card's workspaces and allocator may take more.
 _MARGIN = 1.1

@@ -10,9 +10,9 @@ import numpy as np
 
 from advisor.domain import DataKind, Task
 from advisor.errors import UsageError
-from models.network_columns import KINDS, WIDTH_STEPS
-from models.performance.network_table import OPERATION, Rows
-from models.performance.networks import NetworkFacts, NetworkTable, bundled_networks
+from advisor.models.network_columns import KINDS, WIDTH_STEPS
+from advisor.models.performance.network_table import OPERATION, Rows
+from advisor.models.performance.networks import NetworkFacts, NetworkTable, bundled_networks
 
 _DEFAULT_SIDE = 224
 # A plain network: of ordinary convolutions, measured on most cards.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.domain import Gpu, Precision
-from models.performance.network_table import Rows
+from advisor.models.performance.network_table import Rows
 
 # Boost clocks go above a data sheet's, and FLOPs are counted as if no algorithm saved any:
 # Winograd's convolutions do with 2.25 times fewer (Lavin and Gray, 2016).

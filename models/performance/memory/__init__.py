@@ -1,11 +1,12 @@
 """Memory that a workload needs: on the GPU (with its doubt), and on the host.
 
-GPU memory is replayed, not guessed: `models.zoo.live_memory` follows a step without computing it
+GPU memory is replayed, not guessed: `advisor.models.zoo.live_memory` follows a step without
+computing it
 and asks torch's allocator what that takes. `table` has it for every network that ships, `steps`
 adds what the optimiser holds, and `peak` the CUDA context and the doubt.
 """
 
-from models.performance.memory.peak import (
+from advisor.models.performance.memory.peak import (
     GpuPeak,
     MemoryAnswer,
     OnGpu,
@@ -20,7 +21,7 @@ from models.performance.memory.peak import (
     needed_card_mib,
     usable_mib,
 )
-from models.performance.memory.steps import (
+from advisor.models.performance.memory.steps import (
     BASE_PROCESS_MIB,
     LOADER_PROCESS_MIB,
     Conditions,
@@ -35,7 +36,7 @@ from models.performance.memory.steps import (
     profile_from,
     step_memory,
 )
-from models.performance.memory.table import (
+from advisor.models.performance.memory.table import (
     MemoryTable,
     bundled_memory,
     bundled_profile,

@@ -13,16 +13,16 @@ import numpy as np
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import DataError, UsageError
-from advisor.records import dataclass, replace
-from models.performance.bundled import read_bundled
-from models.performance.memory.steps import (
+from advisor.models.performance.bundled import read_bundled
+from advisor.models.performance.memory.steps import (
     Conditions,
     MemoryProfile,
     Optimizer,
     StepMemory,
     step_memory,
 )
-from models.performance.memory.table import bundled_profile
+from advisor.models.performance.memory.table import bundled_profile
+from advisor.records import dataclass, replace
 
 SCHEMA = "advisor.memory-model/2"
 BUNDLED = "memory_model.json"

@@ -11,8 +11,8 @@ import numpy as np
 
 from advisor.domain import MIB, Precision, Resources, Task, Workload
 from advisor.errors import UsageError
+from advisor.models.performance.networks import Floats, NetworkFacts
 from advisor.records import dataclass
-from models.performance.networks import Floats, NetworkFacts
 
 
 class Optimizer(StrEnum):
@@ -191,7 +191,8 @@ def _parts(profile: MemoryProfile, conditions: Conditions, results: Point) -> St
 
 
 def profile_from(name: str, document: Mapping[str, Any]) -> MemoryProfile:
-    """What `models.zoo.tracing` tells; KeyError, TypeError or ValueError when it is none."""
+    """What `advisor.models.zoo.tracing` tells; KeyError, TypeError or ValueError when it is
+    none."""
     return MemoryProfile(
         name=name,
         weights_mib=float(document["weights_mib"]),

@@ -2,7 +2,7 @@
 
 One row a network at one input, made with the network table by `infra`. A row has, for a training
 step, a training step with checkpointing and inference without gradients, in fp32 and amp, eight
-numbers each, as `models.zoo.live_memory.memory_facts` tells them (nan: not known).
+numbers each, as `advisor.models.zoo.live_memory.memory_facts` tells them (nan: not known).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.errors import DataError, UsageError
+from advisor.models.performance.bundled import read_bundled_array
+from advisor.models.performance.memory.steps import MemoryProfile, Point, rising
+from advisor.models.performance.network_table import network_table
 from advisor.records import replace
-from models.performance.bundled import read_bundled_array
-from models.performance.memory.steps import MemoryProfile, Point, rising
-from models.performance.network_table import network_table
 
 BUNDLED = "memory.npy"
 BATCHES = (1, 8, 64)
@@ -176,7 +176,7 @@ def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
     except KeyError as error:
         raise DataError(
             "{bundled} has no {name}",
-            hint="build it again with infra.networks",
+            hint="build it again with advisor.infra.networks",
             bundled=BUNDLED,
             name=name,
         ) from error

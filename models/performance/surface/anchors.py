@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.performance.networks import Floats
-from models.performance.surface.belief import USUAL_NOISE
+from advisor.models.performance.networks import Floats
+from advisor.models.performance.surface.belief import USUAL_NOISE
 
 FEWEST, MOST = 6, 8
 # Halving one parameter's doubt adds log 2 to the determinant's logarithm twice; a further anchor

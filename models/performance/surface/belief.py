@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, joined_rates
-from models.performance.networks import Floats
-from models.search.kernel import matern52
+from advisor.models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, joined_rates
+from advisor.models.performance.networks import Floats
+from advisor.models.search.kernel import matern52
 
 # Log standard deviation of a trial repeated on a quiet machine (1 to 3 %: docs/how-to/sweeps.md).
 USUAL_NOISE = 0.03

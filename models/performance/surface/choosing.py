@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.performance.networks import Floats
-from models.performance.surface.belief import USUAL_NOISE, Belief
-from models.performance.surface.question import Question
-from models.performance.usable import FEWEST_TRIALS
+from advisor.models.performance.networks import Floats
+from advisor.models.performance.surface.belief import USUAL_NOISE, Belief
+from advisor.models.performance.surface.question import Question
+from advisor.models.performance.usable import FEWEST_TRIALS
 
 # The aims: a surface this well known, a choice that costs this much too much.
 ENOUGH_SURFACE, ENOUGH_REGRET = 0.03, 0.01

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.performance.networks import Floats
-from models.performance.surface.belief import Belief
+from advisor.models.performance.networks import Floats
+from advisor.models.performance.surface.belief import Belief
 
 _DRAWS = 400
 _CONFIDENCE = 0.9

@@ -1,6 +1,6 @@
 """Two minutes of one network on the machine at hand, as a document: docs/how-to/measuring.md.
 
-In a notebook: `from sweeps.anchors.measure import measure_network`. Needs torch and NumPy;
+In a notebook: `from advisor.sweeps.anchors.measure import measure_network`. Needs torch and NumPy;
 torchvision for the networks that come from it, torchvision and Pillow for `data`.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Task
-from sweeps.anchors.measure.document import COMPUTED
+from advisor.sweeps.anchors.measure.document import COMPUTED
 
 
 def measure_network(
@@ -35,10 +35,10 @@ def measure_network(
     document as it is after each run. Raises `UsageError` for what cannot be asked,
     `MeasuringError` where torch or the device is missing, or nothing could be measured.
     """
-    from sweeps.probe.accelerator import load_torch
+    from advisor.sweeps.probe.accelerator import load_torch
 
     load_torch()
-    from sweeps.anchors.measure.network import measure
+    from advisor.sweeps.anchors.measure.network import measure
 
     return measure(
         reference, minutes=minutes, tasks=tasks, precision=precision, data=data, device=device,

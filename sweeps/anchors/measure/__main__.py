@@ -1,4 +1,5 @@
-"""The child of `advisor measure`: `python -m sweeps.anchors.measure JOB`, JSON lines on stdout.
+"""The child of `advisor measure`: `python -m advisor.sweeps.anchors.measure JOB`, JSON lines on
+stdout.
 
 JOB is a JSON object `{"reference", "minutes", "tasks", "precision", "data", "batches", "profile"}`.
 Lines are `{"progress": ...}` and `{"so_far": ...}` (the document after each run), and last
@@ -14,8 +15,8 @@ from typing import Any
 
 from advisor.domain import Precision, Task
 from advisor.errors import AdvisorError, UsageError
-from sweeps.anchors.measure import measure_network
-from sweeps.machine.processes import end_with_parent
+from advisor.sweeps.anchors.measure import measure_network
+from advisor.sweeps.machine.processes import end_with_parent
 
 
 def main(arguments: list[str] | None = None) -> None:

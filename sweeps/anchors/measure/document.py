@@ -10,9 +10,9 @@ from typing import Any
 from advisor.domain import Task
 from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.errors import MeasuringError
-from sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps
-from sweeps.machine.environment import describe_machine, describe_versions
-from sweeps.quality.issues import refusal_in
+from advisor.sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps
+from advisor.sweeps.machine.environment import describe_machine, describe_versions
+from advisor.sweeps.quality.issues import refusal_in
 
 SCHEMA = "advisor.anchor/1"
 COMPUTED = (Task.INFERENCE, Task.TRAINING)

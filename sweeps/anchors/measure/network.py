@@ -12,16 +12,21 @@ import torch
 
 from advisor.domain import Precision, Status, Task
 from advisor.errors import AdvisorError, MeasuringError, UsageError
-from models.zoo.opening import open_network
-from sweeps.anchors.measure.document import SYNTHETIC, Run, best_run, goes_on, measured_runs
-from sweeps.anchors.measure.operations import captured_operations, profiled_operators
-from sweeps.anchors.measure.session import Session, device_facts, measure_with_loader, steps_on
-from sweeps.probe.accelerator import need_cuda
-from sweeps.trial.faults import lacks_memory
-from sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
-from sweeps.worker.timed_steps import TimeBox
-from sweeps.worker.torch_engine import TorchEngine
-from sweeps.worker.torch_facts import forget_peaks, free_memory
+from advisor.models.zoo.opening import open_network
+from advisor.sweeps.anchors.measure.document import SYNTHETIC, Run, best_run, goes_on, measured_runs
+from advisor.sweeps.anchors.measure.operations import captured_operations, profiled_operators
+from advisor.sweeps.anchors.measure.session import (
+    Session,
+    device_facts,
+    measure_with_loader,
+    steps_on,
+)
+from advisor.sweeps.probe.accelerator import need_cuda
+from advisor.sweeps.trial.faults import lacks_memory
+from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
+from advisor.sweeps.worker.timed_steps import TimeBox
+from advisor.sweeps.worker.torch_engine import TorchEngine
+from advisor.sweeps.worker.torch_facts import forget_peaks, free_memory
 
 _LEAST_STEPS = 4
 _MOST_POWER = 16
@@ -43,7 +48,7 @@ def measure(
     report: Callable[[str], None],
     keep: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
-    """See `sweeps.anchors.measure.measure_network`."""
+    """See `advisor.sweeps.anchors.measure.measure_network`."""
     network, kind = open_network(reference), _device(device)
     if data is not None and not network.info.takes_images:
         raise UsageError(

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from advisor.domain import Task
-from models.zoo.capture import capture_operations
-from models.zoo.opening import Runnable
-from sweeps.operators import operator_table
-from sweeps.worker.step_runner import StepRunner
-from sweeps.worker.torch_engine import TorchEngine
+from advisor.models.zoo.capture import capture_operations
+from advisor.models.zoo.opening import Runnable
+from advisor.sweeps.operators import operator_table
+from advisor.sweeps.worker.step_runner import StepRunner
+from advisor.sweeps.worker.torch_engine import TorchEngine
 
 _MOST_STEPS = 5
 

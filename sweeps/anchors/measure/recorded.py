@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.hook import SCHEMA, unfinished
-from sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.hook import SCHEMA, unfinished
+from advisor.sweeps.quality.timing import count_warmup_steps
 
 # Of a loop, fewer steps say nothing.
 FEWEST_STEPS = 4

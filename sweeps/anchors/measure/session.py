@@ -12,17 +12,17 @@ from typing import Any
 from advisor.domain import Precision, Status, Task
 from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.errors import UsageError
-from models.zoo.opening import Runnable
-from sweeps.anchors.measure.document import LOADER, Run, document
-from sweeps.datasets.opening import open_dataset
-from sweeps.machine.gpu_sampling import GpuSampler, busy_percent
-from sweeps.machine.size import machine_size
-from sweeps.probe.accelerator import missing
-from sweeps.quality.timing import count_warmup_steps
-from sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
-from sweeps.worker.step_runner import HostEngine, StepRunner
-from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
-from sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
+from advisor.models.zoo.opening import Runnable
+from advisor.sweeps.anchors.measure.document import LOADER, Run, document
+from advisor.sweeps.datasets.opening import open_dataset
+from advisor.sweeps.machine.gpu_sampling import GpuSampler, busy_percent
+from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.probe.accelerator import missing
+from advisor.sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
+from advisor.sweeps.worker.step_runner import HostEngine, StepRunner
+from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -168,7 +168,7 @@ def _batches(
 ) -> Iterator[Iterator[Any]]:
     """Endless batches (images, labels); the loader's processes are gone on leaving."""
     try:
-        from sweeps.worker.pipeline.loading import make_loader
+        from advisor.sweeps.worker.pipeline.loading import make_loader
     except ModuleNotFoundError as error:
         raise missing(error.name or "Pillow") from error
     assert session.data is not None

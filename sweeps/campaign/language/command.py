@@ -1,4 +1,5 @@
-"""`python -m sweeps.campaign language`: measure language models of random weights on one machine.
+"""`python -m advisor.sweeps.campaign language`: measure language models of random weights on one
+machine.
 
 Ends with 0 (all done, or the minutes used up: run it again to go on), 1 when it cannot measure,
 2 for wrong arguments, 130 after Ctrl-C. What was measured is in the file at any time.
@@ -11,12 +12,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sweeps.campaign.language.cells import TRANSFORMERS, VLLM, full_grid, quick_grid, servers
-from sweeps.campaign.language.rows import Rows
-from sweeps.campaign.language.session import LanguageCampaign
-from sweeps.campaign.language.shapes import SHAPES, TINY_SHAPES
-from sweeps.endpoint.engines.commands import StartedEngine, engine_version
-from sweeps.machine.gpu import NO_NVML, gpus
+from advisor.sweeps.campaign.language.cells import (
+    TRANSFORMERS,
+    VLLM,
+    full_grid,
+    quick_grid,
+    servers,
+)
+from advisor.sweeps.campaign.language.rows import Rows
+from advisor.sweeps.campaign.language.session import LanguageCampaign
+from advisor.sweeps.campaign.language.shapes import SHAPES, TINY_SHAPES
+from advisor.sweeps.endpoint.engines.commands import StartedEngine, engine_version
+from advisor.sweeps.machine.gpu import NO_NVML, gpus
 
 # fp8 has arithmetic of its own from Ada on.
 _FP8_CAPABILITY = 8.9

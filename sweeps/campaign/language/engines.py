@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from advisor.errors import MeasuringError
-from sweeps.campaign.language.cells import VLLM, Cell, Grid, Server
-from sweeps.campaign.language.rows import Row
-from sweeps.campaign.language.shapes import write_model_folder
-from sweeps.endpoint.address import address_of
-from sweeps.endpoint.engines.commands import (
+from advisor.sweeps.campaign.language.cells import VLLM, Cell, Grid, Server
+from advisor.sweeps.campaign.language.rows import Row
+from advisor.sweeps.campaign.language.shapes import write_model_folder
+from advisor.sweeps.endpoint.address import address_of
+from advisor.sweeps.endpoint.engines.commands import (
     EngineSettings,
     StartedEngine,
     engine_command,
     engine_version,
 )
-from sweeps.endpoint.engines.started import free_port, running_engine
-from sweeps.endpoint.figures import standard_error
-from sweeps.endpoint.records import Lengths, Load
-from sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
+from advisor.sweeps.endpoint.engines.started import free_port, running_engine
+from advisor.sweeps.endpoint.figures import standard_error
+from advisor.sweeps.endpoint.records import Lengths, Load
+from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
-_WORKER = (sys.executable, "-P", "-m", "sweeps.campaign.language.worker")
+_WORKER = (sys.executable, "-P", "-m", "advisor.sweeps.campaign.language.worker")
 # Loading and making weights; a cell that takes so much longer than usual hangs.
 _PATIENCE_SECONDS = 300.0
 
@@ -62,7 +62,7 @@ class _Endpoint:
     def row(self, cell: Cell, seconds: float) -> Row:
         """Means and standard errors, with all of the load's figures."""
         # Needs the extra `endpoint`, and plain transformers does not.
-        from sweeps.endpoint.session import Wanted, measured
+        from advisor.sweeps.endpoint.session import Wanted, measured
 
         wanted = Wanted(
             model=self._model, lengths=Lengths(cell.input_tokens, cell.output_tokens),

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from advisor.errors import MeasuringError, one_line
-from sweeps.campaign.language.cells import Cell, Grid, Server, cells, missing
-from sweeps.campaign.language.engines import Measures, started
-from sweeps.campaign.language.rows import Row, Rows
-from sweeps.machine.environment import describe_machine, describe_versions
-from sweeps.machine.gpu import gpus
-from sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.campaign.language.cells import Cell, Grid, Server, cells, missing
+from advisor.sweeps.campaign.language.engines import Measures, started
+from advisor.sweeps.campaign.language.rows import Row, Rows
+from advisor.sweeps.machine.environment import describe_machine, describe_versions
+from advisor.sweeps.machine.gpu import gpus
+from advisor.sweeps.machine.gpu_sampling import GpuSampler
 
 SCHEMA = "advisor.language_row/1"
 _VERSIONS = ("torch", "transformers", "vllm", "numpy")

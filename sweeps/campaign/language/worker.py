@@ -1,6 +1,7 @@
 """Steps of plain transformers with random weights, in a process of its own.
 
-`python -m sweeps.campaign.language.worker`: the first line in is the job, each further one a cell;
+`python -m advisor.sweeps.campaign.language.worker`: the first line in is the job, each further one
+a cell;
 a line out for each. Needs torch and transformers. A cell is one batch: the pass over its prompts
 gives the first tokens, and each step after it is timed by itself.
 """
@@ -125,7 +126,7 @@ class Bench:
 
 def main() -> None:
     """Answer cells until the input ends."""
-    from models.zoo.torchvision_operators import import_torchvision
+    from advisor.models.zoo.torchvision_operators import import_torchvision
 
     with suppress(ImportError):  # transformers imports it where it is installed: it must load
         import_torchvision()

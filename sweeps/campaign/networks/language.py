@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.zoo.torchvision_operators import import_torchvision
+from advisor.models.zoo.torchvision_operators import import_torchvision
 
 INPUT_SHAPE = (512,)
 UNIT = "sequence"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from models.zoo.building import build_torchvision
+from advisor.models.zoo.building import build_torchvision
 
 INPUT_SHAPE = (3, 224, 224)
 

@@ -1,6 +1,7 @@
 """Runs an engine, and ends it with all of its processes once whoever wanted it is gone.
 
-`python -m sweeps.endpoint.engines.guard COMMAND..`: the standard input is a pipe whose other end
+`python -m advisor.sweeps.endpoint.engines.guard COMMAND..`: the standard input is a pipe whose
+other end
 the parent holds. However the parent ends, kill -9 included, the kernel closes that end. Should this
 process be killed too, the next command finds the engine by the mark in its environment.
 """
@@ -17,14 +18,14 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from sweeps.trial.orphans.orphan import orphan_processes, owner_is_me
-from sweeps.trial.orphans.removing import remove
-from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+from advisor.sweeps.trial.orphans.orphan import orphan_processes, owner_is_me
+from advisor.sweeps.trial.orphans.removing import remove
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 _LOOK_EVERY_SECONDS = 0.2
 # An engine of several processes takes its time to end in order.
 _SECONDS_TO_END = 10.0
-_ROOT = str(Path(__file__).resolve().parents[3])
+_ROOT = str(Path(__file__).parents[4])
 
 
 def main(command: Sequence[str]) -> int:

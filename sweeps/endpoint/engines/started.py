@@ -19,11 +19,11 @@ from typing import IO, NamedTuple
 
 from advisor.errors import MeasuringError, one_line
 from advisor.messages import Message
-from sweeps.endpoint.engines.commands import HOST
-from sweeps.trial.child import worker_environment
-from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+from advisor.sweeps.endpoint.engines.commands import HOST
+from advisor.sweeps.trial.child import worker_environment
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
-_GUARD = (sys.executable, "-P", "-m", "sweeps.endpoint.engines.guard")
+_GUARD = (sys.executable, "-P", "-m", "advisor.sweeps.endpoint.engines.guard")
 _LOOK_EVERY_SECONDS = 0.1
 _TELL_EVERY_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sweeps.executors.ray.placing import Needs, task_options
+from advisor.sweeps.executors.ray.placing import Needs, task_options
 
 # It looks every 5 s; one that says nothing for so long has to be waited for.
 _ANSWER_SECONDS = 60.0

@@ -12,10 +12,10 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from sweeps.executors.ray.placing import task_options
-from sweeps.trial.orphans.removing import deferred_signals
-from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
-from sweeps.trial.placement.node import VISIBLE_GPUS
+from advisor.sweeps.executors.ray.placing import task_options
+from advisor.sweeps.trial.orphans.removing import deferred_signals
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+from advisor.sweeps.trial.placement.node import VISIBLE_GPUS
 
 _CONNECT_SECONDS = 5.0
 _START_ATTEMPTS = 3
@@ -81,7 +81,7 @@ def _set_up_our_own(gpus: Sequence[str]) -> None:
 
 def _own_ray(has: Mapping[str, float]) -> dict[str, Any]:
     options = task_options(tuple(has.items()))
-    root = str(Path(__file__).resolve().parents[3])
+    root = str(Path(__file__).parents[4])
     return {
         "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
         "include_dashboard": False,

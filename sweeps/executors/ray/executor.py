@@ -2,7 +2,7 @@
 
 Each is submitted with what it needs (`placing`), more of them than there is room for: Ray places
 them, and its autoscaler sees what waits. Ray limits nothing: each task starts a worker process on
-CPUs of its own (`sweeps.trial.placement`), under limits. What a node takes down with it is
+CPUs of its own (`advisor.sweeps.trial.placement`), under limits. What a node takes down with it is
 measured again on another one, and the measurement says how often, and why.
 """
 
@@ -17,12 +17,12 @@ from functools import partial
 from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
-from sweeps.events import WARNING, emit, forward_all
-from sweeps.executors.data import Measure
-from sweeps.executors.offer import offer_of
-from sweeps.executors.ray.autoscaling import has_autoscaler, never_started
-from sweeps.executors.ray.connection import connected
-from sweeps.executors.ray.placing import (
+from advisor.sweeps.events import WARNING, emit, forward_all
+from advisor.sweeps.executors.data import Measure
+from advisor.sweeps.executors.offer import offer_of
+from advisor.sweeps.executors.ray.autoscaling import has_autoscaler, never_started
+from advisor.sweeps.executors.ray.connection import connected
+from advisor.sweeps.executors.ray.placing import (
     TRIAL_RESOURCE,
     Needs,
     Node,
@@ -35,11 +35,11 @@ from sweeps.executors.ray.placing import (
     slots,
     task_options,
 )
-from sweeps.executors.ray.task import EVENTS, NODE, measuring_task
-from sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
-from sweeps.trial.orphans.removing import clean_up
-from sweeps.trial.placement.node import read_node
-from sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, timeout_of
+from advisor.sweeps.executors.ray.task import EVENTS, NODE, measuring_task
+from advisor.sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
+from advisor.sweeps.trial.orphans.removing import clean_up
+from advisor.sweeps.trial.placement.node import read_node
+from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, timeout_of
 
 LOST_RUNS = 2  # how often what a node took down is measured again
 # A spot node that was evicted is replaced in minutes; a new one installs the advisor first.
@@ -119,7 +119,7 @@ class RayExecutor:
         refuse_ambiguous(trials, nodes)
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
-        """See `sweeps.executors.process.Executor`."""
+        """See `advisor.sweeps.executors.process.Executor`."""
         offer = offer_of(trials)
         self._coming = {}
         for trial in offer.trials:

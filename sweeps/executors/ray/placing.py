@@ -15,11 +15,11 @@ from typing import Any
 from advisor.domain import Trial
 from advisor.errors import MeasuringError
 from advisor.messages import Message
+from advisor.sweeps.trial.placement.decision import wanted_cpus
+from advisor.sweeps.trial.placement.node import Node as Machine
+from advisor.sweeps.trial.placement.node import read_gpus
+from advisor.sweeps.trial.trial_process import stays_in_memory
 from advisor.units import format_mib
-from sweeps.trial.placement.decision import wanted_cpus
-from sweeps.trial.placement.node import Node as Machine
-from sweeps.trial.placement.node import read_gpus
-from sweeps.trial.trial_process import stays_in_memory
 
 TRIAL_RESOURCE = "advisor_trial"
 GPU_RESOURCE = "accelerator_type:"

@@ -10,15 +10,20 @@ from typing import Any
 
 from advisor.domain import Measurement, Trial
 from advisor.errors import AdvisorError
-from sweeps.datasets.making import default_place, default_text_place, ensure_dataset, ensure_text
-from sweeps.datasets.remote import is_address
-from sweeps.events import collected, emit, this_node
-from sweeps.executors.data import Measure, data_at_hand, failure
-from sweeps.formats.serialization import measurement_to_dict, trial_from_dict
-from sweeps.machine.size import machine_size
-from sweeps.trial.orphans.removing import clean_up
-from sweeps.trial.placement.taking import placed
-from sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
+from advisor.sweeps.datasets.making import (
+    default_place,
+    default_text_place,
+    ensure_dataset,
+    ensure_text,
+)
+from advisor.sweeps.datasets.remote import is_address
+from advisor.sweeps.events import collected, emit, this_node
+from advisor.sweeps.executors.data import Measure, data_at_hand, failure
+from advisor.sweeps.formats.serialization import measurement_to_dict, trial_from_dict
+from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.trial.orphans.removing import clean_up
+from advisor.sweeps.trial.placement.taking import placed
+from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
 
 Document = dict[str, Any]
 NODE, EVENTS = "node", "events"  # what comes beside a measurement

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
-from sweeps.trial.limits.removing import remove_group
-from sweeps.trial.limits.types import GROUP, Held, LimitRequest, limited_by
-from sweeps.trial.limits.usage import read_fields
-from sweeps.trial.ownership import new_name
+from advisor.sweeps.trial.limits.removing import remove_group
+from advisor.sweeps.trial.limits.types import GROUP, Held, LimitRequest, limited_by
+from advisor.sweeps.trial.limits.usage import read_fields
+from advisor.sweeps.trial.ownership import new_name
 
 PERIOD_MICROSECONDS = 100_000
 
@@ -43,7 +43,7 @@ class CgroupV1:
 
 
 class CgroupV1Hold:
-    """See `sweeps.trial.limits.types.ResourceLimits`."""
+    """See `advisor.sweeps.trial.limits.types.ResourceLimits`."""
 
     def __init__(self, groups: Mapping[str, Path], cpuset: Path, request: LimitRequest) -> None:
         self._groups = groups

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
-from sweeps.trial.limits.delegation import handed_down
-from sweeps.trial.limits.removing import remove_group
-from sweeps.trial.limits.types import AFFINITY, GROUP, Held, LimitRequest, limited_by
-from sweeps.trial.limits.usage import read_fields
-from sweeps.trial.ownership import new_name
+from advisor.sweeps.trial.limits.delegation import handed_down
+from advisor.sweeps.trial.limits.removing import remove_group
+from advisor.sweeps.trial.limits.types import AFFINITY, GROUP, Held, LimitRequest, limited_by
+from advisor.sweeps.trial.limits.usage import read_fields
+from advisor.sweeps.trial.ownership import new_name
 
 PERIOD_MICROSECONDS = 100_000
 
@@ -39,7 +39,7 @@ class CgroupV2:
 
 
 class CgroupV2Hold:
-    """See `sweeps.trial.limits.types.ResourceLimits`."""
+    """See `advisor.sweeps.trial.limits.types.ResourceLimits`."""
 
     def __init__(self, group: Path, request: LimitRequest, controllers: frozenset[str]) -> None:
         self._group = group

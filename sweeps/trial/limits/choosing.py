@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
-from sweeps.machine.size import machine_size
-from sweeps.trial.limits.cgroup_v1 import CgroupV1
-from sweeps.trial.limits.cgroup_v2 import CgroupV2
-from sweeps.trial.limits.delegation import delegated_parent
-from sweeps.trial.limits.types import Limiter, LimitRequest
-from sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
+from advisor.sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
+from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.trial.limits.cgroup_v1 import CgroupV1
+from advisor.sweeps.trial.limits.cgroup_v2 import CgroupV2
+from advisor.sweeps.trial.limits.delegation import delegated_parent
+from advisor.sweeps.trial.limits.types import Limiter, LimitRequest
+from advisor.sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
 
 _ALL_MEMORY_SHARE = 0.9
 _CPUS = Path("/sys/devices/system/cpu")

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from sweeps.machine.cgroups import UnifiedGroup
+from advisor.sweeps.machine.cgroups import UnifiedGroup
 
 LEAF = "advisor-leaf"
 # The memory controller first: it is refused while processes live in the group, where cpu and

@@ -86,7 +86,8 @@ class ResourceLimits(Protocol):
         """Switch the CPU and disk limits on."""
 
     def usage_source(self) -> Mapping[str, Any]:
-        """Where `sweeps.trial.limits.usage.read_usage` finds what the held processes used."""
+        """Where `advisor.sweeps.trial.limits.usage.read_usage` finds what the held processes
+        used."""
 
     def killed_for_memory(self) -> bool:
         """Whether the kernel killed a held process for exceeding the memory limit."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
-from sweeps.machine.processes import stat_fields
+from advisor.sweeps.machine.processes import stat_fields
 
 PROCESS_TREE = "process-tree"
 

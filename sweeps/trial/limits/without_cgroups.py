@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import MIB, LimitedBy
-from sweeps.machine.size import machine_size
-from sweeps.trial.limits.types import AFFINITY, MACHINE, RLIMIT, Held, LimitRequest, limited_by
-from sweeps.trial.limits.usage import PROCESS_TREE, read_fields
+from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.trial.limits.types import (
+    AFFINITY,
+    MACHINE,
+    RLIMIT,
+    Held,
+    LimitRequest,
+    limited_by,
+)
+from advisor.sweeps.trial.limits.usage import PROCESS_TREE, read_fields
 
 
 class Affinity:
@@ -113,7 +120,7 @@ class Unlimited:
 
 
 class UnlimitedHold:
-    """See `sweeps.trial.limits.types.ResourceLimits`."""
+    """See `advisor.sweeps.trial.limits.types.ResourceLimits`."""
 
     def __init__(self, limited_by: LimitedBy, cpus: tuple[int, ...] = ()) -> None:
         self.limited_by = limited_by

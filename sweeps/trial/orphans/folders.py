@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 
 from advisor.errors import MeasuringError
-from sweeps.trial.orphans.orphan import (
+from advisor.sweeps.trial.orphans.orphan import (
     Orphan,
     OwnerFilter,
     mounted_places,
     mounts_here,
     owner_has_gone,
 )
-from sweeps.trial.ownership import OwnerTag, new_name, scratch_parent, tag_in
+from advisor.sweeps.trial.ownership import OwnerTag, new_name, scratch_parent, tag_in
 
 # On a mount of --disk-path, data sets lie in a folder of this name.
 FOLDER_ON_MOUNTS = "instance-sizing-advisor"

@@ -15,8 +15,8 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.places import datasets_folder
-from sweeps.trial.orphans.folders import orphan_folders
-from sweeps.trial.orphans.orphan import (
+from advisor.sweeps.trial.orphans.folders import orphan_folders
+from advisor.sweeps.trial.orphans.orphan import (
     Orphan,
     OwnerFilter,
     orphan_groups,
@@ -26,7 +26,7 @@ from sweeps.trial.orphans.orphan import (
     owner_has_gone,
     owner_is_me,
 )
-from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 _LOG = logging.getLogger(__name__)
 

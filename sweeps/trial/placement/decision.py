@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sweeps.trial.placement.node import Core, GpuDevice
+from advisor.sweeps.trial.placement.node import Core, GpuDevice
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError
-from sweeps.machine.gpu import gpus
-from sweeps.machine.size import machine_size
-from sweeps.trial.limits.choosing import read_cores
+from advisor.sweeps.machine.gpu import gpus
+from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.trial.limits.choosing import read_cores
 
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 _CPUS = Path("/sys/devices/system/cpu")

@@ -14,7 +14,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, Market, Precision, Range, Request, Task
 from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError
-from models.performance import load_model
+from advisor.models.performance import load_model
 
 TODAY = date(2026, 11, 23)
 ASKED = {

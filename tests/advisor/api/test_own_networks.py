@@ -10,7 +10,7 @@ import advisor
 from advisor.api.modules import network
 
 torch = pytest.importorskip("torch")
-SCHEMA = json.loads((files("sweeps.anchors.measure") / "anchor.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.sweeps.anchors.measure") / "anchor.schema.json").read_text())
 ASKED = {"task": "inference", "model": "my_net", "target_throughput": 50}
 
 

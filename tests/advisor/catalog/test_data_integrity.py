@@ -14,7 +14,7 @@ from advisor.catalog.files import DATA_FOLDER, MANIFEST, BundleFiles
 from advisor.catalog.instances import read_origins
 from advisor.catalog.prices import read_bases
 from advisor.domain import Market
-from models.performance.machines import USUAL_SECOND_THREAD_YIELD
+from advisor.models.performance.machines import USUAL_SECOND_THREAD_YIELD
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import Gpu
-from infra.catalog_build.tables import read_source
+from advisor.infra.catalog_build.tables import read_source
 from tests.rows import assert_each
 
 SHEETS = load_catalog().gpu_sheets

@@ -10,13 +10,15 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.cli.main import run
 from advisor.domain import Task, Workload
-from models.network_columns import KINDS
-from models.performance import load_model
+from advisor.models.network_columns import KINDS
+from advisor.models.performance import load_model
 
 SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 MODEL, GPUS = load_model(), load_catalog().cards
 BATCHES = (8, 16, 32, 64)
-ANCHOR_SCHEMA = json.loads((files("sweeps.anchors.measure") / "anchor.schema.json").read_text())
+ANCHOR_SCHEMA = json.loads(
+    (files("advisor.sweeps.anchors.measure") / "anchor.schema.json").read_text()
+)
 
 
 def captured(network):

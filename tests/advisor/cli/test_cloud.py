@@ -14,7 +14,7 @@ from moto import mock_aws
 from advisor.cli.cloud import cloud
 from advisor.cli.cloud_view import time_left
 from advisor.cli.main import run
-from infra.aws import tags
+from advisor.infra.aws import tags
 from tests.infra.aws.reaping import NOW, a_group, a_volume, an_instance, worn
 from tests.infra.live.conftest import without_real_aws
 
@@ -89,8 +89,8 @@ def test_what_has_no_readable_time_is_told_and_kept():
 
 
 def test_what_could_not_be_removed_is_an_error_that_a_schedule_sees(monkeypatch):
-    from infra.aws import managed
-    from infra.aws.errors import Refused
+    from advisor.infra.aws import managed
+    from advisor.infra.aws.errors import Refused
 
     a_volume("us-east-1", worn(LONG_AGO))
     refused = Refused("DeleteVolume", "UnauthorizedOperation", "not you")

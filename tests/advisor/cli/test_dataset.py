@@ -3,7 +3,7 @@ import json
 import pytest
 
 from advisor.cli.main import run
-from sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.photographs import write_samples
 
 
 @pytest.fixture

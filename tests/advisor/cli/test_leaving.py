@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.datasets.photographs import write_samples
-from sweeps.trial.orphans.removing import find_orphans
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.trial.orphans.removing import find_orphans
 from tests.processes import as_in_a_terminal
 
 LEAVING = """
@@ -18,7 +18,7 @@ import os, sys, time
 from pathlib import Path
 from advisor.cli import main
 from advisor.cli.leaving import leaving_cleanly
-from sweeps.trial.ownership import new_name, scratch_parent
+from advisor.sweeps.trial.ownership import new_name, scratch_parent
 import click
 
 @click.command()

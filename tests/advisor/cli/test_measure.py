@@ -14,14 +14,14 @@ from advisor.cli import main
 from advisor.domain import Precision, Task
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.runs.measuring_script import measure_script
-from sweeps.anchors.measure import measure_network
-from sweeps.anchors.measure.document import anchor_of_script
+from advisor.sweeps.anchors.measure import measure_network
+from advisor.sweeps.anchors.measure.document import anchor_of_script
 from tests.processes import gone
 from tests.sweeps.anchors.test_measure import recorded, validate
 
 LOOP = """
 import time
-from sweeps.hook import steps
+from advisor.sweeps.hook import steps
 class Tensor:
     shape = (16, 3)
 for _ in steps([Tensor()] * {count}):
@@ -145,8 +145,8 @@ def test_a_script_that_is_interrupted_in_its_loop_keeps_every_step_it_made(tmp_p
 
 TRAINING = """
 import torch
-from models.zoo.opening import open_network
-from sweeps.hook import steps
+from advisor.models.zoo.opening import open_network
+from advisor.sweeps.hook import steps
 network = open_network("cifar10_cnn")
 module = network.build().train()
 optimiser = torch.optim.SGD(module.parameters(), 1e-5, momentum=0.9)
@@ -252,7 +252,7 @@ def test_a_child_that_dies_leaves_what_it_had_measured():
 def test_without_torch_the_extra_is_named():
     script = (
         "import sys; sys.modules['torch'] = None\n"
-        "from sweeps.anchors.measure.__main__ import main; main()"
+        "from advisor.sweeps.anchors.measure.__main__ import main; main()"
     )
     with pytest.raises(MeasuringError, match=r"torch is not installed.*\[sweep\]"):
         child(script)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-import sweeps.anchors.measure as package
+import advisor.sweeps.anchors.measure as package
 
 SCHEMA = json.loads((Path(package.__file__).parent / "anchor.schema.json").read_text())
 TRAINING = ("measure", "--model", "googlenet", "--task", "training")

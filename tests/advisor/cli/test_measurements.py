@@ -7,9 +7,9 @@ from click.testing import CliRunner
 from advisor.cli.measurements import measurements
 from advisor.domain import Status
 from advisor.errors import DataError
-from sweeps.formats.exporting import to_jsonl
-from sweeps.formats.serialization import measurement_from_dict
-from sweeps.store import open_store
+from advisor.sweeps.formats.exporting import to_jsonl
+from advisor.sweeps.formats.serialization import measurement_from_dict
+from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 

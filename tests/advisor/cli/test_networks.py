@@ -10,8 +10,8 @@ import pytest
 
 from advisor.cli import main
 from advisor.errors import DataError
-from models.performance import load_model
-from models.zoo.networks import NETWORKS
+from advisor.models.performance import load_model
+from advisor.models.zoo.networks import NETWORKS
 
 
 def _listed(capsys):
@@ -88,7 +88,7 @@ def test_without_a_performance_model_the_list_still_comes(capsys, monkeypatch):
     def damaged():
         raise DataError("the model is damaged; install the package again")
 
-    monkeypatch.setattr("models.performance.load_model", damaged)
+    monkeypatch.setattr("advisor.models.performance.load_model", damaged)
     assert main.run(["networks", "-o", "json"]) == 0
     said = capsys.readouterr()
     assert "damaged" in said.err

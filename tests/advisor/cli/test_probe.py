@@ -13,7 +13,7 @@ from advisor.cli import main
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs import probing
 from advisor.runs.probing import parse_parts, probe_machine
-from sweeps.probe.figures import PARTS, skipped
+from advisor.sweeps.probe.figures import PARTS, skipped
 from tests.processes import gone
 from tests.sweeps.probe.samples import document, gpu_part, operations_part
 from tests.sweeps.probe.test_showing import validate
@@ -21,7 +21,7 @@ from tests.sweeps.probe.test_showing import validate
 LIGHT_CORE = (
     sys.executable, "-P", "-c",
     "import sys; sys.modules['torch'] = sys.modules['PIL'] = None\n"
-    "from sweeps.probe.__main__ import main; raise SystemExit(main())",
+    "from advisor.sweeps.probe.__main__ import main; raise SystemExit(main())",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, query_of, runnable
 from advisor.engine.limits import answering
 from advisor.engine.table import Block
-from models.performance import load_model
+from advisor.models.performance import load_model
 from tests.popular import POPULAR
 
 pytestmark = pytest.mark.vector

@@ -14,7 +14,7 @@ from advisor.cli.main import run as advisor
 from advisor.cli.schedule import schedule
 from advisor.runs.store.records import Ending, NewRun, RunState
 from advisor.runs.store.schedules import open_schedules
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.trial.ownership import this_process
 
 SCHEMAS = files("advisor.render") / "schemas"
 WEEKLY = ("--cron", "0 3 * * 1", "--timezone", "Europe/Berlin")

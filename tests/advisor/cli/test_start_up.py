@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats.serialization import measurement_to_dict
 from tests.advisor.cli.test_anchors import anchor
 from tests.sweeps.anchors.test_anchors import a_measurement
 
@@ -73,7 +73,7 @@ def test_what_explains_is_loaded_only_to_explain():
         "advisor.domain.explanation",
         "advisor.engine.explaining",
         "advisor.render.explaining",
-        "models.performance.distance",
+        "advisor.models.performance.distance",
     }
     for flags, loaded in (([], set()), (["--explain"], explaining)):
         done = subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.store import open_store
+from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 UNVERSIONED = Path(__file__).parents[2] / "data" / "measurements-0001.sqlite"

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from advisor.cli.sweep import sweep
 from advisor.domain import LimitedBy, Status
 from advisor.errors import AdvisorError, MeasuringError, UsageError
-from sweeps.datasets.photographs import write_samples
-from sweeps.store import open_store
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement
 
 GRID = (
@@ -64,7 +64,7 @@ def measured(monkeypatch):
             pass
 
     fake = Fake()
-    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda: fake)
+    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: fake)
     return fake
 
 

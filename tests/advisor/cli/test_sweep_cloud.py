@@ -15,10 +15,10 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
+from advisor.infra.aws import regions
+from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
-from infra.aws import regions
-from infra.aws.guest.result_bucket import ResultBucket
-from sweeps.store import open_store
+from advisor.sweeps.store import open_store
 from tests.infra.aws.bed import Bed, prepared
 from tests.infra.aws.faults import LOST_REPLY
 from tests.infra.aws.serving import serving
@@ -43,7 +43,7 @@ def account(monkeypatch, tmp_path) -> Iterator[Bed]:
     with prepared(monkeypatch) as bed, serving(bed) as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         monkeypatch.setenv("ADVISOR_BUCKET", "results")
-        monkeypatch.setattr("infra.aws.asking.SystemClock", lambda: bed.clock)
+        monkeypatch.setattr("advisor.infra.aws.asking.SystemClock", lambda: bed.clock)
         boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="results")
         bed.faulty.asked.clear()
         yield bed

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from advisor.cli.sweep import sweep
 from advisor.domain import Status
-from sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.photographs import write_samples
 from tests.sweeps.builders import measurement
 
 SCHEMAS = files("advisor.render") / "schemas"
@@ -48,7 +48,7 @@ class Executor:
 @pytest.fixture
 def grid(monkeypatch, tmp_path):
     """A grid over a few images, and an executor that measures nothing."""
-    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", Executor)
+    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", Executor)
     folder = tmp_path / "images"
     folder.mkdir()
     write_samples(folder, range(8), seed=0)
@@ -89,7 +89,7 @@ def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(grid, m
         measurement(trial=one, status=Status.FAILED, step_seconds=(), reason="no such device")
         for one in trials
     )
-    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda: failed)
+    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: failed)
     asked = ("run", *map(str, grid), "--budget", "2trials", "--executor", "process")
     result = CliRunner().invoke(sweep, asked)
     assert "no such device" in str(result.exception)

@@ -16,9 +16,9 @@ import pytest
 from advisor.domain import Status
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.runs.sweeps.drivers import drivers_here
-from sweeps.datasets.photographs import write_samples
-from sweeps.store import SqlStore, open_store
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.store import SqlStore, open_store
+from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.cli.test_sweep import GRID, ask
 from tests.postgresql import PASSWORD
 from tests.processes import as_in_a_terminal
@@ -62,8 +62,8 @@ def _fresh(_row, fresh):
 _DRIVER = """
 import sys, time
 from contextlib import closing
-from sweeps.store import open_store
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.store import open_store
+from advisor.sweeps.trial.ownership import this_process
 
 with closing(open_store()) as store:
     store.leases.take({sys.argv[1]: "held"}, this_process())

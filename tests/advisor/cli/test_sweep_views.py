@@ -17,8 +17,8 @@ from advisor.cli.sweep_status import snapshot_lines
 from advisor.cli.sweep_view import result_line, view_lines
 from advisor.domain import Status
 from advisor.runs.sweeps.status import snapshot_document
-from sweeps.driver.runner import Progress
-from sweeps.watching.shared import Snapshot, pace_of
+from advisor.sweeps.driver.runner import Progress
+from advisor.sweeps.watching.shared import Snapshot, pace_of
 from tests.sweeps.builders import measurement
 from tests.sweeps.watching.builders import held, running, standing
 

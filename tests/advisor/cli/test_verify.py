@@ -8,8 +8,8 @@ import pytest
 
 from advisor.cli.main import run
 from advisor.domain import Status
-from sweeps.datasets.photographs import write_samples
-from sweeps.store import open_store
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement
 
 SCHEMA = json.loads((files("advisor.render") / "schemas/verification.schema.json").read_text())
@@ -51,7 +51,7 @@ class Fake:
 @pytest.fixture
 def measured(monkeypatch):
     fake = Fake()
-    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda _measure: fake)
+    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda _measure: fake)
     return fake
 
 

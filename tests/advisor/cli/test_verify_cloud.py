@@ -15,10 +15,10 @@ import jsonschema
 import pytest
 
 from advisor.cli.main import run
+from advisor.infra.aws.asking import SystemClock
+from advisor.infra.aws.guest.metadata import Metadata
 from advisor.runs.cloud.agent import Guest, run_job
-from infra.aws.asking import SystemClock
-from infra.aws.guest.metadata import Metadata
-from sweeps.store import open_store
+from advisor.sweeps.store import open_store
 from tests.advisor.cli.test_sweep_cloud import account, schema
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.guest.imds import serving

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from advisor.models.performance.pipeline import STAGES
 from advisor.records import replace
-from models.performance.pipeline import STAGES
 
 
 class OneByOne:

@@ -8,7 +8,7 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.domain import Request, Task
 from advisor.engine import Preparations, recommend
-from models.performance import load_model
+from advisor.models.performance import load_model
 
 CATALOG, MODEL = load_catalog(), load_model()
 TODAY = date(2026, 7, 21)

@@ -15,7 +15,7 @@ from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, workloads_of
 from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
-from models.performance import load_model
+from advisor.models.performance import load_model
 
 from .plain_model import PlainModel
 

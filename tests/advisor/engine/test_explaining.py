@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog, resources_of
 from advisor.domain import IMAGENET, DiskRate, Precision, Stage, Task, Workload
 from advisor.engine.explaining import changes, explain
-from models.performance import load_model
+from advisor.models.performance import load_model
 from tests.popular import POPULAR
 
 CATALOG, MODEL = load_catalog(), load_model()

@@ -9,7 +9,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice, Precision, Request, Task
 from advisor.engine import Preparations, answers, no_offer, recommend
 from advisor.engine.single import predict_instance
-from models.performance import load_model
+from advisor.models.performance import load_model
 
 TODAY = date(2026, 7, 21)
 CATALOG, MODEL = load_catalog(), load_model()

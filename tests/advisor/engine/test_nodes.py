@@ -14,7 +14,7 @@ from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, r
 from advisor.engine.decision import recommend
 from advisor.engine.prepared import Preparations
 from advisor.engine.relaxing import relaxations
-from models.performance import load_model
+from advisor.models.performance import load_model
 
 CATALOG, MODEL = load_catalog(), load_model()
 PREPARED = Preparations(CATALOG, MODEL)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, note, settings
 
 from advisor.engine import Preparations, recommend
 from advisor.errors import NoIntervalError, NoOfferError
-from models.performance import load_model
+from advisor.models.performance import load_model
 from tests.popular import POPULAR
 
 from .oracle.brute_force import BruteForce

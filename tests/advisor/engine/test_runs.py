@@ -11,7 +11,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Span, Task, Workload
 from advisor.engine import Preparations, no_offer, recommend
 from advisor.engine.single import first_epoch_of, predict_instance, run_of
-from models.performance import load_model
+from advisor.models.performance import load_model
 from tests.models.performance.test_prediction import machine
 
 from .plain_model import PlainModel

@@ -1,4 +1,4 @@
-"""Clouds on loopback, as the tests of infra.live have it."""
+"""Clouds on loopback, as the tests of advisor.infra.live have it."""
 
 from tests.infra.live.conftest import impatient, listed, no_real_aws, recorded
 

@@ -67,7 +67,7 @@ def test_what_cannot_be_fetched_or_read_changes_nothing(ask, tracker, fault: str
 
 
 def test_a_file_without_end_is_cut(ask, monkeypatch) -> None:
-    monkeypatch.setattr("infra.live.web.MOST_MIB", 0.0001)
+    monkeypatch.setattr("advisor.infra.live.web.MOST_MIB", 0.0001)
     code, _, err = ask()
     assert code == 1
     assert "more than" in err

@@ -8,6 +8,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import Request
+from advisor.models.performance import load_model
 from advisor.questions.models import (
     Recommend,
 )
@@ -16,7 +17,6 @@ from advisor.questions.requests import (
     request_of,
 )
 from advisor.render.document import request_document, request_from
-from models.performance import load_model
 
 MODEL, CATALOG = load_model(), load_catalog()
 QUESTIONS = [

@@ -11,6 +11,8 @@ from advisor.answers.predicting import predicted
 from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, Tf32
 from advisor.errors import UsageError
+from advisor.models.performance import load_model
+from advisor.models.performance.anchoring import OwnTable
 from advisor.questions.models import (
     Recommend,
 )
@@ -24,8 +26,6 @@ from advisor.questions.requests import (
 )
 from advisor.questions.values import DATASETS, dataset_for
 from advisor.records import replace
-from models.performance import load_model
-from models.performance.anchoring import OwnTable
 
 MODEL, CATALOG = load_model(), load_catalog()
 PHOTOS = MODEL.table["resnet50"]

@@ -17,6 +17,8 @@ from advisor.domain.language import GenerationRequest, ServingPlacement
 from advisor.engine.language.prepared import ServingPreparations
 from advisor.engine.language.single import predict_serving
 from advisor.errors import UsageError
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.serving import bundled_serving_predictor
 from advisor.records import replace
 from advisor.render import schema_check
 from advisor.render.content import Chart, Part
@@ -30,8 +32,6 @@ from advisor.render.language.tables import language_csv, language_markdown
 from advisor.render.language.text import generation_text
 from advisor.render.language.tuning_text import finetuning_text
 from advisor.render.text import WIDTH
-from models.language.configs import bundled_language_models
-from models.language.serving import bundled_serving_predictor
 from tests.advisor.render.language_answers import (
     MODEL,
     SOURCES,

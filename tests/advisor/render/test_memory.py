@@ -11,8 +11,7 @@ import jsonschema
 import pytest
 
 from advisor.domain import Precision, Task
-from advisor.render.memory import memory_document, memory_text
-from models.performance.memory import (
+from advisor.models.performance.memory import (
     Conditions,
     GpuPeak,
     MemoryAnswer,
@@ -23,6 +22,7 @@ from models.performance.memory import (
     Verdict,
     WhatIf,
 )
+from advisor.render.memory import memory_document, memory_text
 from tests.alike import assert_golden_text
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -11,10 +11,10 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.domain.gpu_identity import identified, is_card
 from advisor.errors import UsageError
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.ending import NotEndedError
 from advisor.runs.cloud import fleet as cloud_fleet
 from advisor.runs.cloud.plan import accelerator_of
-from infra.aws.asking import Aws
-from infra.aws.ending import NotEndedError
 
 
 @pytest.mark.parametrize("fails", [True, False])

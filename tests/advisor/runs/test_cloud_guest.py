@@ -13,13 +13,13 @@ import pytest
 from moto import mock_aws
 
 from advisor.errors import AdvisorError, DataError
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.guest.job import Job, job_to_json
+from advisor.infra.aws.guest.metadata import Metadata
+from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.runs.cloud.agent import Guest, command_of, own_data, run_job
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, guest_states, object_of
-from infra.aws.asking import Aws
-from infra.aws.guest.job import Job, job_to_json
-from infra.aws.guest.metadata import Metadata
-from infra.aws.guest.result_bucket import ResultBucket
-from sweeps.store import open_store
+from advisor.sweeps.store import open_store
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.reaping import aws
 from tests.sweeps.builders import measurement, resources, trial
@@ -34,7 +34,7 @@ LATER = timedelta(hours=1)
 SWEEP = """
 import sys, time
 from contextlib import closing
-from sweeps.store import open_store
+from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 print(sys.argv, flush=True)
 with closing(open_store()) as store:
@@ -67,7 +67,7 @@ def bucket(monkeypatch):
 
 
 def real_time(faults=None):
-    from infra.aws.asking import SystemClock
+    from advisor.infra.aws.asking import SystemClock
 
     return aws(faults and {REGION: faults}, SystemClock())
 
@@ -157,7 +157,7 @@ def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(
 
 def test_before_the_expiry_what_was_measured_is_sent(bucket, service, tmp_path):
     """Its time is nearly over once something was measured, however busy the machine is."""
-    from infra.aws.asking import SystemClock
+    from advisor.infra.aws.asking import SystemClock
 
     database = f"sqlite:///{tmp_path / 'one' / 'measurements.sqlite'}"
 

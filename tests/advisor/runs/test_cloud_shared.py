@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from advisor.domain import Market
+from advisor.infra.aws.launch_options import Machine
 from advisor.runs.cloud.sweep import SharedRows
-from infra.aws.launch_options import Machine
-from sweeps.store import open_store
+from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 LAUNCHED = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

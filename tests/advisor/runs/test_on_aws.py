@@ -11,6 +11,7 @@ from advisor.cli.main import run as advisor
 from advisor.cli.questions import question_from
 from advisor.cli.schedule import checked_command
 from advisor.cli.sweep import run as sweep_run
+from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.runs.cloud.launches import launches
 from advisor.runs.cloud.plan import sweep_id
@@ -21,9 +22,8 @@ from advisor.runs.refit import after_sweep
 from advisor.runs.schedules import ADVISOR, started_as
 from advisor.runs.store.records import NewRun, NewSchedule, RunState
 from advisor.runs.store.schedules import open_schedules
-from infra.aws.guest.result_bucket import ResultBucket
-from sweeps.store import open_store
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.store import open_store
+from advisor.sweeps.trial.ownership import this_process
 from tests.infra.aws.bed import prepared
 from tests.infra.aws.serving import serving
 from tests.infra.live.conftest import without_real_aws
@@ -45,7 +45,7 @@ def account(monkeypatch, tmp_path):
     with prepared(monkeypatch) as bed, serving(bed) as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         monkeypatch.setenv("ADVISOR_BUCKET", "results")
-        monkeypatch.setattr("infra.aws.asking.SystemClock", lambda: bed.clock)
+        monkeypatch.setattr("advisor.infra.aws.asking.SystemClock", lambda: bed.clock)
         boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="results")
         yield bed
 

@@ -9,12 +9,12 @@ import jsonschema
 import pytest
 
 from advisor.domain import ON_ANY_GPU, Task, Workload
+from advisor.models.performance import load_model, save_model
 from advisor.places import own_model_path, user_folder
 from advisor.runs.fitting import fit_user_model, measurements_from
 from advisor.runs.refit import after_sweep, split_rows
+from advisor.sweeps.store import open_store
 from benchmarks.bundled_model import BUNDLED_MEASUREMENTS
-from models.performance import load_model, save_model
-from sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 THEN, NOW = "2026-11-01T00:00:00+00:00", "2026-11-20T00:00:00+00:00"
@@ -82,7 +82,7 @@ def test_the_last_model_stays_where_the_new_one_is_worse(monkeypatch):
 
     measured_before_and_after(1.0)
     monkeypatch.setattr(
-        "models.performance.fit_pipeline.unseen_residuals",
+        "advisor.models.performance.fit_pipeline.unseen_residuals",
         lambda _on, scored, *_, **__: np.full(len(scored), 0.5),
     )
     report = after_sweep(DUE)

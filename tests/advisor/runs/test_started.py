@@ -28,7 +28,7 @@ from advisor.runs.started import (
 )  # fmt: skip
 from advisor.runs.store.records import Ending, RunState
 from advisor.runs.store.schedules import ScheduleBook
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.trial.ownership import this_process
 from tests.processes import gone
 
 GRID = {

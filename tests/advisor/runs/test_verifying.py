@@ -9,8 +9,8 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import ON_ANY_GPU, Accelerator, Request, Task, Workload
+from advisor.models.performance import load_model
 from advisor.runs.verification.verify import answers_around, knowing
-from models.performance import load_model
 from tests.sweeps.builders import measurement, trial
 
 CATALOG, MODEL = load_catalog(), load_model()

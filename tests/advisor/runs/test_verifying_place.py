@@ -14,9 +14,9 @@ from advisor.runs.verification.machine import (
     refuse_several_gpus,
     sheet_named,
 )
-from sweeps.machine.environment import instance_type
-from sweeps.planning.disks import UNLIMITED
-from sweeps.planning.plan import Machine
+from advisor.sweeps.machine.environment import instance_type
+from advisor.sweeps.planning.disks import UNLIMITED
+from advisor.sweeps.planning.plan import Machine
 
 CATALOG = load_catalog()
 BIG = Machine(cpus=8, physical_cores=4, memory_mib=32_000.0, cpu=None)

@@ -23,7 +23,7 @@ from advisor.engine.single import predict_instance
 from advisor.errors import MeasuringError
 from advisor.runs.verification.machine import VerifiedMachine
 from advisor.runs.verification.verdict import Answers, judged, verdict_of
-from sweeps.quality.rates import rate_interval
+from advisor.sweeps.quality.rates import rate_interval
 from tests.advisor.engine.plain_model import PlainModel
 from tests.sweeps.builders import measurement, trial
 

@@ -7,8 +7,8 @@ what it had started goes on. Which processes have gone is told by the world, not
 from advisor.runs.daemon import Daemon
 from advisor.runs.store.records import Ending, NewSchedule, RunState
 from advisor.runs.store.schedules import ScheduleBook
-from sweeps.store.database import Database
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.store.database import Database
+from advisor.sweeps.trial.ownership import this_process
 
 
 class Killed(BaseException):

@@ -10,8 +10,8 @@ from advisor.cli.measurements import measurements as command
 from advisor.domain import Status
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
-from sweeps.formats.exporting import to_csv, to_jsonl
-from sweeps.store import open_store
+from advisor.sweeps.formats.exporting import to_csv, to_jsonl
+from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 
@@ -134,7 +134,7 @@ def test_the_spread_tells_runs_steps_and_an_interval_that_holds_the_rate(client)
 def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):
     import sqlalchemy as sql
 
-    from sweeps.store.schema import MEASUREMENTS
+    from advisor.sweeps.store.schema import MEASUREMENTS
 
     sent(client, to_jsonl(some(2)))
     store = open_store()

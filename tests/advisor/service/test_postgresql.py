@@ -12,7 +12,7 @@ from advisor.service import keys
 from advisor.service.access_keys import add_key
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
-from sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats.serialization import measurement_to_dict
 from tests.sweeps.builders import measurement, resources, trial
 
 LINES = "".join(

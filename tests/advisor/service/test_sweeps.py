@@ -16,7 +16,7 @@ from advisor.runs.store.schedules import open_schedules
 from advisor.service.app import create_app
 from advisor.service.problems import without_folders
 from advisor.service.settings import Settings
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.trial.ownership import this_process
 
 GRID = {
     "networks": "googlenet", "tasks": "inference", "vcpus": [0.5, 1], "memory": "2GiB",

@@ -21,8 +21,8 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from moto.s3.models import s3_backends
 from werkzeug.test import EnvironBuilder
 
-from infra.aws.asking import Aws
-from infra.aws.guest.software import packed_software
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.guest.software import packed_software
 from tests.infra.aws.clocks import FakeClock
 from tests.infra.aws.ec2_ways import ACCOUNT, Ec2Ways
 from tests.infra.aws.faults import Crashed, FaultyAws, Lost
@@ -192,8 +192,8 @@ def prepared(patch: pytest.MonkeyPatch) -> Iterator[Bed]:
     """A bed whose clock is moto's, too."""
     bed = Bed()
     patch.setattr("moto.ec2.models.instances.utcnow", bed.clock.naive)
-    patch.setattr("infra.aws.asking.Deadline", AtOnce)
-    patch.setattr("infra.aws.guest.software.packed_software", _PACKED)
+    patch.setattr("advisor.infra.aws.asking.Deadline", AtOnce)
+    patch.setattr("advisor.infra.aws.guest.software.packed_software", _PACKED)
     patch.setattr("moto.core.responses.method_names_from_class", cache(method_names_from_class))
     bed.endings.install(patch)
     bed.forget()

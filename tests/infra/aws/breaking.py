@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from infra.aws import watching
-from infra.aws.errors import Refused, Unanswered
-from infra.aws.launch_options import Machine
-from infra.aws.provisioning import orders as making
-from infra.aws.provisioning import orders as requests
-from infra.aws.provisioning import provisioner as launching
+from advisor.infra.aws import watching
+from advisor.infra.aws.errors import Refused, Unanswered
+from advisor.infra.aws.launch_options import Machine
+from advisor.infra.aws.provisioning import orders as making
+from advisor.infra.aws.provisioning import orders as requests
+from advisor.infra.aws.provisioning import provisioner as launching
 
 Patch = pytest.MonkeyPatch
 
@@ -56,8 +56,8 @@ def _seldom_looked(patch: Patch) -> None:
 
 
 def _no_end(patch: Patch) -> None:
-    from infra.aws.ending import Ended
-    from infra.aws.provisioning import provisioned as renting
+    from advisor.infra.aws.ending import Ended
+    from advisor.infra.aws.provisioning import provisioned as renting
 
     patch.setattr(renting, "end_sweep", lambda *_: Ended(removed=(), left=()))
 

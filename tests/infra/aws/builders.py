@@ -8,11 +8,11 @@ from typing import Any
 
 from advisor.catalog import load_catalog
 from advisor.domain import Market
-from infra.aws import tags
-from infra.aws.launch_options import LaunchOption, Machine, Slot, Sweep, Volume
-from infra.aws.preflight import Preflight, look
-from infra.aws.regions import InstanceRequirements
-from infra.aws.watching import Outcome, Why
+from advisor.infra.aws import tags
+from advisor.infra.aws.launch_options import LaunchOption, Machine, Slot, Sweep, Volume
+from advisor.infra.aws.preflight import Preflight, look
+from advisor.infra.aws.regions import InstanceRequirements
+from advisor.infra.aws.watching import Outcome, Why
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.clocks import FakeClock
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from advisor.errors import AdvisorError
-from infra.aws import tags
-from infra.aws.errors import Kind, error_codes
-from infra.aws.preflight import Preflight
-from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.provisioned import provision
-from infra.aws.reap import reap
+from advisor.infra.aws import tags
+from advisor.infra.aws.errors import Kind, error_codes
+from advisor.infra.aws.preflight import Preflight
+from advisor.infra.aws.provisioning.fallbacks import Fallbacks
+from advisor.infra.aws.provisioning.provisioned import provision
+from advisor.infra.aws.reap import reap
 from tests.infra.aws import faults
 from tests.infra.aws.bed import REGIONS, Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot

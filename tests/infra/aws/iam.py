@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from infra.aws.policies import allowed_actions_of
+from advisor.infra.aws.policies import allowed_actions_of
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 OURS = {"aws:ResourceTag/advisor:managed": "true"}

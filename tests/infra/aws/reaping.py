@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from botocore.exceptions import ClientError
 
-from infra.aws import tags
-from infra.aws.asking import Aws
+from advisor.infra.aws import tags
+from advisor.infra.aws.asking import Aws
 from tests.infra.aws.clients import client_of
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.aws.errors import error_codes
+from advisor.infra.aws.errors import error_codes
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import looked
 from tests.infra.aws.chaos import Launch

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from advisor.domain import Market
 from advisor.errors import UsageError
-from infra.aws.budget import BILLING_MINUTE, Meter, lasts, refuse_too_small, usd_per_hour
-from infra.aws.launch_options import LEAST, LaunchOption
+from advisor.infra.aws.budget import BILLING_MINUTE, Meter, lasts, refuse_too_small, usd_per_hour
+from advisor.infra.aws.launch_options import LEAST, LaunchOption
 from tests.infra.aws.builders import a_sweep
 from tests.infra.aws.clocks import START
 

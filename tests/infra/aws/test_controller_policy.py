@@ -9,7 +9,7 @@ import boto3
 import pytest
 
 from advisor.cli.main import run
-from infra.aws.policies import policy
+from advisor.infra.aws.policies import policy
 from tests.advisor.cli.test_sweep_cloud import GRID, guest_that_measures
 from tests.infra.aws.bed import prepared
 from tests.infra.aws.iam import ACCOUNT, REGION, Ask, allowed_actions, allows, asks
@@ -33,7 +33,7 @@ def calls(tmp_path_factory):
         with prepared(patch) as bed, serving(bed) as url:
             patch.setenv("AWS_ENDPOINT_URL", url)
             patch.setenv("ADVISOR_BUCKET", "results")
-            patch.setattr("infra.aws.asking.SystemClock", lambda: bed.clock)
+            patch.setattr("advisor.infra.aws.asking.SystemClock", lambda: bed.clock)
             boto3.client("s3", region_name=REGION).create_bucket(Bucket="results")
             iam = boto3.client("iam", region_name=REGION)
             iam.create_instance_profile(InstanceProfileName="advisor-guest")

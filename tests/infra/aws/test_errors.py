@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.aws.errors import Kind, Reaction, error_codes, kind_of, reaction_to
+from advisor.infra.aws.errors import Kind, Reaction, error_codes, kind_of, reaction_to
 
 REACTIONS = {
     "InsufficientInstanceCapacity": (Kind.CAPACITY, Reaction.NEXT_OFFER),

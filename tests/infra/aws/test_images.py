@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.catalog import load_catalog
-from infra.aws.regions import unfit
+from advisor.infra.aws.regions import unfit
 
 PLAIN = {"ImageId": "ami-1", "Architecture": "x86_64", "PlatformDetails": "Linux/UNIX"}
 

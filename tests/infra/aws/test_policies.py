@@ -11,17 +11,17 @@ import boto3
 import pytest
 from moto import mock_aws
 
-import infra.aws
+import advisor.infra.aws
 from advisor.errors import UsageError
+from advisor.infra.aws.guest.job import Job, job_to_json
+from advisor.infra.aws.guest.metadata import Metadata
+from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.volumes import volume_ids
+from advisor.infra.aws.managed import _BY_LISTS, _SINGLY, KINDS
+from advisor.infra.aws.policies import NAMES, policy, policy_text
+from advisor.infra.aws.reap import reap
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.runs.cloud.exchange import Sender
-from infra.aws.guest.job import Job, job_to_json
-from infra.aws.guest.metadata import Metadata
-from infra.aws.guest.result_bucket import ResultBucket
-from infra.aws.guest.volumes import volume_ids
-from infra.aws.managed import _BY_LISTS, _SINGLY, KINDS
-from infra.aws.policies import NAMES, policy, policy_text
-from infra.aws.reap import reap
 from tests.infra.aws.builders import is_clean
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.iam import allowed_actions
@@ -32,7 +32,7 @@ from tests.sweeps.builders import measurement
 BUCKET = "advisor-test"
 # Asked of IAM by EC2 in our name: no call of ours has these names.
 IMPLIED = {"iam:PassRole", "iam:CreateServiceLinkedRole"}
-# Asked by infra.live, which has clients of its own.
+# Asked by advisor.infra.live, which has clients of its own.
 OF_PRICES = {"pricing:GetProducts"}
 
 
@@ -115,8 +115,8 @@ def test_a_guest_may_do_exactly_what_it_does(account, monkeypatch, tmp_path):
 
 def test_a_guest_writes_only_where_its_policy_lets_it(account):
     """Keys are relative to `sweeps/ID..`; the policy has two folders of each."""
+    from advisor.infra.aws.guest.job import STATES_FOLDER as GUESTS
     from advisor.runs.cloud.exchange import MEASUREMENTS_FOLDER as MEASUREMENTS
-    from infra.aws.guest.job import STATES_FOLDER as GUESTS
 
     (sending,) = [one for one in policy("guest", bucket=BUCKET)["Statement"]
                   if one["Action"] == "s3:PutObject"]  # fmt: skip
@@ -151,7 +151,7 @@ def test_a_policy_that_is_none_is_told():
 def _asked_in_source() -> set[str]:
     """Operations that the launching part names in `ask` and `pages`; the guest's own side apart,
     but for the mailbox, which both use."""
-    folder = Path(infra.aws.__file__).parent
+    folder = Path(advisor.infra.aws.__file__).parent
     found: set[str] = set()
     for path in (
         *folder.glob("*.py"),

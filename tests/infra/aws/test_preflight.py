@@ -8,11 +8,11 @@ import pytest
 
 from advisor.domain import Market
 from advisor.errors import CloudError
-from infra.aws.accounts import principal_of
-from infra.aws.findings import Finding, refuse_missing
-from infra.aws.guest_rights import guest_reads, reading_policy
-from infra.aws.preflight import allowed, bucket
-from infra.aws.routes import leads_out
+from advisor.infra.aws.accounts import principal_of
+from advisor.infra.aws.findings import Finding, refuse_missing
+from advisor.infra.aws.guest_rights import guest_reads, reading_policy
+from advisor.infra.aws.preflight import allowed, bucket
+from advisor.infra.aws.routes import leads_out
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked
 from tests.infra.aws.iam import Ask, allows

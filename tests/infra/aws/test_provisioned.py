@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from advisor.errors import CloudError
-from infra.aws import tags
-from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.provisioned import Provisioned, provision
-from infra.aws.provisioning.provisioner import Provisioner
-from infra.aws.watching import Why
+from advisor.infra.aws import tags
+from advisor.infra.aws.provisioning.fallbacks import Fallbacks
+from advisor.infra.aws.provisioning.provisioned import Provisioned, provision
+from advisor.infra.aws.provisioning.provisioner import Provisioner
+from advisor.infra.aws.watching import Why
 from tests.infra.aws.bed import Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked
 from tests.infra.aws.faults import CTRL_C_BEFORE, LOST_REPLY, LOST_REQUEST

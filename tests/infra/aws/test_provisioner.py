@@ -9,10 +9,10 @@ import pytest
 from moto.ec2.models import ec2_backends
 
 from advisor.errors import CloudError
-from infra.aws import tags
-from infra.aws.errors import Unanswered
-from infra.aws.provisioning.fallbacks import Fallbacks
-from infra.aws.provisioning.provisioner import BudgetOverError, NoCapacityError, Provisioner
+from advisor.infra.aws import tags
+from advisor.infra.aws.errors import Unanswered
+from advisor.infra.aws.provisioning.fallbacks import Fallbacks
+from advisor.infra.aws.provisioning.provisioner import BudgetOverError, NoCapacityError, Provisioner
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.builders import a_slot, looked
 from tests.infra.aws.ec2_ways import ACCOUNT

@@ -10,9 +10,9 @@ from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
 from advisor.errors import AdvisorError
-from infra.aws import tags
-from infra.aws.asking import Aws
-from infra.aws.reap import reap
+from advisor.infra.aws import tags
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.reap import reap
 from tests.infra.aws.builders import is_clean
 from tests.infra.aws.clients import client_of
 from tests.infra.aws.reaping import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.aws.errors import error_codes
+from advisor.infra.aws.errors import error_codes
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.series import series
 

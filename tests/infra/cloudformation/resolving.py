@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from infra.cloudformation import template
+from advisor.infra.cloudformation import template
 from tests.infra.aws.clients import client_of
 
 REGION = "us-east-1"

@@ -16,9 +16,9 @@ from moto import mock_aws
 
 from advisor.cli.sweep import run as sweep_run
 from advisor.errors import UsageError
-from infra.aws.policies import NAMES as POLICIES
-from infra.aws.policies import policy
-from infra.cloudformation import NAMES, template
+from advisor.infra.aws.policies import NAMES as POLICIES
+from advisor.infra.aws.policies import policy
+from advisor.infra.cloudformation import NAMES, template
 from tests.infra.aws.clients import client_of
 from tests.infra.aws.iam import allowed_actions
 from tests.infra.cloudformation.resolving import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.live import session, web
+from advisor.infra.live import session, web
 from tests.infra.live import listed as lists
 from tests.infra.live.recorded import Recorded, serving
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from advisor.domain import Market
 from advisor.errors import LiveError
-from infra.live.azure import AzurePrices, _quote
-from infra.live.quotes import NoQuote, Quote
-from infra.live.web import WebList
+from advisor.infra.live.azure import AzurePrices, _quote
+from advisor.infra.live.quotes import NoQuote, Quote
+from advisor.infra.live.web import WebList
 from tests.infra.live.listed import AZURE, Listed, meter, spot_meter
 
 TODAY = date(2026, 11, 21)
@@ -145,14 +145,14 @@ def test_pages_that_lead_in_a_circle_end(listed) -> None:
 
 
 def test_an_answer_without_end_is_cut(listed, monkeypatch) -> None:
-    monkeypatch.setattr("infra.live.web.MOST_MIB", 0.001)
+    monkeypatch.setattr("advisor.infra.live.web.MOST_MIB", 0.001)
     listed.meters = [meter(A100, 4.775, location="x" * 5000)]
     with pytest.raises(LiveError, match="more than"):
         ask(listed)
 
 
 def test_nobody_there_is_told(monkeypatch) -> None:
-    monkeypatch.setattr("infra.live.web.FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("advisor.infra.live.web.FIRST_PAUSE_SECONDS", 0.001)
     nowhere = AzurePrices(WebList(service="Azure's price list", url="http://127.0.0.1:9/"))
     with pytest.raises(LiveError, match="cannot be reached"):
         list(nowhere.quotes((A100,), "westeurope", Market.ON_DEMAND, TODAY))

@@ -14,10 +14,10 @@ from advisor.catalog import load_catalog
 from advisor.catalog.files import DATA_FOLDER
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError
-from infra.live.gcp import KEY_HEADER, GcpPrices, rates
-from infra.live.gcp_machines import parts
-from infra.live.quotes import NoQuote, Quote
-from infra.live.web import WebList
+from advisor.infra.live.gcp import KEY_HEADER, GcpPrices, rates
+from advisor.infra.live.gcp_machines import parts
+from advisor.infra.live.quotes import NoQuote, Quote
+from advisor.infra.live.web import WebList
 from tests.infra.live.listed import GCP, KEY, Listed, sku
 from tests.infra.live.test_azure import anything
 

@@ -8,8 +8,8 @@ import pytest
 
 from advisor.domain import Market
 from advisor.errors import LiveError
-from infra.live.on_demand import on_demand
-from infra.live.quotes import NoQuote, Quote
+from advisor.infra.live.on_demand import on_demand
+from advisor.infra.live.quotes import NoQuote, Quote
 from tests.infra.live.recorded import Recorded, product
 
 TODAY = date(2026, 11, 21)

@@ -14,8 +14,8 @@ import yaml
 from moto import mock_aws, settings
 from moto.core.responses import ActionAuthenticatorMixin
 
-from infra.aws.policies import allowed_actions_of, policy
-from sweeps.executors.ray.placing import needs_of, slots
+from advisor.infra.aws.policies import allowed_actions_of, policy
+from advisor.sweeps.executors.ray.placing import needs_of, slots
 from tests.infra.aws.iam import ACCOUNT, Ask, allowed_actions, allows
 from tests.infra.aws.recording import actions, recorded_calls
 from tests.sweeps.executors.test_placing import on
@@ -205,7 +205,7 @@ def test_what_is_no_node_of_the_cluster_cannot_be_ended_or_tagged():
 
 
 def test_the_heads_profile_is_the_one_of_the_stack():
-    from infra.cloudformation import template
+    from advisor.infra.cloudformation import template
 
     head = PLAIN["available_node_types"]["head"]["node_config"]
     name = template("account")["Parameters"]["ClusterName"]["Default"]

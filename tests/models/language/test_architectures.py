@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from models.language.config_files import language_model_of_config
-from models.zoo.torchvision_operators import import_torchvision
+from advisor.models.language.config_files import language_model_of_config
+from advisor.models.zoo.torchvision_operators import import_torchvision
 
 # Class of the configuration, and what is made smaller so that it builds in a moment.
 FEW = {"num_hidden_layers": 4}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.errors import UsageError
-from models.language.configs import bundled_language_models, language_model_of_config
-from models.language.memory import kv_bytes
+from advisor.models.language.configs import bundled_language_models, language_model_of_config
+from advisor.models.language.memory import kv_bytes
 from tests.rows import assert_each
 
 LLAMA = {

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from models.language.configs import bundled_language_models
-from models.language.families import FAMILIES
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.families import FAMILIES
 from tests.rows import assert_each
 
 MODELS = bundled_language_models()

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from advisor.domain.generation import LlmMethod
 from advisor.errors import DataError
-from infra.language_sources.rows import read_table
-from infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
-from models.language.configs import bundled_language_models
-from models.language.finetuning import (
+from advisor.infra.language_sources.rows import read_table
+from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.finetuning import (
     Checkpointing,
     FineTuning,
     Sharding,
@@ -22,15 +22,15 @@ from models.language.finetuning import (
     least_memory,
     unsupported,
 )
-from models.language.finetuning.fit import fitted
-from models.language.finetuning.measured_rows import measured_rows, run_of
-from models.language.finetuning.memory import adapter_weights
-from models.language.finetuning.seconds import parts_of
-from models.language.finetuning.stored import read_predictor, write_predictor
-from models.language.finetuning.tuning import Run
-from models.language.finetuning.work import work_of
-from models.language.gpus import bundled_gpu_facts
-from models.language.memory import card_gib
+from advisor.models.language.finetuning.fit import fitted
+from advisor.models.language.finetuning.measured_rows import measured_rows, run_of
+from advisor.models.language.finetuning.memory import adapter_weights
+from advisor.models.language.finetuning.seconds import parts_of
+from advisor.models.language.finetuning.stored import read_predictor, write_predictor
+from advisor.models.language.finetuning.tuning import Run
+from advisor.models.language.finetuning.work import work_of
+from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.memory import card_gib
 
 MODELS = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen2.5-7B",
           "meta-llama/Llama-3.2-1B", "deepseek-ai/DeepSeek-V3")  # fmt: skip

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
-from models.language.configs import LanguageModel, bundled_language_models
-from models.language.formats import bits_by_module
-from models.language.memory import (
+from advisor.models.language.configs import LanguageModel, bundled_language_models
+from advisor.models.language.formats import bits_by_module
+from advisor.models.language.memory import (
     can_split,
     card_gib,
     kv_bytes,

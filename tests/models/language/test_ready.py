@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.language_sources.training_rows import TRAINING_PATH
-from models.language.ready import Loader, load_seconds, ready_seconds
+from advisor.infra.language_sources.training_rows import TRAINING_PATH
+from advisor.models.language.ready import Loader, load_seconds, ready_seconds
 
 rates = st.floats(50, 20000)
 sizes = st.floats(500, 1.5e6)

@@ -6,8 +6,8 @@ import pytest
 
 from advisor.catalog.bundle import load_catalog
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
-from models.language.configs import bundled_language_models
-from models.language.support import supported, weight_only
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.support import supported, weight_only
 from tests.rows import assert_each
 
 BF16, FP16, FP8, INT4, NVFP4, MXFP4 = LlmPrecision

@@ -20,17 +20,17 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.runs.fitting import reference_cpu
-from models.performance.intervals import logs_by_stage
-from models.performance.networks import bundled_networks
-from models.performance.on_cpu import published_on_cpu
-from models.performance.pipeline import (
+from advisor.models.performance.intervals import logs_by_stage
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.on_cpu import published_on_cpu
+from advisor.models.performance.pipeline import (
     PIPELINE_PRIORS,
     PipelineRequest,
     join_logs,
     pipeline_columns,
     stage_rates,
 )
+from advisor.runs.fitting import reference_cpu
 
 DATASET = replace(IMAGENET, name="photographs", samples=10_000)
 REFERENCE_SCORE = 2886.0

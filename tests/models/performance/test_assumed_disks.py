@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import CacheState, DiskRate, Resources, Task, Workload
+from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.machines import DiskTable
 from advisor.records import replace
-from models.performance import load_model, paced_gpu
-from models.performance.machines import DiskTable
 
 A100 = paced_gpu("A100-SXM4-40GB")
 WORKLOAD = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from advisor.domain import Cpu, DiskRate, Gpu, Precision, Resources, Task, Workload
 from advisor.errors import UsageError
+from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.machines import DiskTable, ResourceTable
 from advisor.records import replace
-from models.performance import load_model, paced_gpu
-from models.performance.machines import DiskTable, ResourceTable
 
 pytestmark = pytest.mark.vector
 
@@ -137,8 +137,8 @@ def test_predicting_in_columns_imports_no_scikit_learn_scipy_or_pandas():
     code = (
         "import sys, numpy as np\n"
         "from advisor.domain import *\n"
-        "from models.performance import load_model, paced_gpu\n"
-        "from models.performance.machines import ResourceTable\n"
+        "from advisor.models.performance import load_model, paced_gpu\n"
+        "from advisor.models.performance.machines import ResourceTable\n"
         "one = Resources(vcpus=8, physical_cores=4, memory_mib=32768,\n"
         "                disk=DiskRate(type='any'), gpu=paced_gpu('T4'))\n"
         "work = Workload(network='resnet50', task=Task.TRAINING, batch_size=32)\n"

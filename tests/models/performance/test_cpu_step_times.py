@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from advisor.domain import IMAGENET, Cpu, DiskRate, Resources, Task, Workload
 from advisor.errors import DataError
-from models.performance import load_model
-from models.performance.cpu_step_time import CpuConditions, relative_width
-from models.performance.cpu_step_times import CpuColumns
-from models.performance.fitting import fitted, fitted_logs
-from models.performance.networks import bundled_networks
-from models.performance.posterior import Cell, log_seconds, log_seconds_and_slopes, steps_of
-from models.performance.step_parameters import Parameters, Step
-from models.performance.step_times_file import (
+from advisor.models.performance import load_model
+from advisor.models.performance.cpu_step_time import CpuConditions, relative_width
+from advisor.models.performance.cpu_step_times import CpuColumns
+from advisor.models.performance.fitting import fitted, fitted_logs
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.posterior import Cell, log_seconds, log_seconds_and_slopes, steps_of
+from advisor.models.performance.step_parameters import Parameters, Step
+from advisor.models.performance.step_times_file import (
     bundled_cpu_step_times,
     read_cpu_step_times,
     read_step_times,

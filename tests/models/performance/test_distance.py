@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from advisor.domain import IMAGENET, Precision, Stage, Task
 from advisor.errors import DataError
-from models.performance import load_model, save_model
-from models.performance.distance import AS_GOOD_AS, stage_weights
-from models.performance.machines import measured_ranges
-from models.performance.persistence import content_id
+from advisor.models.performance import load_model, save_model
+from advisor.models.performance.distance import AS_GOOD_AS, stage_weights
+from advisor.models.performance.machines import measured_ranges
+from advisor.models.performance.persistence import content_id
 from tests.models.performance.synthetic import measure, trials, true_parameters
 from tests.models.performance.test_prediction import machine, predict, workload
 

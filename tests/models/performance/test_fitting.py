@@ -10,10 +10,10 @@ import pytest
 
 from advisor.domain import IMAGENET, ON_CPU, LimitedBy, Stack, Stage, Status, Task, Workload
 from advisor.errors import DataError
+from advisor.models.performance import load_model
+from advisor.models.performance.fit_pipeline import trials_of
+from advisor.models.performance.networks import bundled_networks
 from advisor.runs.fitting import fit_user_model, reference_cpu
-from models.performance import load_model
-from models.performance.fit_pipeline import trials_of
-from models.performance.networks import bundled_networks
 from tests.models.performance.synthetic import (
     measure,
     measurement,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.performance.intervals import gaussian_multiplier
+from advisor.models.performance.intervals import gaussian_multiplier
 
 
 @given(st.floats(min_value=0.5, max_value=0.9999))

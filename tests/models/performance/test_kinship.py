@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Task
-from models.performance.kinship import kinship_of
-from models.performance.networks import bundled_networks
-from models.performance.step_times import features_of
-from models.performance.step_times_file import bundled_step_times
+from advisor.models.performance.kinship import kinship_of
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.step_times import features_of
+from advisor.models.performance.step_times_file import bundled_step_times
 
 
 def two_families(low=-0.3, high=0.3):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
-from advisor.records import replace
-from models.performance.memory import (
+from advisor.models.performance.memory import (
     Conditions,
     MemoryProfile,
     Optimizer,
@@ -24,7 +23,8 @@ from models.performance.memory import (
     needed_card_mib,
     step_memory,
 )
-from models.performance.memory.table import FACTS, MemoryTable, facts_row, table_of
+from advisor.models.performance.memory.table import FACTS, MemoryTable, facts_row, table_of
+from advisor.records import replace
 
 pytestmark = pytest.mark.vector
 

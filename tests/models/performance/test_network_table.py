@@ -12,7 +12,7 @@ import pytest
 
 from advisor.domain import Task
 from advisor.errors import UsageError
-from models.performance.network_table import (
+from advisor.models.performance.network_table import (
     FOLDER,
     KINDS,
     LIBRARIES,
@@ -240,7 +240,7 @@ def test_the_table_is_small_and_opens_at_once() -> None:
 def test_the_table_needs_no_torch() -> None:
     """Asking it loads NumPy and the standard library alone."""
     asked = (
-        "import sys; from models.performance.network_table import NetworkTable; "
+        "import sys; from advisor.models.performance.network_table import NetworkTable; "
         "NetworkTable().find('resnet50'); "
         "sys.exit(any(name in sys.modules for name in ('torch', 'pandas', 'sklearn')))"
     )

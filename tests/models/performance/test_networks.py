@@ -4,7 +4,7 @@ import pytest
 
 from advisor.domain import Task, Workload
 from advisor.errors import UsageError
-from models.performance.networks import bundled_networks
+from advisor.models.performance.networks import bundled_networks
 from tests.popular import POPULAR
 
 

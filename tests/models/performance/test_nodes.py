@@ -18,15 +18,15 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.records import replace
-from models.performance import load_model, paced_gpu
-from models.performance.nodes import (
+from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.nodes import (
     LATENCY_SECONDS,
     PAYLOAD_SHARE,
     all_reduce_seconds,
     node_law,
 )
-from sweeps.anchors.files import read_anchor
+from advisor.records import replace
+from advisor.sweeps.anchors.files import read_anchor
 
 # What `python benchmarks/nodes.py` measured on 2026-11-23: four network namespaces, gloo, real TCP.
 FILES = sorted((Path(__file__).parents[2] / "data" / "nodes").glob("*.json"))

@@ -9,9 +9,9 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.errors import DataError
-from models.performance import paced_gpu
-from models.performance.network_table import network_table
-from models.performance.observations import (
+from advisor.models.performance import paced_gpu
+from advisor.models.performance.network_table import network_table
+from advisor.models.performance.observations import (
     OBSERVATIONS,
     columns,
     conditions_of,

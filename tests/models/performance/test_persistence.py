@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from advisor.domain import Observation, Stack, Task, Workload
 from advisor.errors import DataError
+from advisor.models.performance import load_model, paced_gpu, save_model
+from advisor.models.performance.fit import with_gpu, with_id
+from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer
+from advisor.models.performance.persistence import content_id, to_document
+from advisor.models.performance.pipeline import CpuStep
 from advisor.records import replace
-from models.performance import load_model, paced_gpu, save_model
-from models.performance.fit import with_gpu, with_id
-from models.performance.gpu_observations import GpuObservations, ProbedLayer
-from models.performance.persistence import content_id, to_document
-from models.performance.pipeline import CpuStep
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_place_that_cannot_be_written_leaves_nothing_half_done(tmp_path):
 def test_loading_and_predicting_need_no_heavy_package():
     """A command that people wait for must not pay for SciPy, scikit-learn, pandas or torch."""
     code = (
-        "import sys; from models.performance import load_model; load_model();"
+        "import sys; from advisor.models.performance import load_model; load_model();"
         "heavy = {'scipy', 'sklearn', 'pandas', 'torch', 'sqlalchemy'} & set(sys.modules);"
         "sys.exit(str(heavy) if heavy else 0)"
     )

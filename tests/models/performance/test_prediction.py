@@ -20,7 +20,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
-from models.performance import load_model, paced_gpu, published_step_seconds
+from advisor.models.performance import load_model, paced_gpu, published_step_seconds
 
 pytestmark = pytest.mark.vector
 

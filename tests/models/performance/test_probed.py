@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from advisor.domain import Precision, Task, Workload
+from advisor.models.performance import paced_gpu
+from advisor.models.performance.gpu_observations import ProbedLayer, layers_of
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.step_times import cell_of
+from advisor.models.performance.step_times_file import bundled_step_times
 from advisor.records import replace
-from models.performance import paced_gpu
-from models.performance.gpu_observations import ProbedLayer, layers_of
-from models.performance.networks import bundled_networks
-from models.performance.step_times import cell_of
-from models.performance.step_times_file import bundled_step_times
 
 TABLE, TIMES = bundled_networks(), bundled_step_times()
 # An Ada card's sheet under a name, and an architecture, that nobody measured.
@@ -48,7 +48,7 @@ def seconds_on_the_true_card(layer):
 
 
 def fingerprint_of_the_true_card(noise=0.05):
-    """As `sweeps.probe.figures` keeps it, with the noise of a probe."""
+    """As `advisor.sweeps.probe.figures` keeps it, with the noise of a probe."""
     rng = np.random.default_rng(7)
     figures = {"gpu.device_copy": {"value": 0.6 * 240.0, "unit": "GB/s"}}
     sizes = {f"operations.{name}": each for name, each in SIZES.items()}

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Provenance, ScalingObservation, Stage, Task
-from benchmarks.bundled_model import PUBLISHED_FOLDER
-from models.performance import load_model, paced_gpu
-from models.performance.fit_scaling import (
+from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.fit_scaling import (
     ScalingRow,
     fit_exponent,
     fit_scaling,
     read_scaling,
     scaling_document,
 )
-from models.performance.scaling import ALONE, bundled_scaling, kind_of
+from advisor.models.performance.scaling import ALONE, bundled_scaling, kind_of
+from benchmarks.bundled_model import PUBLISHED_FOLDER
 
 from .test_prediction import GPUS, machine, predict, workload
 

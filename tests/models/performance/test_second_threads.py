@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from advisor.domain import Cpu, DiskRate, Resources, Stage, Task, Workload
+from advisor.models.performance import load_model
 from advisor.runs.fitting import fit_user_model
-from models.performance import load_model
 from tests.models.performance.synthetic import measure, trials, true_parameters
 
 PREPROCESSING = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=64)

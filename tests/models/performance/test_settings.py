@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from advisor.domain import MemoryFormat, Precision, Stack, Task, Tf32, Workload
+from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.settings import MEASURED_ON
+from advisor.models.performance.step_times import cell_of
 from benchmarks.truth.asking import Asked
 from benchmarks.truth.gains import pairs_of
 from benchmarks.truth.rows import Row, read_rows
-from models.performance import load_model, paced_gpu
-from models.performance.settings import MEASURED_ON
-from models.performance.step_times import cell_of
 
 ROWS = Path(__file__).parents[3] / "infra/performance_sources/observations.csv.gz"
 MODEL = load_model()

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from advisor.domain import Provenance, Task
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.persistence import from_document, to_document
 from advisor.runs.fitting import fit_user_model
 from benchmarks.several_cpus import figures
-from models.performance.networks import bundled_networks
-from models.performance.persistence import from_document, to_document
 from tests.models.performance.synthetic import CPU_KINDS, sweep_over_cpus
 
 pytestmark = pytest.mark.vector

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.performance import load_model
-from models.performance.intervals import exponents
-from models.performance.pipeline import PIPELINE_PRIORS
-from models.performance.stalls import (
+from advisor.models.performance import load_model
+from advisor.models.performance.intervals import exponents
+from advisor.models.performance.pipeline import PIPELINE_PRIORS
+from advisor.models.performance.stalls import (
     STALL_PRIORS,
     StalledRuns,
     fit_stalls,

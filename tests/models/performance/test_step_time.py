@@ -8,16 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.domain import Gpu, Task
-from advisor.records import replace
-from models.performance import paced_gpu
-from models.performance.networks import bundled_networks
-from models.performance.step_parameters import Conditions, Parameters, Step, power_ratio, unit_of
-from models.performance.step_time import (
+from advisor.models.performance import paced_gpu
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.step_parameters import (
+    Conditions,
+    Parameters,
+    Step,
+    power_ratio,
+    unit_of,
+)
+from advisor.models.performance.step_time import (
     log_seconds,
     log_seconds_and_slopes,
     multiprocessors,
     steps_of,
 )
+from advisor.records import replace
 
 GPUS = ("T4", "L4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "GTX 1080 Ti", "H100-SXM5-80GB")
 NETWORKS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert-base-uncased", "unet", "lstm_ptb_medium")
@@ -152,6 +158,6 @@ def test_copies_and_optimizers_take_their_time():
 
 def test_both_lists_of_kinds_are_the_tables():
     """The table stores numbers; the reader and the roofline must read them alike."""
-    from models.performance import network_table, step_time
+    from advisor.models.performance import network_table, step_time
 
     assert step_time.KINDS == network_table.KINDS

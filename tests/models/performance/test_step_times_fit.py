@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from advisor.domain import Task
-from models.performance import paced_gpu
-from models.performance.fitting import fitted, network_blocks, posterior_of
-from models.performance.networks import bundled_networks
-from models.performance.observations import MeasuredStep, columns
-from models.performance.posterior import Cell
-from models.performance.step_parameters import Conditions, Parameters, Step
-from models.performance.step_time import log_seconds, steps_of
-from models.performance.step_times_fit import fit_step_times
+from advisor.models.performance import paced_gpu
+from advisor.models.performance.fitting import fitted, network_blocks, posterior_of
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.observations import MeasuredStep, columns
+from advisor.models.performance.posterior import Cell
+from advisor.models.performance.step_parameters import Conditions, Parameters, Step
+from advisor.models.performance.step_time import log_seconds, steps_of
+from advisor.models.performance.step_times_fit import fit_step_times
 
 GPUS = ("T4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "L4")
 NETWORKS = ("resnet50", "resnet18", "vgg16", "densenet121", "mobilenet_v2")

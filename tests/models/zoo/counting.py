@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from models.zoo.batches import synthetic_batch
-from models.zoo.building import build
-from models.zoo.lstm import SIZES, macs_per_token
-from models.zoo.networks import Kind, NetworkInfo, network_info
-from models.zoo.steps import forward
+from advisor.models.zoo.batches import synthetic_batch
+from advisor.models.zoo.building import build
+from advisor.models.zoo.lstm import SIZES, macs_per_token
+from advisor.models.zoo.networks import Kind, NetworkInfo, network_info
+from advisor.models.zoo.steps import forward
 
 if TYPE_CHECKING:
     import torch

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.zoo.torchvision_operators import import_torchvision
+from advisor.models.zoo.torchvision_operators import import_torchvision
 
 torch = pytest.importorskip("torch")
-from models.zoo import torchvision_operators as operators  # noqa: E402
-from models.zoo.torchvision_operators import non_maximum_suppression, pairwise_iou  # noqa: E402
+from advisor.models.zoo import torchvision_operators as operators  # noqa: E402
+from advisor.models.zoo.torchvision_operators import non_maximum_suppression, pairwise_iou  # noqa: E402
 
 
 def _greedy(boxes, scores, threshold):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import UsageError
-from models.zoo.batches import synthetic_batch, synthetic_targets
-from models.zoo.networks import NETWORKS, Kind
-from models.zoo.opening import open_network
-from models.zoo.steps import to_device
+from advisor.models.zoo.batches import synthetic_batch, synthetic_targets
+from advisor.models.zoo.networks import NETWORKS, Kind
+from advisor.models.zoo.opening import open_network
+from advisor.models.zoo.steps import to_device
 
 torch = pytest.importorskip("torch")
 

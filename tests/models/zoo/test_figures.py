@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.performance.networks import bundled_networks
-from models.zoo.torchvision_operators import import_torchvision
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.zoo.torchvision_operators import import_torchvision
 from tests.rows import assert_each
 
 torch = pytest.importorskip("torch")

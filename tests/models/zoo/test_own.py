@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import models.zoo.networks
+import advisor.models.zoo.networks
 from advisor.errors import UsageError
-from models.zoo.opening import open_network
-from models.zoo.own import load_own
+from advisor.models.zoo.opening import open_network
+from advisor.models.zoo.own import load_own
 
 torch = pytest.importorskip("torch")
 
@@ -153,7 +153,7 @@ def test_a_repository_with_packages_named_like_ours_works(tmp_path, monkeypatch,
     assert network[0] is own._module.LAYER
     own.check()
     assert sys.modules["models"] is ours
-    assert models.zoo.networks.network_info("alexnet").name == "alexnet"
+    assert advisor.models.zoo.networks.network_info("alexnet").name == "alexnet"
     assert sys.path == path
 
 

@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from advisor.domain import MIB  # noqa: E402
-from models.network_columns import KINDS, WIDTH_STEPS  # noqa: E402
-from models.zoo.step_facts import network_facts  # noqa: E402
+from advisor.models.network_columns import KINDS, WIDTH_STEPS  # noqa: E402
+from advisor.models.zoo.step_facts import network_facts  # noqa: E402
 
 
 class Subject:

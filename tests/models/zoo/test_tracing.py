@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import UsageError
-from models.performance.memory import profile_from
-from models.performance.memory.table import BATCHES, FACTS
-from models.zoo.caching_allocator import CachingAllocator
-from models.zoo.kernels import PRIME_BATCH
-from models.zoo.live_memory import FACT_BATCHES
-from models.zoo.opening import open_network
-from models.zoo.own import load_own
-from models.zoo.tracing import RUNS, STEPS, make_fake, network_memory, step_facts
+from advisor.models.performance.memory import profile_from
+from advisor.models.performance.memory.table import BATCHES, FACTS
+from advisor.models.zoo.caching_allocator import CachingAllocator
+from advisor.models.zoo.kernels import PRIME_BATCH
+from advisor.models.zoo.live_memory import FACT_BATCHES
+from advisor.models.zoo.opening import open_network
+from advisor.models.zoo.own import load_own
+from advisor.models.zoo.tracing import RUNS, STEPS, make_fake, network_memory, step_facts
 
 pytestmark = pytest.mark.slow  # loads torch
 MIB = 2**20
@@ -75,7 +75,7 @@ def test_what_lives_after_the_forward_pass_is_what_autograd_saved(tmp_path):
 
 
 def test_replayed_and_real_steps_take_the_same(tmp_path):
-    from models.zoo import tracing
+    from advisor.models.zoo import tracing
 
     network = own(tmp_path, SMALL)
     fake = traced(network, TRAINING)

@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.vector
 
 torch = pytest.importorskip("torch")
-from models.zoo.yolo import (  # noqa: E402
+from advisor.models.zoo.yolo import (  # noqa: E402
     ANCHORS,
     YoloV3,
     yolo_loss,

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from advisor.errors import UsageError
-from models.zoo.building import build
-from models.zoo.networks import NETWORKS, network_info
+from advisor.models.zoo.building import build
+from advisor.models.zoo.networks import NETWORKS, network_info
 
 
 def test_the_list_of_networks_needs_no_torch() -> None:
     """A command that only names networks must not pay for torch."""
-    code = "import sys, models.zoo; sys.exit('torch' in sys.modules)"
+    code = "import sys, advisor.models.zoo; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

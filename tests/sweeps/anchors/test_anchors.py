@@ -29,11 +29,11 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
-from models.performance import paced_gpu
-from sweeps.anchors.files import read_anchor
-from sweeps.anchors.observing import observed
-from sweeps.formats.serialization import measurement_to_dict
-from sweeps.quality.rates import rate_interval
+from advisor.models.performance import paced_gpu
+from advisor.sweeps.anchors.files import read_anchor
+from advisor.sweeps.anchors.observing import observed
+from advisor.sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.quality.rates import rate_interval
 
 SYNTHETIC = DatasetProfile(
     name="synthetic", samples=1, bytes_per_sample=602112.0, storage_format="synthetic", width=224,

@@ -4,9 +4,9 @@ import pytest
 from PIL import Image
 
 from advisor.cli.main import run
-from sweeps.datasets.converting import broken_samples
-from sweeps.datasets.decoding import decoder
-from sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.converting import broken_samples
+from advisor.sweeps.datasets.decoding import decoder
+from advisor.sweeps.datasets.photographs import write_samples
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 from PIL import Image
 
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.jpeg_files import JpegFiles
-from sweeps.datasets.making import ensure_dataset
-from sweeps.datasets.opening import profile_folder
-from sweeps.datasets.photographs import make_sample, write_samples
+from advisor.sweeps.datasets.jpeg_files import JpegFiles
+from advisor.sweeps.datasets.making import ensure_dataset
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.datasets.photographs import make_sample, write_samples
 
 
 def picture(path, size=(40, 30)):

@@ -6,10 +6,10 @@ import pytest
 from PIL import Image
 
 from advisor.errors import DataError, MeasuringError, UsageError
-from sweeps.datasets import decoding
-from sweeps.datasets.decoding import DECODERS, decode_costs, decoder
-from sweeps.datasets.opening import open_dataset
-from sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets import decoding
+from advisor.sweeps.datasets.decoding import DECODERS, decode_costs, decoder
+from advisor.sweeps.datasets.opening import open_dataset
+from advisor.sweeps.datasets.photographs import write_samples
 
 
 def jpeg(colour=(30, 40, 200), size=(50, 20)):
@@ -54,7 +54,7 @@ def test_costs_are_told_for_each_decoder_at_hand(tmp_path):
 def test_the_pipeline_decodes_with_each_and_names_what_it_cannot(tmp_path, name):
     if not available(name):
         pytest.skip(f"no {name} here")
-    from sweeps.worker.pipeline.loading import Images
+    from advisor.sweeps.worker.pipeline.loading import Images
 
     (tmp_path / "0.jpg").write_bytes(jpeg(size=(300, 200)))
     (tmp_path / "1.jpg").write_bytes(b"\xff\xd8 no picture")

@@ -10,12 +10,12 @@ from PIL import Image
 
 from advisor.domain import Status, Task
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.converting import TARGETS, convert
-from sweeps.datasets.opening import open_dataset, profile_folder, recognise
-from sweeps.datasets.photographs import write_samples
-from sweeps.datasets.source import SampleKind
-from sweeps.datasets.transforming import Change
-from sweeps.executors.process import InlineExecutor
+from advisor.sweeps.datasets.converting import TARGETS, convert
+from advisor.sweeps.datasets.opening import open_dataset, profile_folder, recognise
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.source import SampleKind
+from advisor.sweeps.datasets.transforming import Change
+from advisor.sweeps.executors.process import InlineExecutor
 from tests.sweeps.builders import resources, trial
 
 FORMATS = {"files": "jpeg-files", "tar": "tar", "lmdb": "lmdb", "recordio": "recordio"}

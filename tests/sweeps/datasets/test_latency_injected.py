@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from sweeps.datasets import source as slowed
-from sweeps.datasets.opening import open_dataset
-from sweeps.datasets.source import LatencyInjected
-from sweeps.worker.page_cache import cached_share, evict
+from advisor.sweeps.datasets import source as slowed
+from advisor.sweeps.datasets.opening import open_dataset
+from advisor.sweeps.datasets.source import LatencyInjected
+from advisor.sweeps.worker.page_cache import cached_share, evict
 
 SECONDS = 0.02
 

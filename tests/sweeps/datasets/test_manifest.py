@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from advisor.errors import DataError
 from advisor.places import manifests_folder
-from sweeps.datasets.manifest import kept_manifest, manifest_of
-from sweeps.datasets.opening import open_dataset, profile_folder
+from advisor.sweeps.datasets.manifest import kept_manifest, manifest_of
+from advisor.sweeps.datasets.opening import open_dataset, profile_folder
 from tests.sweeps.datasets.test_datasets import picture
 
 JPEG = frozenset({".jpg", ".jpeg"})
@@ -86,7 +86,7 @@ def test_a_folder_that_changed_a_moment_ago_is_not_kept(tmp_path):
 
 def test_the_profile_is_kept_with_it(images, monkeypatch):
     profile = profile_folder(images)
-    monkeypatch.setattr("sweeps.datasets.opening.picture", None)
+    monkeypatch.setattr("advisor.sweeps.datasets.opening.picture", None)
     assert profile_folder(images) == profile
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from advisor.domain import DiskRate
 from advisor.errors import DataError
-from sweeps.datasets.places import copy_to_mount, dataset_on_mount
+from advisor.sweeps.datasets.places import copy_to_mount, dataset_on_mount
 
 GP3 = DiskRate(type="gp3", read_mib_per_second=125.0, read_iops=3000.0)
 SLOW = DiskRate(type="slow", read_mib_per_second=20.0)

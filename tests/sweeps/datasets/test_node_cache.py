@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import DataError, UsageError
-from sweeps.datasets.node_cache import cached_data, is_cached, remote_profile
-from sweeps.datasets.remote import RemoteFile
+from advisor.sweeps.datasets.node_cache import cached_data, is_cached, remote_profile
+from advisor.sweeps.datasets.remote import RemoteFile
 from tests.sweeps.datasets import object_store
 
 FILES = {f"class{n % 3}/{n:02d}.jpg": bytes([n]) * (50_000 + n) for n in range(24)}
@@ -23,7 +23,7 @@ ADDRESS = f"s3://{object_store.BUCKET}/train"
 # Brings the data set, and prints what it brought; stops after so many files until it is ended.
 FILL = """
 import sys, time
-from sweeps.datasets.node_cache import cached_data
+from advisor.sweeps.datasets.node_cache import cached_data
 stop_after = int(sys.argv[2])
 def progress(here, all):
     if here == stop_after:
@@ -217,7 +217,9 @@ class Store:
 def listed(monkeypatch):
     def use(*files: RemoteFile) -> Store:
         store = Store(*files)
-        monkeypatch.setattr("sweeps.datasets.node_cache.remote_folder", lambda _address: store)
+        monkeypatch.setattr(
+            "advisor.sweeps.datasets.node_cache.remote_folder", lambda _address: store
+        )
         return store
 
     return use
@@ -232,7 +234,7 @@ def test_a_tag_that_is_no_md5_is_believed_once_the_same_came_twice(cache, listed
 
 
 def test_content_that_is_cut_off_is_never_kept(cache, listed, monkeypatch):
-    monkeypatch.setattr("sweeps.datasets.node_cache._TRIES", 1)
+    monkeypatch.setattr("advisor.sweeps.datasets.node_cache._TRIES", 1)
     listed(RemoteFile("a.jpg", "", 8, hashlib.md5(b"content!").hexdigest()))
     with (
         pytest.raises(DataError, match=r"did not come whole.*continues"),

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import DataError
-from sweeps.datasets.lmdb_images import datum, sample_of
-from sweeps.datasets.recordio import (
+from advisor.sweeps.datasets.lmdb_images import datum, sample_of
+from advisor.sweeps.datasets.recordio import (
     MAGIC,
     RecordIoImages,
     frame,
@@ -17,7 +17,7 @@ from sweeps.datasets.recordio import (
     unframe,
     unpack_image,
 )
-from sweeps.datasets.source import Sample, SampleKind
+from advisor.sweeps.datasets.source import Sample, SampleKind
 
 MAGIC_BYTES = bytes.fromhex("0a23d7ce")
 contents = st.lists(st.one_of(st.binary(max_size=9), st.just(MAGIC_BYTES))).map(b"".join)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from advisor.errors import UsageError
-from sweeps.datasets.making import PTB_PARTS, make_text, spelling, word_counts
-from sweeps.datasets.opening import profile_folder
-from sweeps.datasets.text import read_corpus
+from advisor.sweeps.datasets.making import PTB_PARTS, make_text, spelling, word_counts
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.datasets.text import read_corpus
 
 
 @pytest.fixture(scope="module")

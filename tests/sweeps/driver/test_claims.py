@@ -14,12 +14,12 @@ import pytest
 
 from advisor.domain import Status
 from advisor.errors import DataError
-from sweeps.driver import spool
-from sweeps.driver.runner import RETRIED, run_sweep
-from sweeps.events import Event, collected, forward
-from sweeps.formats import importing
-from sweeps.store import SqlStore
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.driver import spool
+from advisor.sweeps.driver.runner import RETRIED, run_sweep
+from advisor.sweeps.events import Event, collected, forward
+from advisor.sweeps.formats import importing
+from advisor.sweeps.store import SqlStore
+from advisor.sweeps.trial.ownership import this_process
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
@@ -278,8 +278,8 @@ def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(
 
 DRIVER = """
 import sys
-from sweeps.driver.runner import run_sweep
-from sweeps.store import SqlStore
+from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.store import SqlStore
 from tests.sweeps.driver.test_claims import Ahead, TRIALS
 run_sweep(TRIALS, Ahead(sys.argv[2], 0.1), SqlStore(sys.argv[1]), poll_seconds=0.05)
 """

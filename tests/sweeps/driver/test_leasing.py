@@ -2,8 +2,8 @@
 
 import threading
 
-from sweeps.driver.claims import leasing
-from sweeps.events import collected
+from advisor.sweeps.driver.claims import leasing
+from advisor.sweeps.events import collected
 
 
 class Troubled:

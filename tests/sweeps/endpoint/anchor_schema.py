@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
-import sweeps.endpoint
+import advisor.sweeps.endpoint
 
-SCHEMA = json.loads(Path(sweeps.endpoint.__file__).with_name("anchor.schema.json").read_text())
+SCHEMA = json.loads(
+    Path(advisor.sweeps.endpoint.__file__).with_name("anchor.schema.json").read_text()
+)

@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.errors import UsageError
-from sweeps.endpoint.address import KEY_VARIABLE, address_of, api_key
+from advisor.sweeps.endpoint.address import KEY_VARIABLE, address_of, api_key
 
 KEY = "sk-secret-0123456789"
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from sweeps.endpoint.address import address_of
-from sweeps.endpoint.anchors import is_serving_anchor, read_serving_anchor
-from sweeps.endpoint.document import anchor_document, deployment_document
-from sweeps.endpoint.records import Lengths, Load
-from sweeps.endpoint.session import Wanted, measured
+from advisor.sweeps.endpoint.address import address_of
+from advisor.sweeps.endpoint.anchors import is_serving_anchor, read_serving_anchor
+from advisor.sweeps.endpoint.document import anchor_document, deployment_document
+from advisor.sweeps.endpoint.records import Lengths, Load
+from advisor.sweeps.endpoint.session import Wanted, measured
 from tests.sweeps.endpoint.anchor_schema import SCHEMA
 from tests.sweeps.endpoint.openai_server import fake_endpoint
 
@@ -143,7 +143,7 @@ def test_an_unknown_word_is_refused_with_those_that_are_known(document, tmp_path
 
 def test_reading_needs_no_http_client():
     """A base install without the extra `endpoint` takes anchors."""
-    code = "import sys, sweeps.endpoint.anchors; assert 'aiohttp' not in sys.modules"
+    code = "import sys, advisor.sweeps.endpoint.anchors; assert 'aiohttp' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

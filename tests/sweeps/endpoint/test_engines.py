@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import MeasuringError, UsageError
-from sweeps.endpoint.engines.commands import EngineSettings, StartedEngine, engine_command
-from sweeps.endpoint.engines.started import (
+from advisor.sweeps.endpoint.engines.commands import EngineSettings, StartedEngine, engine_command
+from advisor.sweeps.endpoint.engines.started import (
     EngineStart,
     free_port,
     free_ports,
     running_engine,
     running_engines,
 )
-from sweeps.machine.processes import is_running, start_ticks
+from advisor.sweeps.machine.processes import is_running, start_ticks
 
 # Says 503 for a moment, then 200; has a child of its own, in another session.
 _SERVER = textwrap.dedent("""
@@ -113,7 +113,7 @@ def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
     port = free_port()
     script = textwrap.dedent(f"""
         import time
-        from sweeps.endpoint.engines.started import running_engine
+        from advisor.sweeps.endpoint.engines.started import running_engine
         with running_engine({server_command(tmp_path, port)!r}, {port}, patience_seconds=60,
                             report=print):
             print("serving", flush=True)

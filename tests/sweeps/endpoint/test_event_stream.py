@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.endpoint.event_stream import EventReader, Piece, piece_of
-from sweeps.endpoint.faults import Fault, RequestFailed
+from advisor.sweeps.endpoint.event_stream import EventReader, Piece, piece_of
+from advisor.sweeps.endpoint.faults import Fault, RequestFailed
 
 _DATA = st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"").replace(b"\r", b""))
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.endpoint.faults import Fault, RequestFailed
-from sweeps.endpoint.figures import distribution, load_figures, standard_error, window
-from sweeps.endpoint.records import OK, DrivenLoad, Load, RequestRecord
+from advisor.sweeps.endpoint.faults import Fault, RequestFailed
+from advisor.sweeps.endpoint.figures import distribution, load_figures, standard_error, window
+from advisor.sweeps.endpoint.records import OK, DrivenLoad, Load, RequestRecord
 
 
 def answered(start, *, slot=0, ttft=0.5, tpot=0.1, tokens=11, status=OK):

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[3]
 _PROGRAM = f"""#!{sys.executable}
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from models.zoo.torchvision_operators import import_torchvision
+from advisor.models.zoo.torchvision_operators import import_torchvision
 import_torchvision()
 from transformers.cli.transformers import main
 WORDS
@@ -31,7 +31,7 @@ def save_tiny_llama(folder):
     """Two layers of 128 (heads of 32, the smallest that vLLM has on a CPU), a token a letter, each
     a whole character, and no end of a sequence: answers are as long as asked, and streamed token
     by token."""
-    from models.zoo.torchvision_operators import import_torchvision
+    from advisor.models.zoo.torchvision_operators import import_torchvision
 
     import_torchvision()
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers

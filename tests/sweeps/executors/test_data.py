@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from advisor.domain import Status
-from sweeps.events import subscribe
-from sweeps.executors.data import with_data
-from sweeps.executors.process import ProcessExecutor
-from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.events import subscribe
+from advisor.sweeps.executors.data import with_data
+from advisor.sweeps.executors.process import ProcessExecutor
+from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
 from tests.sweeps.builders import measurement, trial
 
 

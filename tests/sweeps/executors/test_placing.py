@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.domain import CacheState, DiskRate
 from advisor.errors import MeasuringError
 from advisor.runs.sweeps.sweeping import executor_name
-from sweeps.executors.ray.placing import (
+from advisor.sweeps.executors.ray.placing import (
     OWN_DISK,
     needs_of,
     refuse,
@@ -22,10 +22,10 @@ from sweeps.executors.ray.placing import (
     task_options,
     trials_at_a_time,
 )
-from sweeps.trial.placement.node import Core, GpuDevice
-from sweeps.trial.placement.node import Node as Machine
-from sweeps.trial.placement.taking import placed
-from sweeps.trial.trial_process import stays_in_memory
+from advisor.sweeps.trial.placement.node import Core, GpuDevice
+from advisor.sweeps.trial.placement.node import Node as Machine
+from advisor.sweeps.trial.placement.taking import placed
+from advisor.sweeps.trial.trial_process import stays_in_memory
 from tests.sweeps.builders import TIME_BOX, resources, trial
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 

@@ -16,9 +16,9 @@ import pytest
 
 from advisor.domain import Status
 from advisor.errors import MeasuringError
-from sweeps.driver.runner import run_sweep
-from sweeps.executors.ray.executor import LOST_RUNS, RayExecutor
-from sweeps.store import SqlStore
+from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.executors.ray.executor import LOST_RUNS, RayExecutor
+from advisor.sweeps.store import SqlStore
 from tests.sweeps import ray_clusters
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, add_node, driver, numbered
@@ -153,7 +153,7 @@ def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(ray_
 _OWN = """
 from contextlib import closing
 from dataclasses import replace
-from sweeps.executors.ray.executor import RayExecutor
+from advisor.sweeps.executors.ray.executor import RayExecutor
 from tests.sweeps.ray_clusters import measured_at_once, numbered
 
 with closing(RayExecutor(measure=measured_at_once)) as executor:

@@ -8,7 +8,7 @@ import pytest
 # In a process of its own: what Ray was told before, by whatever test, is not told to this one.
 _LISTENING = """
 import psutil
-from sweeps.executors.ray.connection import connected
+from advisor.sweeps.executors.ray.connection import connected
 ray = connected(None)
 ray.get(ray.remote(num_cpus=0)(lambda: None).remote())
 me = psutil.Process()

@@ -3,10 +3,10 @@
 import pytest
 
 from advisor.domain import Status
-from models.performance.usable import why_not
-from sweeps.executors.process import ProcessExecutor
-from sweeps.executors.replaying import answer_of, replayed, unmarked
-from sweeps.formats.exporting import to_jsonl
+from advisor.models.performance.usable import why_not
+from advisor.sweeps.executors.process import ProcessExecutor
+from advisor.sweeps.executors.replaying import answer_of, replayed, unmarked
+from advisor.sweeps.formats.exporting import to_jsonl
 from tests.sweeps.builders import measurement, resources, trial
 
 ROWS = [

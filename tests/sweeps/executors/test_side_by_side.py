@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from advisor.domain import LimitedBy, Measurement, Status, Task
-from sweeps.datasets.opening import profile_folder
-from sweeps.datasets.photographs import write_samples
-from sweeps.machine.size import allowed_cpus
-from sweeps.trial.placement.taking import placed
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.trial.placement.taking import placed
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.marks import REAL_WORKER
 
@@ -22,7 +22,7 @@ pytestmark = REAL_WORKER
 ROOT = Path(__file__).parents[3]
 _HOLDER = """
 import sys
-from sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.trial.trial_process import run_attempt
 from tests.sweeps.builders import resources, trial
 
 script = "import sys, time; print('{}', file=sys.stderr); time.sleep(600)"
@@ -36,7 +36,7 @@ run_attempt(
 @pytest.mark.ray
 @pytest.mark.skipif(len(allowed_cpus()) < 2, reason="two trials at once need two CPUs")
 def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(tmp_path):
-    from sweeps.executors.ray.executor import RayExecutor
+    from advisor.sweeps.executors.ray.executor import RayExecutor
 
     write_samples(tmp_path, range(16), seed=0)
     trials = [
@@ -65,7 +65,7 @@ def measured_alone(one):
 @pytest.mark.ray
 def test_trials_of_the_whole_machine_follow_each_other_in_many_slots_and_none_fails():
     """Together they take longer than any of them would wait for CPUs."""
-    from sweeps.executors.ray.executor import RayExecutor
+    from advisor.sweeps.executors.ray.executor import RayExecutor
 
     everything = float(len(allowed_cpus()))
     trials = [

@@ -3,8 +3,8 @@ import io
 import json
 
 from advisor.domain import Status
-from sweeps.formats.exporting import SUMMARY_COLUMNS, to_csv, to_jsonl
-from sweeps.formats.serialization import measurement_from_dict
+from advisor.sweeps.formats.exporting import SUMMARY_COLUMNS, to_csv, to_jsonl
+from advisor.sweeps.formats.serialization import measurement_from_dict
 from tests.sweeps.builders import measurement
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from advisor.domain import Status
 from advisor.errors import DataError
 from advisor.runs.stored.documents import spread_document
-from sweeps.formats.exporting import csv_rows, summary_row, to_jsonl
-from sweeps.formats.importing import read_file, read_lines
-from sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats.exporting import csv_rows, summary_row, to_jsonl
+from advisor.sweeps.formats.importing import read_file, read_lines
+from advisor.sweeps.formats.serialization import measurement_to_dict
 from tests.sweeps.builders import measurement, resources, trial
 
 

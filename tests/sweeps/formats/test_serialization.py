@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status
 from advisor.errors import DataError
 from advisor.records import replace
-from sweeps.formats.serialization import (
+from advisor.sweeps.formats.serialization import (
     measurement_from_dict,
     measurement_to_dict,
     trial_from_dict,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.machine import caches
+from advisor.sweeps.machine import caches
 
 
 def test_cpu_lists_are_spans_and_single_numbers():

@@ -1,6 +1,6 @@
 import pytest
 
-from sweeps.machine.processes import busy_seconds, judge
+from advisor.sweeps.machine.processes import busy_seconds, judge
 
 
 def judged(own, other, *, cpus=2, vcpus=2.0):

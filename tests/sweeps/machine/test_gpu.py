@@ -6,7 +6,7 @@ from ctypes.util import find_library
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.machine.gpu import (
+from advisor.sweeps.machine.gpu import (
     NO_NVML,
     Nvml,
     gpu_facts,

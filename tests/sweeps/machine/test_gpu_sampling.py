@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.machine.gpu_sampling import (
+from advisor.sweeps.machine.gpu_sampling import (
     GpuSampler,
     busy_percent,
     gpu_states,
@@ -76,7 +76,7 @@ def test_what_the_first_third_had_and_the_last_shows_a_clock_that_fell():
 def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, found):
     clock = SleepingClock()
     time = SimpleNamespace(monotonic=clock, sleep=clock.sleep)
-    monkeypatch.setattr("sweeps.machine.gpu_sampling.time", time)
+    monkeypatch.setattr("advisor.sweeps.machine.gpu_sampling.time", time)
     nvml_with(monkeypatch, GpuStandIn(busy=busy))
     assert busy_percent("6f6d") == found
 

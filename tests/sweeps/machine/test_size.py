@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.machine.cgroups import v1_groups, v2_group
-from sweeps.machine.environment import describe_machine
-from sweeps.machine.size import (
+from advisor.sweeps.machine.cgroups import v1_groups, v2_group
+from advisor.sweeps.machine.environment import describe_machine
+from advisor.sweeps.machine.size import (
     MachineSize,
     cpu_quota,
     free_memory_bytes,
@@ -112,7 +112,9 @@ def test_limits_never_make_a_machine_larger(cpus, quota, limit):
 
 def test_what_is_recorded_names_the_host_and_the_container(tmp_path, monkeypatch):
     proc = _container(tmp_path, cpu_max="50000 100000\n", memory_max=str(2**29), memory_current="0")
-    monkeypatch.setattr("sweeps.machine.environment.machine_size", lambda: machine_size(proc))
+    monkeypatch.setattr(
+        "advisor.sweeps.machine.environment.machine_size", lambda: machine_size(proc)
+    )
     facts = describe_machine()
     assert (facts["cpu_quota"], facts["memory_limit_mib"]) == (0.5, 512)
     assert facts["memory_mib"] > 512

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from advisor.domain import DiskRate
 from advisor.errors import UsageError
-from sweeps.planning.disks import UNLIMITED, parse_named_rate, split_disks
+from advisor.sweeps.planning.disks import UNLIMITED, parse_named_rate, split_disks
 
 FAR = DiskRate(type="far", read_mib_per_second=9.0, read_latency_seconds=0.002)
 

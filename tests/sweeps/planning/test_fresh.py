@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from advisor.domain import Status
-from sweeps.driver.runner import RETRIED, current_rows, run_sweep
-from sweeps.quality.age import is_stale
-from sweeps.store import SqlStore
+from advisor.sweeps.driver.runner import RETRIED, current_rows, run_sweep
+from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.store import SqlStore
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=size)) for size in (1024.0, 2048.0, 3072.0)]

@@ -4,8 +4,8 @@ import pytest
 
 from advisor.domain import Task
 from advisor.errors import UsageError
-from sweeps.planning.networks import StoredData, SweepData, network_of_zoo, planned_network
-from sweeps.planning.plan import plan_trials
+from advisor.sweeps.planning.networks import StoredData, SweepData, network_of_zoo, planned_network
+from advisor.sweeps.planning.plan import plan_trials
 from tests.sweeps.builders import MACHINE, PROFILE, measurement, request
 
 OWN = """

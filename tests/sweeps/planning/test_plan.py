@@ -2,7 +2,7 @@ import pytest
 
 from advisor.domain import CacheState, DiskRate, MemoryFormat, Precision, Stack, Task
 from advisor.errors import UsageError
-from sweeps.planning.plan import Machine, plan_trials, usual_seconds
+from advisor.sweeps.planning.plan import Machine, plan_trials, usual_seconds
 from tests.sweeps.builders import MACHINE, images_at, request
 
 

@@ -3,10 +3,10 @@ import dataclasses
 import pytest
 
 from advisor.domain import Status
-from sweeps.driver.runner import run_sweep
-from sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
-from sweeps.planning.repeating import merged, rounds
-from sweeps.store import SqlStore
+from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.planning.repeating import merged, rounds
+from advisor.sweeps.store import SqlStore
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 TRIALS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sweeps.probe.figures import SCHEMA, figure, skipped
+from advisor.sweeps.probe.figures import SCHEMA, figure, skipped
 
 # `lspci -D -mm -nn` of a g4dn instance and a desktop.
 LSPCI = """\

@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from sweeps.datasets.photographs import make_sample
-from sweeps.probe import decode
-from sweeps.probe.decode import decode as decode_one
+from advisor.sweeps.datasets.photographs import make_sample
+from advisor.sweeps.probe import decode
+from advisor.sweeps.probe.decode import decode as decode_one
 from tests.sweeps.probe.test_session import _session
 
 

@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.probe import disk, reading
-from sweeps.probe.reading import Opened, Pattern, opened_past_cache, scratch_file, timed_read
+from advisor.sweeps.probe import disk, reading
+from advisor.sweeps.probe.reading import (
+    Opened,
+    Pattern,
+    opened_past_cache,
+    scratch_file,
+    timed_read,
+)
 from tests.sweeps.probe.test_session import _session
 
 MIB = 2**20

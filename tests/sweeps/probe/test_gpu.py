@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from advisor.errors import MeasuringError
-from sweeps.probe import accelerator, gemm, gpu, layers, operations
-from sweeps.probe.figures import is_figure, is_skipped
+from advisor.sweeps.probe import accelerator, gemm, gpu, layers, operations
+from advisor.sweeps.probe.figures import is_figure, is_skipped
 from tests.sweeps.cuda_standin import StandIn, installed
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 from tests.sweeps.probe.samples import document

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.machine.mounts import describe_disk, mount_of, parse_mountinfo
-from sweeps.probe import pci, topology
+from advisor.sweeps.machine.mounts import describe_disk, mount_of, parse_mountinfo
+from advisor.sweeps.probe import pci, topology
 from tests.sweeps.probe.samples import LSPCI, MOUNTINFO, NODE_MEMINFO
 
 

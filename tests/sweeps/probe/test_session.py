@@ -7,9 +7,9 @@ import types
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.probe import session
-from sweeps.probe.figures import PARTS
-from sweeps.probe.session import FULL, QUICK, Session, run_probe
+from advisor.sweeps.probe import session
+from advisor.sweeps.probe.figures import PARTS
+from advisor.sweeps.probe.session import FULL, QUICK, Session, run_probe
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def parts(monkeypatch):
     def install(**probes):
         for name, probe in probes.items():
             module = types.SimpleNamespace(probe=probe)
-            monkeypatch.setitem(sys.modules, f"sweeps.probe.{name}", module)
+            monkeypatch.setitem(sys.modules, f"advisor.sweeps.probe.{name}", module)
 
     return install
 
@@ -78,7 +78,7 @@ def test_ctrl_c_is_no_reason_but_the_end(tmp_path):
 
 def test_every_part_has_a_module():
     for name in PARTS:
-        assert __import__(f"sweeps.probe.{name}", fromlist=["probe"]).probe
+        assert __import__(f"advisor.sweeps.probe.{name}", fromlist=["probe"]).probe
 
 
 def test_the_promised_times_are_kept_by_the_totals():

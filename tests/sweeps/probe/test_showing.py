@@ -6,14 +6,14 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import sweeps.probe
+import advisor.sweeps.probe
 from advisor.render.text import table
-from sweeps.probe import PARTS, fingerprint
-from sweeps.probe.figures import skipped
-from sweeps.probe.showing import headline, not_measured, sections
+from advisor.sweeps.probe import PARTS, fingerprint
+from advisor.sweeps.probe.figures import skipped
+from advisor.sweeps.probe.showing import headline, not_measured, sections
 from tests.sweeps.probe.samples import document, gpu_part, measured, operations_part
 
-SCHEMA = json.loads((Path(sweeps.probe.__file__).parent / "probe.schema.json").read_text())
+SCHEMA = json.loads((Path(advisor.sweeps.probe.__file__).parent / "probe.schema.json").read_text())
 
 
 def validate(found):

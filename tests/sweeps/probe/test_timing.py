@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.probe.figures import figure, is_figure, is_skipped, skipped
-from sweeps.probe.timing import LEAST_REPEATS, largest_affordable, time_calls
+from advisor.sweeps.probe.figures import figure, is_figure, is_skipped, skipped
+from advisor.sweeps.probe.timing import LEAST_REPEATS, largest_affordable, time_calls
 
 
 class Machine:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from advisor.domain import LimitedBy, Status
-from sweeps.formats.serialization import run_facts
-from sweeps.quality.issues import REFUSED, quality_issues, refusal, refusal_in
+from advisor.sweeps.formats.serialization import run_facts
+from advisor.sweeps.quality.issues import REFUSED, quality_issues, refusal, refusal_in
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 DRAW = random.Random(0)

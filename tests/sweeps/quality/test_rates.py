@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as students_t
 
 from advisor.domain.steps import mean_step_seconds, stall_indices, stall_share
-from sweeps.quality.rates import (
+from advisor.sweeps.quality.rates import (
     BETWEEN_RUNS,
     StoppingRule,
     mean_error,
@@ -23,7 +23,7 @@ from sweeps.quality.rates import (
     run_intervals,
     students_quantile,
 )
-from sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.quality.timing import count_warmup_steps
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 STEPS = st.lists(st.floats(1e-4, 10), min_size=1, max_size=80)

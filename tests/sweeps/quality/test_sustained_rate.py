@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.quality.rates import sustained_rate
+from advisor.sweeps.quality.rates import sustained_rate
 
 
 def test_a_trial_of_up_to_a_minute_has_no_sustained_rate():

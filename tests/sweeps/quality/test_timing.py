@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.quality.timing import count_warmup_steps, is_steady
+from advisor.sweeps.quality.timing import count_warmup_steps, is_steady
 
 
 def test_equal_steps_are_steady_from_the_first():

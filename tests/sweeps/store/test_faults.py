@@ -13,9 +13,9 @@ import sqlalchemy
 from sqlalchemy.exc import OperationalError
 
 from advisor.errors import DataError, UsageError
-from sweeps.store import SqlStore, dialects, open_store
-from sweeps.store.database import Database
-from sweeps.trial.ownership import this_process
+from advisor.sweeps.store import SqlStore, dialects, open_store
+from advisor.sweeps.store.database import Database
+from advisor.sweeps.trial.ownership import this_process
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.store import SqlStore, open_store
+from advisor.sweeps.store import SqlStore, open_store
 from tests.postgresql import DATABASES
 from tests.sweeps.store.writer import OWN_FROM
 

@@ -12,8 +12,8 @@ import sqlalchemy as sql
 
 from advisor.errors import DataError
 from advisor.runs.store.tables import METADATA as RUNS_METADATA
-from sweeps.store import SqlStore, open_store
-from sweeps.store.schema import HEAD, METADATA, VERSION_TABLE, VERSIONS
+from advisor.sweeps.store import SqlStore, open_store
+from advisor.sweeps.store.schema import HEAD, METADATA, VERSION_TABLE, VERSIONS
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -191,7 +191,7 @@ def test_the_migrations_end_where_the_tables_of_this_version_are(url):
     from alembic.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
-    from sweeps.store.schema import _MIGRATIONS
+    from advisor.sweeps.store.schema import _MIGRATIONS
 
     store = SqlStore(url)
 

@@ -6,7 +6,7 @@ of the shared ones were its.
 
 import sys
 
-from sweeps.store import SqlStore
+from advisor.sweeps.store import SqlStore
 from tests.sweeps.builders import measurement, resources, trial
 
 OWN_FROM = 1_000_000

@@ -4,9 +4,9 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskRate
-from models.performance.usable import why_not
-from sweeps.quality.issues import quality_issues
-from sweeps.trial.disk_burst import Reads, disk_burst, with_disk_burst
+from advisor.models.performance.usable import why_not
+from advisor.sweeps.quality.issues import quality_issues
+from advisor.sweeps.trial.disk_burst import Reads, disk_burst, with_disk_burst
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 CATALOG = load_catalog()
@@ -86,7 +86,7 @@ def test_a_row_that_was_lent_is_weak_and_not_fitted():
 def test_a_mounted_disk_is_looked_up_where_it_lies(source, tmp_path, monkeypatch):
     """The size is the device's: the one of the order may be another."""
     monkeypatch.setattr(
-        "sweeps.trial.disk_burst.describe_disk", lambda _folder: {"device_gib": 100.0}
+        "advisor.sweeps.trial.disk_burst.describe_disk", lambda _folder: {"device_gib": 100.0}
     )
     one = trial(
         dataset_path=str(tmp_path), resources=resources(disk=DISKS.volume_rate("gp2", 500)),

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.domain import Status
 from advisor.errors import DataError
-from sweeps.trial.faults import ending_of, recognised_ending
+from advisor.sweeps.trial.faults import ending_of, recognised_ending
 
 
 def from_loader(last_line):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from advisor.domain import MemoryFormat, Precision, Stack
-from sweeps.trial.formatting import steps_text, trial_name
+from advisor.sweeps.trial.formatting import steps_text, trial_name
 from tests.sweeps.builders import TIME_BOX, trial
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from advisor.domain import CacheState, Status
 from advisor.errors import DataError
-from sweeps.datasets.making import ensure_dataset
-from sweeps.datasets.opening import profile_folder
-from sweeps.datasets.photographs import write_samples
-from sweeps.driver.runner import run_sweep
-from sweeps.executors.process import ProcessExecutor
-from sweeps.store import SqlStore
-from sweeps.trial.trial_process import measure_trial
+from advisor.sweeps.datasets.making import ensure_dataset
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.executors.process import ProcessExecutor
+from advisor.sweeps.store import SqlStore
+from advisor.sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 MAY_MOUNT = os.geteuid() == 0 and shutil.which("losetup") and Path("/dev/loop-control").exists()
@@ -159,7 +159,7 @@ def test_a_worker_that_the_kernel_holds_does_not_hold_the_sweep(monkeypatch):
     freezer = Path("/sys/fs/cgroup/freezer")
     if not os.access(freezer / "cgroup.procs", os.W_OK):
         pytest.skip("needs a freezer that holds killed processes (cgroup version 1)")
-    from sweeps.trial import child
+    from advisor.sweeps.trial import child
 
     monkeypatch.setattr(child, "_PATIENCE_SECONDS", 0.5)
     group = freezer / f"advisor-test-{os.getpid()}"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sweeps.machine.processes import start_ticks
-from sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
+from advisor.sweeps.machine.processes import start_ticks
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
 
 
 def test_a_name_of_ours_names_us_and_no_two_are_the_same():

@@ -9,15 +9,15 @@ import pytest
 
 from advisor.domain import LimitedBy, Status
 from advisor.errors import MeasuringError
-from sweeps.formats.serialization import measurement_to_dict
-from sweeps.machine.environment import describe_container
-from sweeps.machine.mounts import device_number
-from sweeps.machine.processes import stat_fields
-from sweeps.machine.size import allowed_cpus
-from sweeps.trial.limits.without_cgroups import Unlimited
-from sweeps.trial.placement.decision import Placement
-from sweeps.trial.placement.node import GpuDevice
-from sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
+from advisor.sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.machine.environment import describe_container
+from advisor.sweeps.machine.mounts import device_number
+from advisor.sweeps.machine.processes import stat_fields
+from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.trial.limits.without_cgroups import Unlimited
+from advisor.sweeps.trial.placement.decision import Placement
+from advisor.sweeps.trial.placement.node import GpuDevice
+from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
@@ -69,9 +69,9 @@ def test_the_disk_that_a_trial_takes_is_the_one_that_its_partition_lies_on(monke
         taken.append(disk)
         return nullcontext(Placement(tuple(allowed_cpus()[-1:])))
 
-    monkeypatch.setattr("sweeps.trial.trial_process.block_device", lambda _path: "259:0")
+    monkeypatch.setattr("advisor.sweeps.trial.trial_process.block_device", lambda _path: "259:0")
     attempt(answering(), place=place)
-    monkeypatch.setattr("sweeps.trial.trial_process.block_device", lambda _path: None)
+    monkeypatch.setattr("advisor.sweeps.trial.trial_process.block_device", lambda _path: None)
     attempt(answering(), place=place)
     assert taken == ["259:0", device_number(Path(HERE))]
 
@@ -199,7 +199,8 @@ def test_a_trial_whose_gpu_others_used_says_how_many():
 
 def test_this_process_does_not_import_torch_to_measure():
     code = (
-        "import sys, sweeps.trial.trial_process, sweeps.driver.runner, sweeps.planning.plan\n"
+        "import sys, advisor.sweeps.trial.trial_process, advisor.sweeps.driver.runner, "
+        "advisor.sweeps.planning.plan\n"
         "print('torch' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

@@ -1,8 +1,8 @@
 """Standings and leases with defaults."""
 
 from advisor.domain import Status
-from sweeps.store.contract import Held
-from sweeps.watching.tally import Running, SweepProgress
+from advisor.sweeps.store.contract import Held
+from advisor.sweeps.watching.tally import Running, SweepProgress
 
 
 def running(**changes):

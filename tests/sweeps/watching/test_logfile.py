@@ -13,16 +13,16 @@ from datetime import datetime
 import pytest
 
 from advisor.errors import DataError
-from sweeps.events import DEBUG, WARNING, emit, handled
-from sweeps.watching import logfile
-from sweeps.watching.logfile import SharedFile, logged
-from sweeps.watching.story import log_lines
+from advisor.sweeps.events import DEBUG, WARNING, emit, handled
+from advisor.sweeps.watching import logfile
+from advisor.sweeps.watching.logfile import SharedFile, logged
+from advisor.sweeps.watching.story import log_lines
 
 WRITER = """
 import sys
 from pathlib import Path
-from sweeps.events import emit, handled
-from sweeps.watching.logfile import SharedFile
+from advisor.sweeps.events import emit, handled
+from advisor.sweeps.watching.logfile import SharedFile
 with handled(SharedFile(Path(sys.argv[1]), most_bytes=int(sys.argv[3]))):
     for number in range(200):
         emit("stored", trial_id=f"{sys.argv[2]}-{number}", text="x" * 50)
@@ -89,7 +89,7 @@ def test_the_level_holds_back_what_is_below_it(tmp_path):
 
 def test_warnings_of_sweeps_are_logged_and_still_told(tmp_path, capsys):
     with logged(tmp_path / "l"):
-        logging.getLogger("sweeps.driver.runner").warning("waiting for %d trials", 2)
+        logging.getLogger("advisor.sweeps.driver.runner").warning("waiting for %d trials", 2)
     (line,) = written(tmp_path / "l")
     assert (line["event"], line["text"]) == ("message", "waiting for 2 trials")
     assert capsys.readouterr().err == "waiting for 2 trials\n"

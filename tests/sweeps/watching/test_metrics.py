@@ -11,8 +11,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from advisor.errors import DataError, MeasuringError
-from sweeps.events import collected
-from sweeps.watching.serving import TextFile, served, sweep_registry
+from advisor.sweeps.events import collected
+from advisor.sweeps.watching.serving import TextFile, served, sweep_registry
 from tests.alike import assert_golden_text
 from tests.sweeps.watching.builders import standing
 

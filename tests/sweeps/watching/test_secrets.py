@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.watching.logfile import without_secrets
+from advisor.sweeps.watching.logfile import without_secrets
 
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=12)
 PASSWORDS = st.text(

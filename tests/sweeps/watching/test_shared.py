@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Status
-from sweeps.store import SqlStore
-from sweeps.trial.ownership import this_process
-from sweeps.watching.shared import Snapshot, look_at, pace_of
+from advisor.sweeps.store import SqlStore
+from advisor.sweeps.trial.ownership import this_process
+from advisor.sweeps.watching.shared import Snapshot, look_at, pace_of
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial
 from tests.sweeps.watching.builders import held

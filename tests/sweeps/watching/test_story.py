@@ -4,12 +4,12 @@ import json
 from contextlib import closing
 
 from advisor.domain import Status
-from sweeps.driver.runner import run_sweep
-from sweeps.events import collected, forward_all
-from sweeps.store import SqlStore
-from sweeps.trial.trial_process import measure_trial
-from sweeps.watching.logfile import logged
-from sweeps.watching.story import log_lines, row_story, story_of, story_text
+from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.events import collected, forward_all
+from advisor.sweeps.store import SqlStore
+from advisor.sweeps.trial.trial_process import measure_trial
+from advisor.sweeps.watching.logfile import logged
+from advisor.sweeps.watching.story import log_lines, row_story, story_of, story_text
 from tests.sweeps.builders import measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in (1, 2)]

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Status
-from sweeps.driver.runner import Progress
-from sweeps.events import Event
-from sweeps.planning.plan import usual_seconds
-from sweeps.watching.tally import Tally
+from advisor.sweeps.driver.runner import Progress
+from advisor.sweeps.events import Event
+from advisor.sweeps.planning.plan import usual_seconds
+from advisor.sweeps.watching.tally import Tally
 from tests.sweeps.builders import measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 9)]

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from advisor.errors import DataError
-from models.zoo.opening import open_network
-from sweeps.worker.inputs import TextBatches, open_batches
+from advisor.models.zoo.opening import open_network
+from advisor.sweeps.worker.inputs import TextBatches, open_batches
 from tests.sweeps.builders import PROFILE, trial
 
 pytestmark = pytest.mark.vector

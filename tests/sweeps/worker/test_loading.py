@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from sweeps.worker.pipeline.loading import (
+from advisor.sweeps.worker.pipeline.loading import (
     EndlessInOrder,
     EndlessShuffle,
     make_loader,

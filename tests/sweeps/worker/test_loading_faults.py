@@ -7,7 +7,7 @@ import time
 import pytest
 
 from advisor.domain import Status
-from sweeps.trial.faults import ending_of
+from advisor.sweeps.trial.faults import ending_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -40,7 +40,7 @@ def kill_oneself():
 
 
 def ending_of_loading(read, folder):
-    from sweeps.worker.pipeline.loading import make_loader
+    from advisor.sweeps.worker.pipeline.loading import make_loader
 
     loader = make_loader(
         Samples(read), pixels=32, batch_size=2, workers=1, prefetch_factor=2, pin_memory=False
@@ -57,7 +57,7 @@ def test_a_killed_loader_process_is_told_as_that(tmp_path):
 
 
 def test_a_loader_process_that_hangs_ends_the_trial(tmp_path, monkeypatch):
-    from sweeps.worker.pipeline import loading
+    from advisor.sweeps.worker.pipeline import loading
 
     monkeypatch.setattr(loading, "_LONGEST_BATCH_SECONDS", 1)
     ending = ending_of_loading(lambda: time.sleep(600), tmp_path)

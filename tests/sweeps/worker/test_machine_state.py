@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sweeps.worker.machine_state import changes, machine_state
+from advisor.sweeps.worker.machine_state import changes, machine_state
 
 STAT = "cpu  9 9 9 9 9 9 9 900\ncpu0 1 0 1 5 0 0 0 100\ncpu1 1 0 1 5 0 0 0 300\n"
 

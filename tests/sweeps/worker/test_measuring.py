@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from advisor.domain import DatasetProfile, MemoryFormat, Stack, Stage, Status, Task
-from sweeps.datasets.opening import profile_folder
-from sweeps.datasets.photographs import write_samples
-from sweeps.worker.engines import runner_of
-from sweeps.worker.measuring import measure
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.worker.engines import runner_of
+from advisor.sweeps.worker.measuring import measure
 from tests.sweeps.builders import resources, trial
 
 MADE = DatasetProfile(
@@ -112,9 +112,11 @@ def test_of_more_files_than_it_can_read_a_warm_trial_has_those_in_memory_that_co
 ):
     """As if it could read no more than 8 of 30; a data set of millions is never opened whole."""
     write_samples(tmp_path, range(30), seed=0)
-    monkeypatch.setattr("sweeps.worker.measuring._MOST_READ_FILES", 8)
+    monkeypatch.setattr("advisor.sweeps.worker.measuring._MOST_READ_FILES", 8)
     dropped = []
-    monkeypatch.setattr("sweeps.worker.measuring.evict", lambda paths: dropped.append({*paths}))
+    monkeypatch.setattr(
+        "advisor.sweeps.worker.measuring.evict", lambda paths: dropped.append({*paths})
+    )
     plan = {**BRIEF, "loader_workers": 1, "prefetch_factor": 2}
     one = trial(
         task=Task.PREPROCESSING, plan=plan, dataset=profile_folder(tmp_path),

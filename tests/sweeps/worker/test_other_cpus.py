@@ -11,9 +11,9 @@ WITHOUT_AVX512 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 STEPS = """
 import json
 from advisor.domain import Precision, Task
-from models.zoo.opening import open_network
-from sweeps.worker.step_runner import StepRunner
-from sweeps.worker.torch_engine import TorchEngine
+from advisor.models.zoo.opening import open_network
+from advisor.sweeps.worker.step_runner import StepRunner
+from advisor.sweeps.worker.torch_engine import TorchEngine
 
 environments = {}
 for precision in Precision.FP32, Precision.BF16, Precision.AMP:

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from sweeps.worker.page_cache import cached_share, evict, fill
+from advisor.sweeps.worker.page_cache import cached_share, evict, fill
 
 
 @pytest.fixture

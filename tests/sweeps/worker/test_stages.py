@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Stage, Status, Task
-from sweeps.datasets.jpeg_files import JpegFiles
-from sweeps.datasets.opening import profile_folder
-from sweeps.datasets.photographs import write_samples
-from sweeps.datasets.source import Sample, SampleKind
-from sweeps.trial.limits.usage import PROCESS_TREE
-from sweeps.trial.limits.without_cgroups import Unlimited
-from sweeps.trial.trial_process import run_attempt
-from sweeps.worker.stages import stage_results
-from sweeps.worker.step_runner import EmulatedGpu, StepRunner
-from sweeps.worker.stored_samples import StoredPart, read_for
+from advisor.sweeps.datasets.jpeg_files import JpegFiles
+from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.source import Sample, SampleKind
+from advisor.sweeps.trial.limits.usage import PROCESS_TREE
+from advisor.sweeps.trial.limits.without_cgroups import Unlimited
+from advisor.sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.worker.stages import stage_results
+from advisor.sweeps.worker.step_runner import EmulatedGpu, StepRunner
+from advisor.sweeps.worker.stored_samples import StoredPart, read_for
 from tests.sweeps.builders import TIME_BOX, trial
 from tests.sweeps.cuda_standin import simulated
 
@@ -85,7 +85,7 @@ def tiny(monkeypatch):
     """A network that costs nothing."""
     import torch
 
-    from models.zoo.opening import open_network
+    from advisor.models.zoo.opening import open_network
 
     opened = open_network("googlenet")
     small = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=64), torch.nn.Flatten())
@@ -133,7 +133,7 @@ def gpu(monkeypatch):
 
 
 def gpu_stages(opened):
-    from sweeps.worker.engines import runner_of
+    from advisor.sweeps.worker.engines import runner_of
 
     one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
     return stage_results(one, JOB, opened, runner_of(one, opened), None)
@@ -149,7 +149,7 @@ def test_transfer_is_the_pace_of_copies_and_the_accelerator_that_of_steps(gpu, t
 
 def test_a_gpu_alone_is_timed_for_ten_seconds_before_anything_idles_it(gpu, tiny):
     """Its raw steps and the GPU's state stay in the row: the figure decides answers."""
-    from sweeps.worker.engines import runner_of
+    from advisor.sweeps.worker.engines import runner_of
 
     class Broken(Stored):
         def __len__(self):
@@ -175,7 +175,7 @@ def test_a_fault_of_cuda_that_stays_costs_the_figures_of_the_gpu_only(gpu, tiny,
     def broken(*_, **__):
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    from sweeps.worker.engines import runner_of
+    from advisor.sweeps.worker.engines import runner_of
 
     one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
     runner = runner_of(one, tiny)
@@ -190,8 +190,8 @@ def test_a_fault_of_cuda_that_stays_costs_the_figures_of_the_gpu_only(gpu, tiny,
 # A real worker in which something happens between the main run and the stages.
 _BETWEEN = """
 import os, shutil, sys
-import sweeps.worker.measuring as measuring
-from sweeps.worker.__main__ import main
+import advisor.sweeps.worker.measuring as measuring
+from advisor.sweeps.worker.__main__ import main
 
 stage_results = measuring.stage_results
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import MemoryFormat, Precision, Task
-from sweeps.worker.step_runner import EmulatedGpu, HostEngine, StepRunner
+from advisor.sweeps.worker.step_runner import EmulatedGpu, HostEngine, StepRunner
 from tests.sweeps.clock import SleepingClock
 
 
@@ -116,7 +116,7 @@ class Linear:
 def test_training_changes_the_weights_and_inference_does_not(task, precision, memory_format):
     import torch
 
-    from sweeps.worker.torch_engine import TorchEngine
+    from advisor.sweeps.worker.torch_engine import TorchEngine
 
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4))
     before = network[1].weight.detach().clone()
@@ -132,7 +132,7 @@ def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
     """As energies and their forces are computed; inference mode forbids it."""
     import torch
 
-    from sweeps.worker.torch_engine import TorchEngine
+    from advisor.sweeps.worker.torch_engine import TorchEngine
 
     class Force(torch.nn.Linear):
         def forward(self, places):
@@ -154,7 +154,7 @@ def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
 def test_full_memory_in_the_first_step_is_not_tried_again():
     import torch
 
-    from sweeps.worker.torch_engine import TorchEngine
+    from advisor.sweeps.worker.torch_engine import TorchEngine
 
     class TooLarge(torch.nn.Linear):
         tries = 0
@@ -175,7 +175,7 @@ def test_full_memory_in_the_first_step_is_not_tried_again():
 def test_images_and_weights_lie_in_the_format_of_the_trial(memory_format):
     import torch
 
-    from sweeps.worker.torch_engine import TorchEngine
+    from advisor.sweeps.worker.torch_engine import TorchEngine
 
     seen = []
 

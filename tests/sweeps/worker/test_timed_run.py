@@ -3,9 +3,9 @@ import itertools
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.worker.step_runner import HostEngine, StepRunner
-from sweeps.worker.timed_run import timed_run
-from sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.step_runner import HostEngine, StepRunner
+from advisor.sweeps.worker.timed_run import timed_run
+from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 BATCHES = itertools.repeat((None, None))

@@ -27,13 +27,13 @@ from advisor.engine.offers import place_query
 from advisor.engine.price_calls import Draft, decided_by_price
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
+from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES
 from advisor.units import ceil_significant, floor_rate
-from models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES
 
 if TYPE_CHECKING:
     from advisor.engine.model import Integers
-    from models.language.finetuning import FineTuningPredictor
-    from models.language.language_model import LanguageModel
+    from advisor.models.language.finetuning import FineTuningPredictor
+    from advisor.models.language.language_model import LanguageModel
 
 
 class Preparations(NamedTuple):

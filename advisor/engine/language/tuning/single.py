@@ -30,13 +30,13 @@ from advisor.engine.language.tuning.ways import (
 from advisor.engine.language.ways import Cards
 from advisor.engine.offers import judged_offer
 from advisor.errors import UsageError
+from advisor.models.language.finetuning import FineTuning, unsupported
 from advisor.records import replace
-from models.language.finetuning import FineTuning, unsupported
 
 if TYPE_CHECKING:
-    from models.language.finetuning import FineTuningPredictor
-    from models.language.gpus import GpuFacts
-    from models.language.language_model import LanguageModel
+    from advisor.models.language.finetuning import FineTuningPredictor
+    from advisor.models.language.gpus import GpuFacts
+    from advisor.models.language.language_model import LanguageModel
 
 # Cards of one host that memory is computed for, until one number fits.
 _COUNTS = (1, 2, 4, 8)

@@ -13,12 +13,12 @@ from advisor.domain.runs import Span
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest, TuningMemoryUse
 from advisor.engine.language.tuning.ways import TuningWay
 from advisor.engine.limits import Limit
+from advisor.models.language.finetuning import Checkpointing, Settled, Sharding
 from advisor.records import dataclass, replace
-from models.language.finetuning import Checkpointing, Settled, Sharding
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
-    from models.language.finetuning import FineTuningPredictor
+    from advisor.models.language.finetuning import FineTuningPredictor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,14 +19,14 @@ from advisor.engine.language.ways import Cards, offers_judged
 from advisor.engine.offers import rejected_offer
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from models.language.finetuning import FineTuning, Settled, least_memory, unsupported
-from models.language.memory import weight_gib
+from advisor.models.language.finetuning import FineTuning, Settled, least_memory, unsupported
+from advisor.models.language.memory import weight_gib
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
-    from models.language.finetuning import FineTuningPredictor
-    from models.language.gpus import GpuFacts
-    from models.language.language_model import LanguageModel
+    from advisor.models.language.finetuning import FineTuningPredictor
+    from advisor.models.language.gpus import GpuFacts
+    from advisor.models.language.language_model import LanguageModel
 
 # GPUs of one instance that share a run; as many as there are, too.
 _COUNTS = (1, 2, 4, 8, 16)

@@ -26,7 +26,7 @@ from advisor.questions.models import (
 )
 from advisor.questions.reading import from_values
 from advisor.render.document import plain
-from sweeps.store import open_store
+from advisor.sweeps.store import open_store
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike, assert_golden_document
 from tests.sweeps.builders import measurement, trial

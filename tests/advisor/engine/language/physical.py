@@ -1,5 +1,5 @@
 """A small physical predictor for tests of the engine alone: bytes over bandwidth, arithmetic, and
-intervals of a fixed width. What ships is `models.language.serving`."""
+intervals of a fixed width. What ships is `advisor.models.language.serving`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.messages import Message
-from models.language.bounds import Bounds
-from models.language.deployments import Deployment, Traffic
-from models.language.memory import kv_bytes_per_token, weight_gib_per_gpu
+from advisor.models.language.bounds import Bounds
+from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.memory import kv_bytes_per_token, weight_gib_per_gpu
 
 Floats = NDArray[np.float64]
 _SPREAD = 1.25  # upper over median, of all times

@@ -26,9 +26,9 @@ from advisor.engine.language.ready import gib_to_read
 from advisor.engine.language.relaxing import serving_relaxations
 from advisor.engine.language.single import predict_serving
 from advisor.errors import NoIntervalError, UsageError
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.memory import card_gib
 from advisor.records import replace
-from models.language.configs import bundled_language_models
-from models.language.memory import card_gib
 from tests.advisor.engine.language.physical import Physical
 
 TODAY = date(2026, 11, 23)

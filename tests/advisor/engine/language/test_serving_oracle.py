@@ -19,10 +19,10 @@ from advisor.engine.language.decision import recommend_serving
 from advisor.engine.language.prepared import ServingPreparations
 from advisor.engine.language.rates import GRID
 from advisor.engine.language.ways import Way
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.deployments import Traffic
+from advisor.models.language.serving import bundled_serving_predictor
 from advisor.records import replace
-from models.language.configs import bundled_language_models
-from models.language.deployments import Traffic
-from models.language.serving import bundled_serving_predictor
 from tests.advisor.engine.language.physical import Physical
 
 TODAY = date(2026, 11, 23)

@@ -20,14 +20,14 @@ from advisor.domain.generation import LanguageTask, LlmMethod
 from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
 from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
 from advisor.errors import UsageError
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.finetuning import bundled_finetuning_predictor
 from advisor.questions.language import (
     MemoryFinetuning,
     PredictFinetuning,
     RecommendFinetuning,
 )
 from advisor.questions.values import GpuFilter
-from models.language.configs import bundled_language_models
-from models.language.finetuning import bundled_finetuning_predictor
 
 TODAY = date(2026, 11, 23)
 EIGHT_B = "meta-llama/Llama-3.1-8B"

@@ -14,8 +14,8 @@ from advisor.runs.adaptive.cells import row_of, surface_of, with_gpu_steps
 from advisor.runs.adaptive.planning import adaptive_sweep
 from advisor.runs.adaptive.running import run_adaptive
 from advisor.runs.budget import parse_budget
-from sweeps.planning.repeating import merged
-from sweeps.store import open_store
+from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.store import open_store
 from tests.models.performance.surface.test_surface import grid
 from tests.models.performance.synthetic import measure, measurement, true_parameters
 
@@ -178,7 +178,7 @@ class _Fake:
 def test_the_runner_measures_what_is_asked_and_nothing_twice(truth, monkeypatch, tmp_path):
     """Run, and run again with more budget: the second goes on from the store."""
     fake = _Fake(truth)
-    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda: fake)
+    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: fake)
     store = open_store(f"sqlite:///{tmp_path / 'm.sqlite'}")
 
     def run(budget):
@@ -197,7 +197,7 @@ def test_the_runner_measures_what_is_asked_and_nothing_twice(truth, monkeypatch,
 
 def test_what_is_older_than_asked_for_is_measured_anew(truth, monkeypatch, tmp_path):
     fake = _Fake({})
-    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda: fake)
+    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: fake)
     store = open_store(f"sqlite:///{tmp_path / 'm.sqlite'}")
 
     def measured(day, since=None):
@@ -219,7 +219,7 @@ def test_what_is_older_than_asked_for_is_measured_anew(truth, monkeypatch, tmp_p
 
 def test_a_time_budget_ends_between_batches(truth, monkeypatch, tmp_path):
     """The clock says that the first batch took all of it."""
-    monkeypatch.setattr("sweeps.executors.process.ProcessExecutor", lambda: _Fake(truth))
+    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: _Fake(truth))
     ticks = iter((0.0, 0.0, 4000.0, 8000.0))
     standing = run_adaptive(
         adaptive_sweep(grid(), parse_budget("1h")),

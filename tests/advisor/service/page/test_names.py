@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.performance.networks import bundled_networks
 from advisor.service.page.names import MOST, matching
-from models.language.configs import bundled_language_models
-from models.performance.networks import bundled_networks
 
 NETWORKS = tuple(bundled_networks().names)
 MODELS = tuple(bundled_language_models().names())

@@ -12,10 +12,10 @@ from moto.core import DEFAULT_ACCOUNT_ID, set_initial_no_auth_action_count
 from moto.moto_api._internal.models import moto_api_backend
 from moto.server import ThreadedMotoServer
 
-from infra.aws.guest.job import Job
-from infra.aws.guest.software import Software
-from infra.aws.guest.user_data import user_data
-from infra.aws.policies import policy
+from advisor.infra.aws.guest.job import Job
+from advisor.infra.aws.guest.software import Software
+from advisor.infra.aws.guest.user_data import user_data
+from advisor.infra.aws.policies import policy
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.guest.sandbox import sandbox
 

@@ -9,8 +9,8 @@ import pytest
 from moto import mock_aws
 
 from advisor.errors import DataError
-from infra.aws.asking import SystemClock
-from infra.aws.guest.engine import HUB_TOKEN, engine_environment, installed_engine
+from advisor.infra.aws.asking import SystemClock
+from advisor.infra.aws.guest.engine import HUB_TOKEN, engine_environment, installed_engine
 from tests.infra.aws.reaping import aws
 
 REGION = "us-east-1"

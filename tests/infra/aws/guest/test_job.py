@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import DataError
-from infra.aws.guest import software
-from infra.aws.guest.job import Job, job_from_json, job_to_json, place_of
-from infra.aws.guest.software import packed_software, requirements
+from advisor.infra.aws.guest import software
+from advisor.infra.aws.guest.job import Job, job_from_json, job_to_json, place_of
+from advisor.infra.aws.guest.software import packed_software, requirements
 
 ROOT = Path(__file__).resolve().parents[4]
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
@@ -76,6 +76,8 @@ def root(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
+    for room in ("infra", "sweeps"):
+        (tmp_path / "advisor" / room).symlink_to(f"../{room}")
     return tmp_path
 
 
@@ -90,7 +92,7 @@ def test_the_same_files_give_the_same_archive(root):
 def test_it_has_the_packages_with_their_data_and_nothing_that_is_made_again(root):
     with tarfile.open(fileobj=io.BytesIO(packed_software(root).content)) as archive:
         assert set(archive.getnames()) == {
-            "advisor/__main__.py", "advisor/data/x.csv", "sweeps/runner.py", "requirements.txt",
+            "advisor/__main__.py", "advisor/data/x.csv", "advisor/sweeps/runner.py", "requirements.txt",
             "constraints.txt",
         }  # fmt: skip
 

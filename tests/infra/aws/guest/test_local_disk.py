@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import MeasuringError
-from infra.aws.guest.volumes import mount_local_disk
+from advisor.infra.aws.guest.volumes import mount_local_disk
 from tests.infra.aws.guest.test_volumes import Programs
 
 

@@ -6,8 +6,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from infra.aws.errors import Refused
-from infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.guest.result_bucket import ResultBucket
 from tests.infra.aws.reaping import aws
 
 BUCKET = "advisor-test"

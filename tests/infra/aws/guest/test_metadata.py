@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from advisor.errors import LiveError
-from infra.aws.guest.metadata import ADDRESS_VARIABLE, Metadata
+from advisor.infra.aws.guest.metadata import ADDRESS_VARIABLE, Metadata
 from tests.infra.aws.guest.imds import Service, serving
 
 

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from infra.aws.asking import SystemClock
-from infra.aws.guest import supervising
-from infra.aws.guest.metadata import Metadata
-from infra.aws.guest.supervising import EXPIRY, SPOT, Child, Watch, watching
+from advisor.infra.aws.asking import SystemClock
+from advisor.infra.aws.guest import supervising
+from advisor.infra.aws.guest.metadata import Metadata
+from advisor.infra.aws.guest.supervising import EXPIRY, SPOT, Child, Watch, watching
 from tests.infra.aws.guest.imds import serving
 from tests.processes import gone
 

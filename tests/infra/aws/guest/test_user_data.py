@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from advisor.errors import DataError
-from infra.aws.guest.job import Job
-from infra.aws.guest.software import Software
-from infra.aws.guest.user_data import MOST_BYTES, user_data
+from advisor.infra.aws.guest.job import Job
+from advisor.infra.aws.guest.software import Software
+from advisor.infra.aws.guest.user_data import MOST_BYTES, user_data
 from tests.infra.aws.guest.sandbox import sandbox
 
 JOB = Job(

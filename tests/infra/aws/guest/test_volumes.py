@@ -11,7 +11,7 @@ import pytest
 from moto import mock_aws
 
 from advisor.errors import MeasuringError
-from infra.aws.guest.volumes import device_of, mount_volumes, run_command, volume_ids
+from advisor.infra.aws.guest.volumes import device_of, mount_volumes, run_command, volume_ids
 from tests.infra.aws.reaping import an_instance, aws
 
 IDS = {"/dev/sdf": "vol-0aa", "/dev/sdg": "vol-0bb"}

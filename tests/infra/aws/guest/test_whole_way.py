@@ -17,14 +17,14 @@ import pytest
 from moto.moto_api._internal.models import moto_api_backend
 from moto.server import ThreadedMotoServer
 
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.guest.job import Job, job_to_json
+from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.software import packed_software
+from advisor.infra.aws.guest.user_data import user_data
 from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states
-from infra.aws.asking import Aws
-from infra.aws.guest.job import Job, job_to_json
-from infra.aws.guest.result_bucket import ResultBucket
-from infra.aws.guest.software import packed_software
-from infra.aws.guest.user_data import user_data
-from sweeps.datasets.photographs import write_samples
-from sweeps.store import open_store
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.store import open_store
 from tests.infra.aws.guest.imds import Service, serving
 from tests.infra.aws.guest.sandbox import Sandbox, sandbox
 
@@ -112,7 +112,7 @@ class Account:
         box, script = self.prepared(**changes)
         wanted = len(self.rows()) + rows
         with box.started(script) as process:
-            while len(self.rows()) < wanted or not box.processes("sweeps.worker"):
+            while len(self.rows()) < wanted or not box.processes("advisor.sweeps.worker"):
                 assert process.poll() is None, box.said
                 time.sleep(0.2)
             yield box

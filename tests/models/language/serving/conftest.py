@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.language.configs import LanguageModels, bundled_language_models
-from models.language.serving import ServingPredictor, bundled_serving_predictor
+from advisor.models.language.configs import LanguageModels, bundled_language_models
+from advisor.models.language.serving import ServingPredictor, bundled_serving_predictor
 
 
 @pytest.fixture(scope="session")

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from infra.language_sources.rows import read_serving
-from models.language.configs import bundled_language_models
-from models.language.gpus import bundled_gpu_facts
-from models.language.serving import bundled_serving_predictor
-from models.language.serving.bundle import read_predictor, write_predictor
-from models.language.serving.eras import era_of, minor_version
-from models.language.serving.fit import MeasuredValue
-from models.language.serving.fitting import fit_serving
-from models.language.serving.measured_rows import rows_of
+from advisor.infra.language_sources.rows import read_serving
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.serving import bundled_serving_predictor
+from advisor.models.language.serving.bundle import read_predictor, write_predictor
+from advisor.models.language.serving.eras import era_of, minor_version
+from advisor.models.language.serving.fit import MeasuredValue
+from advisor.models.language.serving.fitting import fit_serving
+from advisor.models.language.serving.measured_rows import rows_of
 
 
 @pytest.fixture(scope="module")

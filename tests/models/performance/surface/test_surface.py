@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from advisor.domain import Accelerator, Task, Trial, Workload
-from models.performance.fit_pipeline import trials_of
-from models.performance.measured_cpus import ReferenceCpu
-from models.performance.networks import bundled_networks
-from models.performance.surface import (
+from advisor.models.performance.fit_pipeline import trials_of
+from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.surface import (
     Belief,
     Question,
     Surface,
@@ -20,7 +20,7 @@ from models.performance.surface import (
     log_determinant,
     next_trials,
 )
-from models.performance.surface.belief import USUAL_NOISE
+from advisor.models.performance.surface.belief import USUAL_NOISE
 from tests.models.performance.synthetic import (
     DATASET,
     REFERENCE_SCORE,

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from sweeps.trial.orphans import removing as module
-from sweeps.trial.orphans.removing import deferred_signals, owning
-from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+from advisor.sweeps.trial.orphans import removing as module
+from advisor.sweeps.trial.orphans.removing import deferred_signals, owning
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 
 def test_what_is_started_inside_carries_the_mark(monkeypatch):

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.machine.processes import is_running, start_ticks
-from sweeps.trial.orphans import folders, removing
-from sweeps.trial.orphans.folders import unfinished_name
-from sweeps.trial.orphans.orphan import Orphan
-from sweeps.trial.orphans.removing import clean_up, find_orphans, give_back_own, remove
-from sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
+from advisor.sweeps.machine.processes import is_running, start_ticks
+from advisor.sweeps.trial.orphans import folders, removing
+from advisor.sweeps.trial.orphans.folders import unfinished_name
+from advisor.sweeps.trial.orphans.orphan import Orphan
+from advisor.sweeps.trial.orphans.removing import clean_up, find_orphans, give_back_own, remove
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
 from tests.processes import gone
 
 GONE = OwnerTag(999_999_999, "1", own_tag().place)
@@ -72,7 +72,7 @@ def test_half_made_data_sets_of_the_gone_are_removed(scratch, tmp_path):
 
 ORPHAN = """
 import os, subprocess, sys
-from sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 child = subprocess.Popen(
     ["sleep", "600"], env={**os.environ, OWNER_VARIABLE: str(own_tag())},
     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.errors import MeasuringError
-from sweeps.trial.placement.node import Core, GpuDevice, cores_of, read_node
+from advisor.sweeps.trial.placement.node import Core, GpuDevice, cores_of, read_node
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 
@@ -27,7 +27,7 @@ def test_a_trial_may_have_the_gpus_and_slices_that_are_visible_each_on_its_numa_
     cut = GpuStandIn(uuid="GPU-c3")
     cut.slices = [GpuStandIn(uuid=f"MIG-{name}", whole=cut) for name in ("5c89", "77aa")]
     nvml_with(monkeypatch, GpuStandIn(uuid="GPU-a1"), GpuStandIn(uuid="GPU-b2"), cut)
-    monkeypatch.setattr("sweeps.machine.gpu.numa_node", lambda _slot: 1)
+    monkeypatch.setattr("advisor.sweeps.machine.gpu.numa_node", lambda _slot: 1)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     every = ("GPU-a1", "GPU-b2", "MIG-5c89", "MIG-77aa")
     assert read_node().gpus == tuple(GpuDevice(uuid, 1) for uuid in every)
