@@ -1,7 +1,7 @@
 """Lets a user's file import its repository's packages, even those named like the advisor's.
 
-`models/`, `sweeps/` and `advisor/` are this product's packages, and `models/` is what half of all
-training repositories call theirs. Python knows one package a name, so while the user's code is
+`advisor/` is this product's package; a checkout also has `models/` at its top, which is what half of
+all training repositories call theirs. Python knows one package a name, so while the user's code is
 being loaded the two change places; before and after, ours are where they were.
 """
 
@@ -16,8 +16,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-# Top-level names of this product, the last two in a checkout only.
-OUR_NAMES = ("advisor", "benchmarks", "tests")
+# Top-level names of this product, all but the first in a checkout only.
+OUR_NAMES = ("advisor", "benchmarks", "infra", "models", "sweeps", "tests")
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,29 +141,32 @@ def _repository(root, file="train.py"):
 
 @pytest.mark.parametrize("file", ["train.py", "models/train.py"])
 def test_a_repository_with_packages_named_like_ours_works(tmp_path, monkeypatch, file):
-    """Their `models` answers to them, ours to us: before, in between and after."""
-    ours, path = sys.modules["models"], list(sys.path)
+    """Their `models` and `advisor` answer to them, ours to us: before, in between and after."""
+    ours, path = sys.modules["advisor"], list(sys.path)
     reference = _repository(tmp_path, file)
     monkeypatch.chdir(tmp_path)
     own = open_network(reference)
-    assert sys.modules["models"] is ours
+    assert sys.modules["advisor"] is ours
+    assert "models" not in sys.modules
     assert own._module.NAME == "their models"
     assert own._module.advisor.NAME == "their advisor"
     network = own.build()
     assert network[0] is own._module.LAYER
     own.check()
-    assert sys.modules["models"] is ours
+    assert sys.modules["advisor"] is ours
+    assert "models" not in sys.modules
     assert advisor.models.zoo.networks.network_info("alexnet").name == "alexnet"
     assert sys.path == path
 
 
 def test_what_their_package_lacks_is_told_and_ours_is_put_back(tmp_path):
-    ours = sys.modules["models"]
+    ours = sys.modules["advisor"]
     reference = _repository(tmp_path)
     (tmp_path / "models" / "layers.py").unlink()
     with pytest.raises(UsageError, match=r"No module named 'models.layers'"):
         load_own(reference, root=tmp_path)
-    assert sys.modules["models"] is ours
+    assert sys.modules["advisor"] is ours
+    assert "models" not in sys.modules
 
 
 def test_two_repositories_do_not_see_each_other(tmp_path):
