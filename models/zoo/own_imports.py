@@ -1,8 +1,8 @@
 """Lets a user's file import its repository's packages, even those named like the advisor's.
 
-`advisor/` is this product's package; a checkout also has `models/` at its top, which is what half of
-all training repositories call theirs. Python knows one package a name, so while the user's code is
-being loaded the two change places; before and after, ours are where they were.
+`advisor/` is this product's package, and a checkout has `models/` at its top, which is what half of
+all training repositories call theirs. Python knows one package a name, so while the user's code
+is being loaded the two change places; before and after, ours are where they were.
 """
 
 from __future__ import annotations

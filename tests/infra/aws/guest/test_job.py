@@ -92,8 +92,8 @@ def test_the_same_files_give_the_same_archive(root):
 def test_it_has_the_packages_with_their_data_and_nothing_that_is_made_again(root):
     with tarfile.open(fileobj=io.BytesIO(packed_software(root).content)) as archive:
         assert set(archive.getnames()) == {
-            "advisor/__main__.py", "advisor/data/x.csv", "advisor/sweeps/runner.py", "requirements.txt",
-            "constraints.txt",
+            "advisor/__main__.py", "advisor/data/x.csv", "advisor/sweeps/runner.py",
+            "requirements.txt", "constraints.txt",
         }  # fmt: skip
 
 
