@@ -144,10 +144,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         pass
     finally:
-        # Also children that did not listen.
+        # Also children that did not listen. With a limit: a Ctrl-C that meets `poll` between its
+        # taking a lock and its `try` leaves the lock taken, and `wait()` would stand for ever.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_SECONDS_TO_END)
 
 
 def _environment(path: Path, minutes: float, profile: bool) -> dict[str, str]:

@@ -134,7 +134,7 @@ def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
             strerror=error.strerror,
         ) from error
     handler.setLevel(level)
-    warnings = logging.getLogger("sweeps")
+    warnings = logging.getLogger("advisor.sweeps")
     answer = [handler, *([logging.lastResort] if logging.lastResort else [])]
     try:
         for entry in answer:
