@@ -23,6 +23,9 @@ os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ["ADVISOR_SWEEP_LOCK"] = f"tests-{os.getpid()}"
 # moto has some 1,300 images in each region of each account, and makes them anew for each test.
 os.environ["MOTO_AMIS_PATH"] = str(Path(__file__).parent / "data" / "images.json")
+# The background job of a shell ignores Ctrl-C, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -44,7 +44,8 @@ def test_one_refreshed_price_is_the_one_change(ask, tmp_path):
     """By the file itself and by its folder alike."""
     file = refreshed(tmp_path / "own", "g5.xlarge", 0.5)
     for place in (str(file), str(file.parent)):
-        (row,) = told(ask, "bundle", place, "--market", "on-demand")["prices"]
+        where = ("--region", "us-east-1", "--market", "on-demand")
+        (row,) = told(ask, "bundle", place, *where)["prices"]
         assert (row["instance_type"], row["region"]) == ("g5.xlarge", "us-east-1")
         assert (row["old"]["usd_per_hour"], row["new"]["usd_per_hour"]) == (1.006, 0.5)
         assert row["percent"] == pytest.approx(100 * (0.5 / 1.006 - 1))

@@ -51,7 +51,7 @@ def test_what_waits_starts_nodes_of_its_type_and_what_no_type_gives_is_refused(t
         assert len({node for _, node in nodes}) == len(nodes)  # none had trials of both GPUs
 
 
-@pytest.mark.night  # beside other tests eight nodes do not start in time on two cores
+@pytest.mark.timeout(600)  # eight nodes take four minutes on two cores
 def test_a_fleet_loses_a_node_and_its_driver_and_measures_each_trial_once(tmp_path_factory):
     """Eight nodes of two kinds, two slots each; the autoscaler replaces the one that is killed. One
     kind is too small for the trials of 4 GiB, which this machine itself must hold."""

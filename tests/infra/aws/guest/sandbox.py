@@ -112,9 +112,10 @@ class Sandbox:
 
 
 def sandbox(folder: Path, **environment: str) -> Sandbox:
-    """A new one beneath a folder."""
+    """A new one beneath a folder; a sweep on it is refused for none that runs beside this test."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = Sandbox(folder, {"PATH": str(folder / "programs"), **environment})
+    lock = {"ADVISOR_SWEEP_LOCK": os.environ["ADVISOR_SWEEP_LOCK"]}
+    made = Sandbox(folder, {"PATH": str(folder / "programs"), **lock, **environment})
     made.programs.mkdir()
     for name in HARMLESS:
         found = shutil.which(name)
