@@ -64,7 +64,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(_SECONDS_TO_END)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    # With a limit: a SIGTERM that meets `poll` may leave its lock taken.
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_SECONDS_TO_END)
     remove(orphan_processes(owner_is_me))
 
 

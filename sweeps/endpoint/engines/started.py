@@ -176,4 +176,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        # With a limit: a Ctrl-C that meets `poll` may leave its lock taken.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_SECONDS_TO_END)
