@@ -17,6 +17,14 @@ CONSTRAINTS = ROOT / "constraints.txt"
 # Everything that may be installed side by side; `dev` has the tools of this repository.
 EXTRAS = ",".join(sorted(set(PROJECT["optional-dependencies"]) - {"dev"}))
 PIP = ("-m", "pip", "--disable-pip-version-check")
+BESIDE = """
+import advisor
+import infra.own, models.own, sweeps.own
+asked = {"model": "googlenet", "target_throughput": 500}
+assert advisor.recommend(task="inference", **asked).recommendation
+import advisor.infra, advisor.models, advisor.sweeps
+assert advisor.models is not models
+"""
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +71,19 @@ def test_a_wheel_in_an_environment_of_its_own_answers(wheel, tmp_path):
         )  # fmt: skip
     checked = "import advisor.agents.protocol, advisor.service.app"
     subprocess.run([programs / "python", "-c", checked], check=True, cwd=tmp_path, env=environment)
+    for kind in ("packages", "folders"):  # with and without `__init__.py`
+        own = users_folders(tmp_path / kind, regular=kind == "packages")
+        subprocess.run([programs / "python", "-c", BESIDE], check=True, cwd=own, env=environment)
+
+
+def users_folders(place, *, regular):
+    """A user's own folders of the names that rooms of this repository have."""
+    for name in ("models", "sweeps", "infra"):
+        (place / name).mkdir(parents=True)
+        (place / name / "own.py").touch()
+        if regular:
+            (place / name / "__init__.py").touch()
+    return place
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 
 import advisor
 from advisor.api.modules import network
+from advisor.models.zoo.torchvision_operators import import_torchvision
 
 torch = pytest.importorskip("torch")
 SCHEMA = json.loads((files("advisor.sweeps.anchors.measure") / "anchor.schema.json").read_text())
@@ -60,8 +61,12 @@ def test_what_is_no_network_is_refused(wrong):
 
 @pytest.mark.slow
 def test_a_configuration_of_transformers_is_a_language_model():
-    name = "transformers.models.llama.configuration_llama"
-    config = pytest.importorskip(name, exc_type=Exception).LlamaConfig(
+    pytest.importorskip("transformers")
+    # A torchvision whose build is not torch's own lacks operators, and transformers imports it.
+    import_torchvision()
+    from transformers import LlamaConfig
+
+    config = LlamaConfig(
         hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
         num_key_value_heads=8, vocab_size=128256, max_position_embeddings=131072, dtype="bfloat16",
     )  # fmt: skip
