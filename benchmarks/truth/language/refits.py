@@ -29,7 +29,7 @@ _LEAST_REST = 5  # rows that a cell must have beside its trials
 _SEED = 21
 
 _FORM = Path(advisor.models.language.__file__).parent
-_BUNDLE = _FORM.parents[1] / "advisor" / "data" / "language"
+_BUNDLE = _FORM.parents[1] / "data" / "language"
 
 # A row's answer, or in words why there is none; by the row's place.
 Answers = Mapping[int, RowAnswer | str]
