@@ -6,8 +6,8 @@
     answer.recommendation.instance_type, answer.to_dict(), answer.to_frame()
 
 The functions take the fields of the command line's questions by the same names, in the same units
-and with the same defaults; `advisor.api` has them, and `docs/python.md` lists them. A name is
-imported when it is used: importing this package imports nothing else.
+and with the same defaults; `advisor.api` has them, and `docs/how-to/python.md` lists them. A name
+is imported when it is used: importing this package imports nothing else.
 """
 
 _HOMES = {

@@ -103,6 +103,21 @@ def completions(kind: Kind, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
+def help_by_heading(
+    command: click.Command, context: click.Context
+) -> dict[str, list[tuple[str, str]]]:
+    """The options of a command with their help, each heading where its first option stands."""
+    headings: dict[str, list[tuple[str, str]]] = {}
+    for param in command.get_params(context):
+        records = [("Options", param.get_help_record(context))]
+        if isinstance(param, FieldOption):
+            records = param.help_records(context)
+        for heading, record in records:
+            if record is not None:
+                headings.setdefault(heading, []).append(record)
+    return headings
+
+
 class SectionedCommand(click.Command):
     """A command whose `--help` lists its options under headings. `lists` are options that take
     several values with commas between them."""
@@ -122,16 +137,8 @@ class SectionedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Each heading where its first option stands."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            records = [("Options", param.get_help_record(ctx))]
-            if isinstance(param, FieldOption):
-                records = param.help_records(ctx)
-            for section, record in records:
-                if record is not None:
-                    sections.setdefault(section, []).append(record)
-        for title, lines in sections.items():
+        """The options by their headings, then the commands of a group."""
+        for title, lines in help_by_heading(self, ctx).items():
             with formatter.section(title):
                 formatter.write_dl(lines)
         if isinstance(self, click.Group):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -37,7 +38,7 @@ _ENDED = {
 def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     """The offers in their order, the checks, the most that it costs, and what is missing."""
     offers = plan["offers"]
-    lines = [f"Sweep {plan['sweep_id']} of {plan['owner']}: {' '.join(plan['command'])}", ""]
+    lines = [f"Sweep {plan['sweep_id']} of {plan['owner']}: {shlex.join(plan['command'])}", ""]
     if offers:
         lines += table(_COLUMNS, [_offer_cells(each) for each in offers[:_SHOWN]], right=(3, 4))
     else:
@@ -45,7 +46,7 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     if len(offers) > _SHOWN:
         lines.append(f"and {len(offers) - _SHOWN} more")
     volumes = [f"{each['type']} {each['size_gib']} GiB" for each in plan["volumes"]]
-    lines += ["", f"Volumes: {', '.join(volumes) or 'none but the each it boots from'}."]
+    lines += ["", f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}."]
     lines += [
         f"Costs {format_usd(plan['most_usd'])} at most (budget {format_usd(plan['budget_usd'])}; "
         f"{plan['hours']:g} h at most; traffic out of AWS comes on top).",

@@ -33,7 +33,7 @@ _VCPUS = Parsed(parse_vcpus, format_vcpus, "LEAST..MOST", or_number=True)
 _RAM = Parsed(parse_ram, format_ram, "LEAST..MOST")
 
 TASK: Any = ask(
-    "What the instance does: training, inference or preprocessing.",
+    "What the instance does.",
     Choice("task", Task),
     section=WORKLOAD,
 )

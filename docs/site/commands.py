@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 
 from advisor.cli.main import cli
-from advisor.cli.questions import FieldOption
+from advisor.cli.questions import help_by_heading
 
 Words = tuple[str, ...]
 
@@ -44,22 +44,10 @@ def _section(words: Words, command: click.Command) -> Iterator[str]:
     yield from _paragraphs(command.help or "")
     if not isinstance(command, click.Group):
         yield f"```\n{command.get_usage(context).removeprefix('Usage: ')}\n```\n"
-    for title, records in _records(command, context).items():
+    for title, records in help_by_heading(command, context).items():
         yield f"| {title} | meaning |\n| --- | --- |"
         yield from (f"| `{option}` | {_cell(text)} |" for option, text in records)
         yield ""
-
-
-def _records(command: click.Command, context: click.Context) -> dict[str, list[tuple[str, str]]]:
-    sections: dict[str, list[tuple[str, str]]] = {}
-    for param in command.get_params(context):
-        records = [("Options", param.get_help_record(context))]
-        if isinstance(param, FieldOption):
-            records = param.help_records(context)
-        for title, record in records:
-            if record is not None:
-                sections.setdefault(title, []).append(record)
-    return sections
 
 
 def _paragraphs(text: str) -> Iterator[str]:
