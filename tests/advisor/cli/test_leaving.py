@@ -56,8 +56,10 @@ def test_the_first_signal_gives_back_what_was_taken_and_says_what_is_kept(number
     folder = Path(process.stdout.readline().strip())
     assert folder.is_dir()
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
-    assert (process.returncode, said) == (code, "advisor: kept\n")
+    lines = process.communicate(timeout=60)[1].splitlines()
+    # Another test on this machine may have left a killed sweep, which is removed on the way in.
+    assert all(line.startswith("removed what a killed sweep left") for line in lines[:-1])
+    assert (process.returncode, lines[-1]) == (code, "advisor: kept")
     assert not folder.exists()
 
 
