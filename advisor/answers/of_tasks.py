@@ -8,14 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.answers.context import Context, load_context
-from advisor.answers.language_answers import (
-    MemoryAnswered,
-    ServingCompared,
-    ServingPredicted,
-    ServingRecommended,
-    TuningPredicted,
-    TuningRecommended,
-)
 from advisor.answers.recommending import recommended
 from advisor.catalog import Catalog, load_catalog
 from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
@@ -33,8 +25,18 @@ from advisor.records import replace
 from advisor.render.document import Sources, plain_document
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from advisor.answers.comparing import Compared
     from advisor.answers.language import LanguageContext
+    from advisor.answers.language_answers import (
+        MemoryAnswered,
+        ServingCompared,
+        ServingPredicted,
+        ServingRecommended,
+        TuningPredicted,
+        TuningRecommended,
+    )
     from advisor.answers.predicting import Predicted, PredictedOnGpu
     from advisor.answers.recommending import Recommended
     from advisor.questions.language import (
@@ -44,9 +46,9 @@ if TYPE_CHECKING:
         RecommendGeneration,
     )
 
-    AnyRecommended = Recommended | ServingRecommended | TuningRecommended
-    AnyPredicted = Predicted | PredictedOnGpu | ServingPredicted | TuningPredicted
-    AnyCompared = Compared | ServingCompared
+    AnyRecommended: TypeAlias = Recommended | ServingRecommended | TuningRecommended
+    AnyPredicted: TypeAlias = Predicted | PredictedOnGpu | ServingPredicted | TuningPredicted
+    AnyCompared: TypeAlias = Compared | ServingCompared
 
 
 def recommended_by(
@@ -101,6 +103,8 @@ def compared_in(context: Context, question: AnyCompare) -> AnyCompared:
 
 def memory_in(catalog: Catalog, question: AnyMemory) -> MemoryAnswered:
     """The memory that a question asks for."""
+    from advisor.answers.language_answers import MemoryAnswered
+
     if isinstance(question, MemoryQuestion):
         from advisor.answers.memory import memory_answered
         from advisor.render.memory import memory_document, memory_text
@@ -137,6 +141,8 @@ def language_recommended_in(
     today: date | None = None,
 ) -> ServingRecommended | TuningRecommended:
     """The cheapest spec that serves or tunes as the question wants it."""
+    from advisor.answers.language_answers import ServingRecommended, TuningRecommended
+
     context, every = _language_context(catalog), question.explain_rejected
     if isinstance(question, RecommendFinetuning):
         from advisor.answers.finetuning import tuning_recommended
@@ -157,6 +163,7 @@ def language_predicted_in(
     catalog: Catalog, question: PredictGeneration | PredictFinetuning
 ) -> ServingPredicted | TuningPredicted:
     """What the instance of the question does."""
+    from advisor.answers.language_answers import ServingPredicted, TuningPredicted
     from advisor.questions.language_requests import (
         finetuning_request,
         generation_request,
@@ -180,6 +187,7 @@ def language_predicted_in(
 def serving_compared_in(catalog: Catalog, question: CompareGeneration) -> ServingCompared:
     """The instances of the question, the baseline last where it is none of them."""
     from advisor.answers.language import serving_compared
+    from advisor.answers.language_answers import ServingCompared
     from advisor.questions.language_requests import generation_request, language_model_of
     from advisor.questions.spec_requests import (
         instance_named,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from advisor.answers.context import Context, with_anchors
 from advisor.answers.left_out import left_out
 from advisor.domain import Recommendation
-from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.freshness import fresh_answer
 from advisor.engine.other_settings import settings_of_candidate
 from advisor.errors import NoOfferError
@@ -19,7 +19,7 @@ from advisor.questions import requests
 from advisor.questions.models import (
     Recommend,
 )
-from advisor.records import replace
+from advisor.records import NamedTuple, replace
 from advisor.render.document import Sources, plain_document, recommendation_document
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Recommended(NamedTuple):
 
     def no_offer(self) -> Message:
         """What is told where nothing answers."""
+        from advisor.engine.no_offer import no_offer  # most questions have an answer
+
         return no_offer(self.answer)
 
     def document(self) -> dict[str, Any]:

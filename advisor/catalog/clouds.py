@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.catalog.assumed import Facts
 from advisor.catalog.disk_rules import rules_path
@@ -26,7 +26,7 @@ from advisor.catalog.prices import (
     told_prices,
 )
 from advisor.domain import Market, Offer, Price
-from advisor.records import replace
+from advisor.records import NamedTuple, replace
 
 
 class Place(NamedTuple):
@@ -222,13 +222,15 @@ class Cloud:
         for (name, market), cells in self._by_type(query).items():
             if name in lacking or not (plain or self._fits(name, query)):
                 continue
-            beaten, offered = set[str](), self.instances.regions_of(name)
+            offered = self.instances.regions_of(name)
             cells.sort(key=_by_price_and_region)
-            for cell in [one for one in cells if one[1] in offered] or cells[:1]:
-                usd, region, table, row, column = cell
-                if region not in beaten:
-                    yield Place(usd, self.name, region, name, market, self, table, row, column)
-                    beaten |= self.with_dearer_disks(region)
+            rest = [one for one in cells if one[1] in offered] or cells[:1]
+            while rest:
+                (usd, region, table, row, column), *rest = rest
+                yield Place(usd, self.name, region, name, market, self, table, row, column)
+                if rest:
+                    beaten = self.with_dearer_disks(region)
+                    rest = [one for one in rest if one[1] not in beaten]
 
     def _by_type(self, query: OfferQuery) -> dict[tuple[str, str], list[_Priced]]:
         """What `places` would give, by type and market, unbuilt: there are thousands."""
@@ -254,9 +256,9 @@ class Cloud:
 
     def incomplete(self, query: OfferQuery) -> dict[str, PartialType]:
         """Priced types that lack facts and may be what the query looks for, by name."""
-        partial = {name: self.instances.partial(name) for name in self._lacking}
-        asked = {name: one for name, one in partial.items() if self._may_fit(one, query)}
-        return {name: asked[name] for name in self.lowest_prices(query, asked)}
+        priced = self.lowest_prices(query, self._lacking)
+        partial = {name: self.instances.partial(name) for name in priced}
+        return {name: one for name, one in partial.items() if self._may_fit(one, query)}
 
     def unpriced(self, query: OfferQuery) -> list[str]:
         """Types that match, are offered where it is asked, and have no price there."""

@@ -59,6 +59,7 @@ from advisor.records import replace
 
 # An order with the rate and the price of its volume, and (MiB/s, IOPS) of an instance, None: all.
 _Volume = tuple[DiskChoice, DiskRate, Price]
+_Ordered = tuple[DiskChoice, DiskRate]
 _Limits = tuple[float | None, float | None]
 
 # Lists of disks that are remembered: a service is asked about many data sets.
@@ -86,6 +87,7 @@ class DiskCatalog:
         sizes = f"catalog/{cloud}_disk_sizes.csv"
         self._size_table = files.table(sizes) if files.has(sizes) else None
         self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
+        self._ordered: dict[tuple[float, tuple[str, ...]], dict[str, list[_Ordered]]] = {}
         self._worth: dict[tuple[object, ...], list[Disk]] = {}
 
     @cached_property
@@ -270,7 +272,8 @@ class DiskCatalog:
             ]
             worth = without_slow_steps(undominated(attached), self.rules)
             if len(self._worth) >= _MOST_KEPT:
-                self._worth.clear()
+                for remembered in (self._worth, self._ladders, self._ordered):
+                    remembered.clear()
             self._worth[key] = worth
         return worth
 
@@ -280,16 +283,30 @@ class DiskCatalog:
         """Volumes worth a look on any instance; the same for all of them, so made once."""
         key = (dataset_gib, region, types)
         if key not in self._ladders:
-            needed = float(math.ceil(dataset_gib * HEADROOM))
             steps = [
-                (choice, self.rate(choice), self._price(choice, region))
-                for rule in self.rules.values()
-                if (region, rule.type) in self._prices and rule.type in (types or self.rules)
-                for choice in volumes(rule, max(rule.min_gib, needed), wide=bool(types))
+                (choice, rate, self._price(choice, region))
+                for disk_type, orders in self._orders(dataset_gib, types).items()
+                if (region, disk_type) in self._prices
+                for choice, rate in orders
             ]
             # Limits of an instance that differ by type may turn what is better round.
             self._ladders[key] = tuple(steps if self._limits else _best(steps))
         return self._ladders[key]
+
+    def _orders(self, dataset_gib: float, types: tuple[str, ...]) -> dict[str, list[_Ordered]]:
+        """What the ladders of all regions are made of, by type of disk."""
+        key = (dataset_gib, types)
+        if key not in self._ordered:
+            needed = float(math.ceil(dataset_gib * HEADROOM))
+            self._ordered[key] = {
+                name: [
+                    (choice, self.rate(choice))
+                    for choice in volumes(rule, max(rule.min_gib, needed), wide=bool(types))
+                ]
+                for name, rule in self.rules.items()
+                if name in (types or self.rules)
+            }
+        return self._ordered[key]
 
     def _cut_to(
         self, instance: InstanceType, volume: _Volume, region: str, *, wide: bool

@@ -166,7 +166,8 @@ def _is_complete(manifest: Mapping[str, Any]) -> bool:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb", buffering=0) as file:  # nearly a hundred, each read at once
+            return file.read()
     except OSError as error:
         reason = error.strerror or error
         raise DataError(f"the catalogue's {path} cannot be read ({reason}); {_WAY_OUT}") from error

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from typing import NamedTuple
 
 from advisor.catalog.files import DATA_FOLDER
 from advisor.domain import Candidate, InstanceType, Task
+from advisor.records import NamedTuple
 
 _MOST_OF_A_CARD = 100.0
 _TABLE = DATA_FOLDER / "performance" / "node_networks.csv"

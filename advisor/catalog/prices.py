@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from advisor.catalog.instances import Origin, read_origins
 from advisor.catalog.stored_prices import StoredPrices
 from advisor.domain import FREE, Market, Price
 from advisor.errors import DataError
-from advisor.records import dataclass
+from advisor.records import NamedTuple, dataclass
 
 BASES_FILE = "catalog/price_kinds.csv"
 # Says what a US dollar is worth in a currency.
@@ -230,8 +229,7 @@ def told_prices(
     return Told(rows, origins)
 
 
-@dataclass(frozen=True, slots=True)
-class PriceParts:
+class PriceParts(NamedTuple):
     """Where the tiers begin, and dollars a GiB, a MiB/s, an IOPS of each tier, and each of the
     `sizes` (GiB) where the type is sold in no others."""
 
@@ -262,7 +260,9 @@ def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: fl
     return usd
 
 
-def _steps(tiers: str) -> list[tuple[float, float]]:
-    """'0:0.065|32000:0.0455' -> where each tier begins, and what an IOPS costs; sizes likewise."""
+@lru_cache(maxsize=1024)
+def _steps(tiers: str) -> tuple[tuple[float, float], ...]:
+    """'0:0.065|32000:0.0455' -> where each tier begins, and what an IOPS costs; sizes likewise.
+    Regions of one cloud share most of them."""
     pairs = (tier.split(":") for tier in tiers.split("|") if tier)
-    return [(float(above), float(usd)) for above, usd in pairs]
+    return tuple((float(above), float(usd)) for above, usd in pairs)

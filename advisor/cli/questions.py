@@ -136,6 +136,13 @@ class SectionedCommand(click.Command):
                 )  # fmt: skip
         return super().parse_args(ctx, args)
 
+    def make_parser(self, ctx: click.Context) -> Any:
+        """As click's, which would else take `-o` for a mistyped long option first, and look for the
+        nearest ones: that takes as long as reading all the others."""
+        parser = super().make_parser(ctx)
+        parser._long_opt |= parser._short_opt
+        return parser
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by their headings, then the commands of a group."""
         for title, lines in help_by_heading(self, ctx).items():

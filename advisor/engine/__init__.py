@@ -4,7 +4,6 @@ from advisor.engine.assumptions import stack_assumption
 from advisor.engine.candidates import BATCH_SIZES
 from advisor.engine.decision import recommend
 from advisor.engine.limits import MOST_INSTANCES, STAGE_NAMES, answers
-from advisor.engine.no_offer import no_offer
 from advisor.engine.prepared import Preparations
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "STAGE_NAMES",
     "Preparations",
     "answers",
-    "no_offer",
     "recommend",
     "stack_assumption",
 ]

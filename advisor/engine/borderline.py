@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from advisor.engine.prepared import Prepared
 from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
 from advisor.engine.table import Table
 from advisor.models.zoo.networks import can_be_run
-from advisor.records import dataclass
+from advisor.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats

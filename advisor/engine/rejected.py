@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from advisor.engine.limits import TOO_SLOW, turned_down
 from advisor.engine.prepared import CpuTypes
 from advisor.engine.table import Table
 from advisor.messages import Message
-from advisor.records import dataclass
+from advisor.records import NamedTuple, dataclass
 from advisor.units import format_rate, format_target
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from advisor.models.network_columns import KINDS, WIDTH_STEPS
 from advisor.models.performance.network_table import OPERATION, Rows
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
-from advisor.records import dataclass, replace
+from advisor.records import NamedTuple, dataclass, replace
 
 _HOW = ("precision", "stack", "memory_format", "tf32")
 # Batches between these tell next to nothing more, and each costs whoever loads the model.

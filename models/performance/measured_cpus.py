@@ -4,10 +4,9 @@ how far its trials tell that."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from advisor.domain import require_positive
-from advisor.records import dataclass
+from advisor.records import NamedTuple, dataclass
 
 # A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
 OTHER_ARCHITECTURE_SIGMA = 0.42

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from advisor.models.performance.prepared import PreparedRows, Wording, Words, al
 from advisor.models.performance.scaling import scaled_rows
 from advisor.models.performance.settings import SettingGain, setting_gains
 from advisor.models.performance.step_times import GpuRate, StepTimes
-from advisor.records import dataclass, replace
+from advisor.records import NamedTuple, dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance

@@ -8,7 +8,6 @@ in `step_work`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +38,7 @@ from advisor.models.performance.measured_cpus import (
 )
 from advisor.models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from advisor.models.performance.networks import Floats, NetworkTable
-from advisor.records import dataclass, field, replace
+from advisor.records import NamedTuple, dataclass, field, replace
 
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
 ALL_TRIALS = "trials"

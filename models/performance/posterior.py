@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from advisor.models.performance import cpu_step_time, step_time
 from advisor.models.performance.cpu_step_time import CpuConditions, CpuSteps
 from advisor.models.performance.step_parameters import NOTHING, Conditions, Floats, Parameters, Step
 from advisor.models.performance.step_time import Steps
-from advisor.records import dataclass
+from advisor.records import NamedTuple, dataclass
 
 # Deviations of log seconds between a network and others like it, by what they are tied to.
 EFFECTS: Mapping[str, float] = {

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
 from advisor.models.network_columns import KINDS
-from advisor.records import dataclass
+from advisor.records import NamedTuple, dataclass
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from advisor.domain import Candidate
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.render.exporting.parts import Start, start_of
+
+if TYPE_CHECKING:
+    from advisor.domain import Candidate
+    from advisor.render.exporting.parts import Start
 
 _SEVERAL = ("aws", "gcp", "azure")
 # The clouds that each tool knows.
@@ -32,6 +35,8 @@ def export(candidate: Candidate, format: str) -> str:
             "{format} starts what serves a language model", format=format, field="export",
             hint=Message("for a network take one of {formats}", formats=FORMATS),
         )  # fmt: skip
+    from advisor.render.exporting.parts import start_of
+
     return export_start(start_of(candidate), format)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.catalog.node_networks import NodeNetwork, network_between
 from advisor.domain import Candidate, Market, Spec
+from advisor.records import NamedTuple
 from advisor.render.blocks import rate_unit
 from advisor.render.text import disk_text, lower_name
 from advisor.units import floor_rate, format_usd

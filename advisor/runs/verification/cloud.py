@@ -18,7 +18,8 @@ from advisor.domain import (
     Status,
     Verification,
 )
-from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine import Preparations, recommend
+from advisor.engine.no_offer import no_offer
 from advisor.engine.single import predict_instance
 from advisor.errors import NoOfferError, UsageError
 from advisor.infra.aws.guest.job import VERIFY

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, used_gpus
 from advisor.domain import Request, Spec, Verdict, Verification
-from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine import Preparations, recommend
+from advisor.engine.no_offer import no_offer
 from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.models.performance import PerformanceModel
 from advisor.runs.cloud.fleet import InstanceRun, plan_fleet, run_fleet

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from advisor.domain import MIB, Precision, Resources, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.performance.networks import Floats, NetworkFacts
-from advisor.records import dataclass
+from advisor.records import NamedTuple, dataclass
 
 
 class Optimizer(StrEnum):

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog, resources_of
 from advisor.catalog.support import quota_code
 from advisor.domain import IMAGENET, DiskChoice, Market, Request, Task
-from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.assumptions import warnings
 from advisor.engine.candidates import Runnable, disks_for, query_of, runnable
+from advisor.engine.no_offer import no_offer
 from advisor.engine.relaxing import relaxations
 from advisor.engine.single import predict_instance
 from advisor.errors import UsageError

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from advisor.catalog import Rejection, check, load_catalog, resources_of
 from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Task
-from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, query_of, workloads_of
+from advisor.engine.no_offer import no_offer
 from advisor.errors import NoIntervalError, NoOfferError, UsageError
 
 from .plain_model import PlainModel

@@ -7,7 +7,8 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice, Precision, Request, Task
-from advisor.engine import Preparations, answers, no_offer, recommend
+from advisor.engine import Preparations, answers, recommend
+from advisor.engine.no_offer import no_offer
 from advisor.engine.single import predict_instance
 from advisor.models.performance import load_model
 

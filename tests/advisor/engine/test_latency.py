@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice, Prediction, Provenance, Request, Stage, Task, Workload
-from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine import Preparations, recommend
+from advisor.engine.no_offer import no_offer
 from advisor.engine.probability import P99_OVER_P50, batch_latency
 from advisor.engine.single import predict_instance
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog
 from advisor.catalog.support import parse_quota
 from advisor.domain import IMAGENET, DiskChoice, Market, Range, Request, Task
-from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.network_constraints import constraints_of
+from advisor.engine.no_offer import no_offer
 from advisor.engine.relaxing import relaxations
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.spec_requests import (

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Span, Task, Workload
-from advisor.engine import Preparations, no_offer, recommend
+from advisor.engine import Preparations, recommend
+from advisor.engine.no_offer import no_offer
 from advisor.engine.single import first_epoch_of, predict_instance, run_of
 from advisor.models.performance import load_model
 from tests.models.performance.test_prediction import machine

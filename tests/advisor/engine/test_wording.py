@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import date
 
 from advisor.catalog.support import UNLIMITED_NOTE
-from advisor.engine import no_offer
 from advisor.engine.assumptions import warnings
+from advisor.engine.no_offer import no_offer
 from tests.builders import candidate, recommendation, rejected
 
 
