@@ -27,6 +27,10 @@ _PER_GPU = ("usdpergpuhour", "usdpergpuhr", "pricepergpuhour", "pricepergpuhouru
 _OF_ALL = ("usdperhour", "usdperhr", "priceperhourusd", "pricehourusd", "priceusd", "hourlyusd",
            "usdhourly", "pricehour", "priceperhour", "hourlyprice", "price")  # fmt: skip
 PRICES = (*_PER_GPU, *_OF_ALL)
+# The same in other currencies: such rows are counted, and priced by none.
+_OTHER_CURRENCIES = ("eur", "gbp", "cny", "inr", "jpy", "cad", "aud", "chf")
+_ELSEWHERE = tuple(name.replace("usd", currency) for name in PRICES if "usd" in name
+                   for currency in _OTHER_CURRENCIES)  # fmt: skip
 _PROVIDER = ("provider", "providername", "providerslug", "providerid", "cloud", "vendor")
 _CARD = ("gpu", "gpumodel", "gpuname", "gputype", "gpuslug", "model", "accelerator", "card")
 _MEMORY = ("vramgb", "vram", "vramgib", "gpumemorygb", "gpumemorygib", "gpumemory")
@@ -46,7 +50,7 @@ SIDE_BY_SIDE = ("secure", "community")
 GLOBAL = "global"
 _MOST_GPUS = 1024
 # Why a row is left out that is as good as another.
-SECOND_PRICE = "a second price of one card; the latest counts, then the cheapest"
+SECOND_PRICE = "another price of the same GPU is newer, or as new and lower"
 # Names of trackers -> the catalogue's.
 _CLOUDS = {
     "datacrunch": "verda", "lambdalabs": "lambda", "lambdacloud": "lambda", "vastai": "vast",
@@ -87,7 +91,7 @@ def read_gpu_hours(document: Any, as_of: date | None) -> tuple[list[GpuHour], Co
     rows that have none. `UsageError` with the place of a row for what is no price."""
     found: list[GpuHour] = []
     left_out = Counter[str]()
-    for row in rows_with(document, PRICES):
+    for row in rows_with(document, (*PRICES, *_ELSEWHERE)):
         hour = _gpu_hour(row, as_of)
         if isinstance(hour, str):
             left_out[hour] += 1
@@ -103,18 +107,18 @@ def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
     provider, card = _plain(row.text(_PROVIDER)), row.text(_CARD)
     tier = _tier(row)
     if not provider or not card:
-        return "no provider or no GPU"
+        return "no provider or no GPU is given"
     if provider == ANY_CLOUD:
-        return "a provider called 'any', which means every cloud"
+        return "the provider is called 'any', which stands for every cloud"
     if tier not in _TIERS:
-        return "no price of an instance by the hour (serverless and others)"
+        return "not the price of an instance by the hour (serverless and others)"
     if _currency(row) != "USD":
-        return "not in US dollars"
+        return "the price is not in US dollars"
     usd, count = _usd(row), row.number(_COUNT)
     if usd is None:
-        return "no price"
+        return "no price is given"
     if count is not None and not (count.is_integer() and count <= _MOST_GPUS):
-        return "of a part of a GPU, or of more than any machine has"
+        return "the price is of part of a GPU, or of more GPUs than any machine has"
     day = row.day(_DAY) or as_of
     if day is None:
         raise UsageError(
@@ -158,12 +162,15 @@ def _usd(row: Row) -> float | None:
 
 
 def _currency(row: Row) -> str:
-    """As the row or what is around it says; the name of the price where that says US dollars."""
-    told = row.text(("currency", "currencycode")).upper()
-    if told:
-        return told
-    if any("usd" in name for name in PRICES if row.fields.get(name) not in (None, "")):
+    """As the row or what is around it says, else as the name of its price does."""
+    named = row.text(("currency", "currencycode")).upper()
+    if named:
+        return named
+    priced = {name for name in (*PRICES, *_ELSEWHERE) if row.fields.get(name) not in (None, "")}
+    if any("usd" in name for name in priced):
         return "USD"
+    if not priced.isdisjoint(_ELSEWHERE):
+        return "another"
     raise row.bad("tells no currency")
 
 

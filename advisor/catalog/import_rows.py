@@ -36,7 +36,7 @@ CURRENCIES = ("USD", "CNY", "EUR")
 # Means every cloud, and names none.
 ANY_CLOUD = "any"
 # Why a price is left out.
-UNKNOWN_TYPE = "of a type that is not known"
+UNKNOWN_TYPE = "the type is not known"
 ARCHITECTURES = ("x86_64", "arm64")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
 _NUMBERS = {

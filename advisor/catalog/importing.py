@@ -58,7 +58,7 @@ def import_file(
     name = plain_name(0, "name", (name or path.stem).lower().replace(" ", "_"))
     if as_of is not None and is_to_come(as_of):
         raise UsageError(
-            f"{as_of} is in the future; say when the file was fetched: --as-of 2026-07-20",
+            f"{as_of} is in the future; say when the file was fetched: --as-of 2026-11-20",
             field="as_of",
         )
     text = _read(path)
@@ -110,7 +110,7 @@ def _take_json(
     new = [hour for hour in hours if hour.cloud not in bundled | others]
     rows, second_prices = rows_of_new_clouds(new, source)
     of_others = sum(hour.cloud in others - bundled for hour in hours)
-    left_out += second_prices + Counter({"of another import's cloud": of_others})
+    left_out += second_prices + Counter({"the cloud is another import's": of_others})
     if not rows:
         return _laid_over(over, name, folder, catalog, left_out)
     newer = _newer(over, catalog)
@@ -128,7 +128,7 @@ def _laid_over(
     if not newer.prices:
         raise UsageError(
             "the file has no price that can be taken: {reasons}",
-            reasons="; ".join(f"{count:,} {reason}" for reason, count in reasons.items()),
+            reasons="; ".join(f"{reason} ({count:,})" for reason, count in reasons.items()),
             field="file",
         )
     return Imported(name, {}, reasons, refreshed=_kept(newer.prices, folder))
@@ -138,7 +138,7 @@ def _newer(over: LaidOver, catalog: Catalog) -> LaidOver:
     """Without prices that are older than the one that is known."""
     kept = {cloud: since(catalog.bundles[0], cloud, one) for cloud, one in over.prices.items()}
     before, after = (sum(len(one.prices) for one in some.values()) for some in (over.prices, kept))
-    older = Counter({"older than the price that is known": before - after})
+    older = Counter({"the price is older than the known one": before - after})
     return LaidOver({cloud: one for cloud, one in kept.items() if one}, over.left_out + older)
 
 

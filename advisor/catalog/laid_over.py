@@ -43,7 +43,7 @@ def with_gpu_hours(hours: Iterable[GpuHour], catalog: Catalog, source: str) -> L
     prices, left_out = {}, Counter[str]()
     for cloud, told in by_cloud.items():
         if not catalog.is_in_dollars(cloud):
-            left_out["of a cloud whose list is in another currency"] += len(told)
+            left_out["the cloud's list is in another currency"] += len(told)
             continue
         offers = _sold_by_gpu(catalog, cloud)
         found, used = Refreshed(), set()
@@ -62,17 +62,17 @@ def with_gpu_hours(hours: Iterable[GpuHour], catalog: Catalog, source: str) -> L
 def _why_unused(hour: GpuHour, offers: Sequence[Offer]) -> str:
     """Why a row prices none of the cloud's offers."""
     if not offers:
-        return "of a cloud that lists prices of types, not of GPUs"
+        return "the cloud lists prices of types, not of GPUs"
     if hour.market is not Market.ON_DEMAND:
-        return "spot prices of a cloud of which none are known"
+        return "no spot prices of the cloud are known"
     named = [one for one in offers if _tier(one) == hour.tier and _is_card(one, hour)]
     if not named:
-        return "no type of the cloud is known that is sold by this GPU"
+        return "no known type of the cloud is sold by this GPU"
     named = [one for one in named if _is_size(one, hour)]
     if not named:
-        return "no type of the cloud with so many of this GPU is sold by the GPU"
+        return "the cloud sells no type with this many of the GPU by the GPU"
     if not any(_is_plausible(one, hour) for one in named):
-        return f"more than {PLAUSIBLE:g} times off the price that is known, so not believed"
+        return f"the price differs more than {PLAUSIBLE:g} times from the known one"
     return SECOND_PRICE
 
 
@@ -83,7 +83,7 @@ def with_rows(rows: Iterable[ImportRow], catalog: Catalog, cloud: str) -> LaidOv
     found, left_out = Refreshed(), Counter[str]()
     for row in rows:
         if row.instance_type not in known or row.price is None:
-            left_out["no price" if row.price is None else UNKNOWN_TYPE] += 1
+            left_out["no price is given" if row.price is None else UNKNOWN_TYPE] += 1
             continue
         found.prices[row.instance_type, row.region, row.market] = Price(
             usd_per_hour=row.price, kind=row.kind, as_of=row.as_of, source=row.source

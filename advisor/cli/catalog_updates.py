@@ -117,7 +117,7 @@ def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
     ]
     lines = table(["import", "cloud", "offers"], rows, right=(2,))
     for entry in imports:
-        lines += [f"{entry.name}: left out {n:,} {why}" for why, n in entry.left_out.items()]
+        lines += [f"{entry.name}: {n:,} left out: {why}" for why, n in entry.left_out.items()]
     if added:
         (one,) = imports
         clouds = dict.fromkeys((*one.offers, *one.disk_prices, *one.facts, *one.refreshed))

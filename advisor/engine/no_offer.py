@@ -71,6 +71,11 @@ def none_of(answer: Judged[Any, Any], where: Message) -> Message:
     reasons = answer.rejected_by_reason
     if not reasons:
         return Message("no type of {where} is like what is asked for", where=where)
+    if len(answer.rejected) == 1:
+        return Message(
+            "the only type of {where} does not do this: {reasons}",
+            where=where, reasons=counted_reasons(reasons),
+        )  # fmt: skip
     return Message(
         "none of the {count} types of {where} does this: {reasons}",
         count=len(answer.rejected), where=where,

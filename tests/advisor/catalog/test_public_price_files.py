@@ -82,18 +82,27 @@ def test_a_row_of_a_size_prices_types_of_that_size_alone(tmp_path, field):
     assert catalog.price("1x-H100", "global", cloud="new").usd_per_hour == 3.0
     eight = catalog.instance("8x-H100", "new")
     assert (eight.gpu_count, eight.vcpus, eight.memory_mib) == (8, 160, 800 * 1024)
-    assert result.left_out == {"of a part of a GPU, or of more than any machine has": 1}
+    assert result.left_out == {
+        "the price is of part of a GPU, or of more GPUs than any machine has": 1
+    }
 
 
 def test_what_is_no_instance_not_in_dollars_or_not_to_be_believed_is_left_out(tmp_path):
     """Serverless, euros, and 100 dollars for an L40: each with its reason."""
     result, catalog = take(tmp_path, FILES / "latest.json")
     assert result.left_out == {
-        "no price of an instance by the hour (serverless and others)": 1,
-        "not in US dollars": 1,
-        "more than 3 times off the price that is known, so not believed": 1,
+        "not the price of an instance by the hour (serverless and others)": 1,
+        "the price is not in US dollars": 1,
+        "the price differs more than 3 times from the known one": 1,
     }
     assert catalog.price("n3-L40x1", "CANADA-1") == BUNDLED.price("n3-L40x1", "CANADA-1")
+
+
+def test_rows_that_only_tell_a_price_in_another_currency_are_counted(tmp_path):
+    """`eur_per_gpu_hour` is a price, too, and not one that can be taken."""
+    euros = row(usd_per_gpu_hour=None, eur_per_gpu_hour=2.5)
+    result, _ = take(tmp_path, written(tmp_path, [row(), euros, euros | {"gpu": "l40s"}]))
+    assert result.left_out == {"the price is not in US dollars": 2}
 
 
 def test_next_week_s_file_counts_before_this_week_s(tmp_path):
@@ -158,14 +167,14 @@ def row(**changes):
         ([row(date="2999-01-01")], "in the future"),
         ([row(usd_per_gpu_hour=None, usd_per_hour=20, min_gpus=8)], "of one GPU or of all"),
         ([row(kind="serverless")], "no price of a GPU hour"),
-        ([row(gpu="abacus")], "no price that can be taken: 1 no type of the cloud is known"),
+        ([row(gpu="abacus")], "no price that can be taken: no known type of the cloud"),
         ({"prices": [1, 2, 3]}, "none of the price lists that can be read"),
         ("{", "is not valid JSON"),
         (" \n", "the file is empty"),
         ("plain words", "is not valid JSON"),
-        ([row(usd_per_gpu_hour=99)], "1 more than 3 times off the price that is known"),
+        ([row(usd_per_gpu_hour=99)], r"the price differs more than 3 times from the known one \(1\)"),
         ([row(provider="any")], "no price of a GPU hour"),
-        ([row(date="2020-01-01")], "older than the price that is known"),
+        ([row(date="2020-01-01")], "older than the known one"),
         ("[" * 100_000, "is not valid JSON|nested deeper"),
         ("[" * 40 + "]" * 40, "nested deeper"),
     ],
