@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 
 from advisor.domain import LIST, Offer, Rejected, Spec
 from advisor.domain.decision import AnyCandidate
+from advisor.domain.price_age import is_listed
 from advisor.domain.spec_request import SpecRequest
 from advisor.messages import Message
 from advisor.units import format_usd
@@ -30,20 +32,23 @@ def spec_name(spec: Spec, request: SpecRequest) -> Message | str:
     return Message("{name} of {cloud}", name=spec.name, cloud=spec.offer.instance.cloud)
 
 
-def place_texts(shown: Sequence[AnyCandidate], request: SpecRequest) -> list[str]:
-    """'ap-south-1, estimated' for each; empty where all stand in one region, priced one way.
+def place_texts(shown: Sequence[AnyCandidate], request: SpecRequest, today: date) -> list[str]:
+    """'ap-south-1, spot, estimated' for each; empty where all stand in one place, priced one way.
 
-    A price that its seller lists has no word after it.
+    The market stands there where the question is about any. A price that its seller lists `today`
+    has no word after it.
     """
     offers = [candidate.spec.offer for candidate in shown]
-    if len({(place_name(offer, request), offer.price.kind) for offer in offers}) < 2:
-        return []
-    return [
-        place_name(offer, request)
-        if offer.price.kind == LIST
-        else f"{place_name(offer, request)}, {offer.price.kind}"
-        for offer in offers
-    ]
+    words = [[place_name(offer, request), *_price_words(offer, request, today)] for offer in offers]
+    texts = [", ".join(one) for one in words]
+    return texts if len(set(texts)) > 1 else []
+
+
+def _price_words(offer: Offer, request: SpecRequest, today: date) -> list[str]:
+    market = [] if request.market else [str(offer.market)]
+    if is_listed(offer.price, today):
+        return market
+    return [*market, "old list" if offer.price.kind == LIST else offer.price.kind]
 
 
 def rejection_text(rejected: Rejected, request: SpecRequest) -> str:

@@ -105,7 +105,7 @@ def recommendation_text(
     left = max(0, LINES - len(head) - len(tail) - 2)
     room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
     shown = max(0, room if specs is None else specs - 1)
-    lines = head + _alternatives(answer.ranked[: 1 + shown], answer.request) + tail
+    lines = head + _alternatives(answer.ranked[: 1 + shown], answer) + tail
     return "\n".join(lines)
 
 
@@ -160,7 +160,7 @@ def _sharing_lines(chosen: Candidate) -> list[str]:
     return lines
 
 
-def _alternatives(ranked: Sequence[Candidate], request: Request) -> list[str]:
+def _alternatives(ranked: Sequence[Candidate], answer: Recommendation) -> list[str]:
     """All but the first, which stands above; with regions where they differ."""
     shown = ranked[1:]
     if not shown:
@@ -174,7 +174,7 @@ def _alternatives(ranked: Sequence[Candidate], request: Request) -> list[str]:
         "disk": [short_disk_text(candidate.spec.disk) for candidate in shown],
         "per hour": [format_usd(candidate.spec.total_usd_per_hour) for candidate in shown],
         **dict(zip(names, zip(*costs, strict=True), strict=True)),
-        "region": place_texts(ranked, request)[1:],
+        "region": place_texts(ranked, answer.request, answer.today)[1:],
         "bound by": [str(candidate.prediction.bottleneck) for candidate in shown],
     }
     if not columns["region"]:
@@ -221,7 +221,7 @@ def _front(answer: Recommendation, most: int) -> list[str]:
         ]
         for candidate in shown
     ]
-    places = place_texts(shown, answer.request)
+    places = place_texts(shown, answer.request, answer.today)
     if places:
         header, rows = [*header, "region"], _with_cells(rows, places)
     return ["", *table(header, rows, right=range(3, 7))]

@@ -88,11 +88,11 @@ def weight_only(precision: LlmPrecision, gpu: Card) -> bool:
 
 def _of_gpu(engine: LlmEngine, gpu: Card) -> Message | None:
     if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
-        return Message("{engine} is modelled on NVIDIA's GPUs alone", engine=engine.value)
+        return Message("{engine} is modelled on NVIDIA's GPUs alone", engine=engine.product)
     if gpu.compute_capability < _OLDEST[engine]:
         return Message(
             "{engine} starts at compute capability {oldest}, and {gpu} has {capability}",
-            engine=engine.value, oldest=_OLDEST[engine], gpu=gpu.name,
+            engine=engine.product, oldest=_OLDEST[engine], gpu=gpu.name,
             capability=gpu.compute_capability,
         )  # fmt: skip
     return None
@@ -108,7 +108,7 @@ def _of_weights(precision: LlmPrecision, engine: LlmEngine, gpu: Card) -> Messag
         return None
     return Message(
         "{engine} has no kernels for {precision} weights on {gpu}",
-        engine=engine.value, precision=precision.value, gpu=gpu.name,
+        engine=engine.product, precision=precision.value, gpu=gpu.name,
     )  # fmt: skip
 
 
@@ -143,5 +143,5 @@ def _of_kv(kv_precision: KvPrecision, engine: LlmEngine, gpu: Card) -> Message |
         return None
     return Message(
         "{engine} has fp8 keys and values from compute capability {oldest} on, not on {gpu}",
-        engine=engine.value, oldest=oldest, gpu=gpu.name,
+        engine=engine.product, oldest=oldest, gpu=gpu.name,
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from datetime import date
 
 from advisor.domain import Change, CloseCallKind
 from advisor.domain.decision import AnyCandidate
@@ -99,7 +100,7 @@ def front_lines(
 
 
 def alternative_lines(
-    ranked: Sequence[GenerationCandidate], request: GenerationRequest
+    ranked: Sequence[GenerationCandidate], request: GenerationRequest, today: date
 ) -> list[str]:
     """All but the first, which stands above, without what has no room."""
     shown = ranked[1:]
@@ -115,15 +116,17 @@ def alternative_lines(
         ],
         "TPOT": [seconds_text(one.rates.tpot_seconds.median) for one in shown],
         "per 1M out": [format_usd(one.usd_per_million_output_tokens.median) for one in shown],
-        **place_column(ranked, request),
+        **place_column(ranked, request, today),
     }
     left = ("Alternatives", "gpu", "runs as", "region")
     return ["", *fitting_table(columns, left, ("runs as", "gpu"))]
 
 
-def place_column(ranked: Sequence[AnyCandidate], request: SpecRequest) -> dict[str, list[str]]:
+def place_column(
+    ranked: Sequence[AnyCandidate], request: SpecRequest, today: date
+) -> dict[str, list[str]]:
     """Where all but the first stand; nothing where all stand in one place."""
-    places = place_texts(ranked, request)
+    places = place_texts(ranked, request, today)
     return {"region": places[1:]} if places else {}
 
 

@@ -60,7 +60,7 @@ def finetuning_text(
         ]
     lines += relaxation_lines(answer)
     shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
-    lines += _alternatives(answer.ranked[: 1 + shown], answer.request)
+    lines += _alternatives(answer.ranked[: 1 + shown], answer)
     lines += rejection_lines(answer, everyone=all_rejected)
     lines += wrapped("Assumed", answer.assumptions, 3) + wrapped("Warning", answer.warnings, 3)
     return "\n".join(lines)
@@ -150,7 +150,9 @@ def _usd(usd: Span) -> str:
     return format_usd(ceil_significant(usd.upper)) if isfinite(usd.upper) else "unknown"
 
 
-def _alternatives(ranked: Sequence[FineTuningCandidate], request: FineTuningRequest) -> list[str]:
+def _alternatives(
+    ranked: Sequence[FineTuningCandidate], answer: FineTuningRecommendation
+) -> list[str]:
     """All but the first, which stands above."""
     shown = ranked[1:]
     if not shown:
@@ -159,11 +161,11 @@ def _alternatives(ranked: Sequence[FineTuningCandidate], request: FineTuningRequ
         "Alternatives": [f"  {one.spec.name}" for one in shown],
         "gpu": [gpus_text(one.spec.offer.instance) for one in shown],
         "per hour": [format_usd(one.spec.total_usd_per_hour) for one in shown],
-        f"{lower_name(request.confidence)} tokens/s": [
+        f"{lower_name(answer.request.confidence)} tokens/s": [
             lower_text(one.tokens_per_second.lower) for one in shown
         ],
         "takes": [format_hours(one.hours.median) for one in shown],
         "costs": [format_usd(one.usd_per_run.median) for one in shown],
-        **place_column(ranked, request),
+        **place_column(ranked, answer.request, answer.today),
     }
     return ["", *fitting_table(columns, ("Alternatives", "gpu", "region"), ("gpu",))]

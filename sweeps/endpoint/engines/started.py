@@ -24,8 +24,8 @@ from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 _GUARD = (sys.executable, "-P", "-m", "advisor.sweeps.endpoint.engines.guard")
-_LOOK_EVERY_SECONDS = 0.1
-_TELL_EVERY_SECONDS = 10.0
+_POLL_EVERY_SECONDS = 0.1
+_REPORT_EVERY_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
 # As long as the guard gives the engine, and a little more.
 _SECONDS_TO_END = 15.0
@@ -76,6 +76,18 @@ class _Begun(NamedTuple):
     log: IO[bytes]
     at_seconds: float
 
+    @property
+    def seconds(self) -> float:
+        """Since its start."""
+        return time.monotonic() - self.at_seconds
+
+    def serving(self, listening_seconds: float) -> RunningEngine:
+        """What it is, now that it is ready."""
+        return RunningEngine(
+            f"http://{HOST}:{self.start.port}", tuple(self.start.command), listening_seconds,
+            self.seconds, partial(_last, self.log),
+        )  # fmt: skip
+
 
 @contextmanager
 def running_engines(
@@ -87,7 +99,7 @@ def running_engines(
     """
     with ExitStack() as stack:
         begun = [stack.enter_context(_begun(start, report)) for start in starts]
-        yield [_ready(one, patience_seconds, report) for one in begun]
+        yield _ready(begun, patience_seconds, report)
 
 
 @contextmanager
@@ -117,29 +129,53 @@ def _begun(start: EngineStart, report: Progress) -> Iterator[_Begun]:
             _end(process)
 
 
-def _ready(begun: _Begun, patience_seconds: float, report: Progress) -> RunningEngine:
-    (command, port, _), log = begun.start, begun.log
-    listening, told = math.nan, _TELL_EVERY_SECONDS
-    while (seconds := time.monotonic() - begun.at_seconds) < patience_seconds:
-        if (code := begun.process.poll()) is not None:
-            raise MeasuringError(
-                "{program} ended with exit code {status} before it served: {output}",
-                program=command[0], status=code, output=_last(log) or "it said nothing",
-            )  # fmt: skip
-        if math.isnan(listening) and _listens(port):
-            listening = seconds
-        if not math.isnan(listening) and _is_healthy(port):
-            ready = time.monotonic() - begun.at_seconds
-            report(f"ready after {ready:.1f} s")
-            url = f"http://{HOST}:{port}"
-            return RunningEngine(url, tuple(command), listening, ready, partial(_last, log))
-        if seconds > told:
-            told += _TELL_EVERY_SECONDS
+def _ready(
+    begun: Sequence[_Begun], patience_seconds: float, report: Progress
+) -> list[RunningEngine]:
+    """All engines, each asked in turn, so that none waits for another to be ready."""
+    attempts = [_attempts(one, patience_seconds, report) for one in begun]
+    found: list[RunningEngine | None] = [None] * len(begun)
+    next_report_seconds = _REPORT_EVERY_SECONDS
+    while True:
+        found = [known or next(more) for known, more in zip(found, attempts, strict=True)]
+        ready = [one for one in found if one is not None]
+        if len(ready) == len(begun):
+            return ready
+        if (seconds := begun[0].seconds) > next_report_seconds:
+            next_report_seconds += _REPORT_EVERY_SECONDS
             report(f"not ready after {seconds:.0f} s")
-        time.sleep(_LOOK_EVERY_SECONDS)
-    raise MeasuringError(
-        "{program} did not serve within {seconds:.0f} s: {output}", program=command[0],
-        seconds=patience_seconds, output=_last(log) or "it said nothing",
+        time.sleep(_POLL_EVERY_SECONDS)
+
+
+def _attempts(
+    one: _Begun, patience_seconds: float, report: Progress
+) -> Iterator[RunningEngine | None]:
+    """None until it is ready, for as long as there is patience."""
+    listening = math.nan
+    while True:
+        _require_running(one)
+        if math.isnan(listening) and _listens(one.start.port):
+            listening = one.seconds
+        if not math.isnan(listening) and _is_healthy(one.start.port):
+            report(f"ready after {one.seconds:.1f} s")
+            yield one.serving(listening)
+        if one.seconds >= patience_seconds:
+            raise _too_slow(one, patience_seconds)
+        yield None
+
+
+def _require_running(one: _Begun) -> None:
+    if (code := one.process.poll()) is not None:
+        raise MeasuringError(
+            "{program} ended with exit code {status} before it served: {output}",
+            program=one.start.command[0], status=code, output=_last(one.log) or "it said nothing",
+        )  # fmt: skip
+
+
+def _too_slow(one: _Begun, patience_seconds: float) -> MeasuringError:
+    return MeasuringError(
+        "{program} did not serve within {seconds:.0f} s: {output}", program=one.start.command[0],
+        seconds=patience_seconds, output=_last(one.log) or "it said nothing",
         hint=Message("start it yourself, and measure it by --endpoint"),
     )  # fmt: skip
 
