@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from advisor.domain import LIST, Offer, Rejected, Spec
+from advisor.domain import LIST, Market, Offer, Rejected, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.domain.spec_request import SpecRequest
@@ -35,8 +35,8 @@ def spec_name(spec: Spec, request: SpecRequest) -> Message | str:
 def place_texts(shown: Sequence[AnyCandidate], request: SpecRequest, today: date) -> list[str]:
     """'ap-south-1, spot, estimated' for each; empty where all stand in one place, priced one way.
 
-    The market stands there where the question is about any. A price that its seller lists `today`
-    has no word after it.
+    Where the question is about any market, those stand there that are not on demand. A price that
+    its seller lists `today` has no word after it.
     """
     offers = [candidate.spec.offer for candidate in shown]
     words = [[place_name(offer, request), *_price_words(offer, request, today)] for offer in offers]
@@ -45,7 +45,8 @@ def place_texts(shown: Sequence[AnyCandidate], request: SpecRequest, today: date
 
 
 def _price_words(offer: Offer, request: SpecRequest, today: date) -> list[str]:
-    market = [] if request.market else [str(offer.market)]
+    plain = request.market is not None or offer.market is Market.ON_DEMAND
+    market = [] if plain else [str(offer.market)]
     if is_listed(offer.price, today):
         return market
     return [*market, "old list" if offer.price.kind == LIST else offer.price.kind]

@@ -1,8 +1,11 @@
 """An answer that depends on a price that is not listed, in text and JSON."""
 
+from datetime import timedelta
+
 import pytest
 
-from advisor.domain import ESTIMATED, OBSERVED, PriceCall, Request, Task
+from advisor.domain import ESTIMATED, OBSERVED, Market, PriceCall, Request, Task
+from advisor.naming import place_texts
 from advisor.records import replace
 from advisor.render.document import Sources, recommendation_document
 from advisor.render.price_calls import (
@@ -46,6 +49,20 @@ def test_what_may_be_cheaper_is_borderline_on_price_with_the_command_that_asks_f
     assert "Borderline on price: g5.xlarge (on-demand, us-east-1) may be cheaper" in text
     assert "$0.217 to $0.817/h" in text
     assert "advisor catalog refresh --cloud aws --region us-east-1 --instance g5.xlarge" in text
+
+
+def test_alternatives_say_what_their_prices_are():
+    """Estimated, a list that is old today, a market that is not on demand; nothing of today's."""
+    one = candidate()
+    offer = one.spec.offer
+    old = replace(offer, price=replace(offer.price, as_of=PRICED - timedelta(days=1000)))
+    spot = replace(offer, market=Market.SPOT)
+    others = [replace(one, spec=replace(one.spec, offer=each)) for each in (old, spot)]
+    request = replace(recommendation().request, market=None)
+    assert place_texts([one, estimated(), *others], request, PRICED) == [
+        "us-east-1", "us-east-1, estimated", "us-east-1, old list", "us-east-1, spot",
+    ]  # fmt: skip
+    assert place_texts([one, one], request, PRICED) == []
 
 
 def at_market_price(one):

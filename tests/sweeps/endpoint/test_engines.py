@@ -84,6 +84,19 @@ def test_replicas_serve_side_by_side_each_with_its_own_gpus(tmp_path):
     assert all_gone([one for both in processes for one in both])
 
 
+def test_a_replica_does_not_wait_for_a_slower_one(tmp_path):
+    """The second listens at once, the first seconds later: its time is its own."""
+    slow, quick = free_ports(2)
+    late = [sys.executable, "-c", f"import time; time.sleep(3)\n{_SERVER}"]
+    starts = []
+    for words, port in ((late, slow), ([sys.executable, "-c", _SERVER], quick)):
+        (folder := tmp_path / str(port)).mkdir()
+        starts.append(EngineStart([*words, str(port), str(folder / "pids")], port))
+    with running_engines(starts, patience_seconds=60, report=lambda _: None) as (first, second):
+        assert first.ready_seconds > 3
+        assert second.ready_seconds < first.ready_seconds
+
+
 def test_an_engine_that_ends_says_its_last_words(tmp_path):
     """The end of its output is the reason, in one line."""
     command = [sys.executable, "-c", "import sys; sys.exit('no\\nsuch model')"]
