@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from advisor.domain.generation import LanguageTask
 from advisor.errors import UsageError
 
 
@@ -130,6 +131,12 @@ def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
     if is_module(model):
         return {**values, "model": network(model)}
     if hasattr(model, "to_json_file") and hasattr(model, "model_type"):
+        if values.get("task") not in tuple(LanguageTask):
+            raise UsageError(
+                "a configuration goes with task {tasks}; {kind} is no network that is built",
+                tasks=", ".join(LanguageTask), kind=type(model).__name__, field="model",
+                hint="give model=advisor.network(lambda: AutoModel.from_config(config), token_ids)",
+            )  # fmt: skip
         return {**values, "model": None, "config": _config_file(model)}
     return dict(values)
 

@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Measure the trial on stdin; whatever goes wrong becomes the measurement's reason."""
+    if sys.argv[1:]:
+        print(__doc__)
+        return
     end_with_parent()
-    job = json.loads(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line.strip():
+        raise SystemExit("no trial on stdin: --help says what is read there")
+    job = json.loads(line)
     from advisor.sweeps.events import EVENT_KEY, as_document, subscribe
 
     with subscribe(lambda event: send_to_parent({EVENT_KEY: as_document(event)})):

@@ -10,6 +10,7 @@ from advisor.answers.predicting import predicted
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.named import Predict
+from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
 from advisor.render.sizing.facts import per_million
 from advisor.render.text import lower_name, upper_name
@@ -18,6 +19,7 @@ from advisor.service.page.predict import target_of
 from advisor.service.page.question import question_of, workload_fields
 from advisor.service.page.specs import (
     NOTHING,
+    IntervalBar,
     disk_text,
     gpu_text,
     interval_bar,
@@ -64,15 +66,11 @@ def beside_view(context: Context, asked: Mapping[str, str], frame: Frame) -> dic
         )  # fmt: skip
     documents = [_predicted(context, word, asked, frame) for word in words]
     target, t = target_of(asked), frame.texts
-    full = max([target or 0.0, *(_rates(one)["upper"] for one in documents)])
     return {
         "said": t("compare.said", number=len(documents)),
         "names": [one["instance_type"] for one in documents],
-        "bars": [
-            (interval_bar(_rates(one), target, t("chart.target"), full),
-             interval_text(one["predicted"], target, t)) for one in documents
-        ],
-        "facts": _facts(documents, frame),
+        "bars": bars_of(documents, target, t),
+        "facts": _facts(documents, t),
         "what_if": [
             frame.here("/predict", **{**workload_fields(frame), **_place(one), **spec_fields(one)})
             for one in documents
@@ -106,46 +104,89 @@ def _place(document: Record) -> dict[str, str]:
     return {name: document["request"][name] for name in _PLACE}
 
 
-def _rates(document: Record) -> Record:
+def rates_of(document: Record) -> Record:
+    """Lower bound, median and upper bound a second."""
     rates: Record = document["predicted"]["throughput"]
     return rates
 
 
-def _facts(documents: Sequence[Record], frame: Frame) -> list[Fact]:
-    t, confidence = frame.texts, documents[0]["predicted"]["confidence"]
+def fact(name: str, documents: Sequence[Record], of: Callable[[Record], str]) -> Fact:
+    """A row in which none is best."""
+    return Fact(name, [of(one) for one in documents])
 
-    def row(name: str, of: Callable[[Record], str]) -> Fact:
-        return Fact(name, [of(one) for one in documents])
 
-    def ranked(
-        name: str, of: Callable[[Record], float | None], write: Callable[[float], str], best: Any
-    ) -> Fact:
-        values = [of(one) for one in documents]
-        known = [value for value in values if value is not None]
-        alone: float | None = best(known) if len(set(known)) > 1 else None
-        texts = [NOTHING if value is None else write(value) for value in values]
-        return Fact(name, texts, None if alone is None else values.index(alone))
+def ranked(
+    name: str,
+    documents: Sequence[Record],
+    of: Callable[[Record], float | None],
+    write: Callable[[float], str],
+    best: Callable[[Sequence[float]], float],
+) -> Fact:
+    """A row whose best (`min` or `max`) is marked, unless all are alike."""
+    values = [of(one) for one in documents]
+    known = [value for value in values if value is not None]
+    alone = best(known) if len(set(known)) > 1 else None
+    texts = [NOTHING if value is None else write(value) for value in values]
+    return Fact(name, texts, None if alone is None else values.index(alone))
 
+
+def rate_facts(documents: Sequence[Record], t: Texts) -> list[Fact]:
+    """Lower bound, median and upper bound of the throughput."""
+    confidence = documents[0]["predicted"]["confidence"]
     return [
-        ranked(t("table.per_hour"), _usd, format_usd, min),
-        ranked(t("table.per_million_samples"), _usd_per_million, format_usd, min),
-        ranked(f"{lower_name(confidence)}/s", lambda one: _rates(one)["lower"], lower_rate, max),
-        ranked(t("table.median"), lambda one: _rates(one)["median"], format_rate, max),
-        ranked(f"{upper_name(confidence)}/s", lambda one: _rates(one)["upper"], format_rate, max),
-        row(t("table.bound"), lambda one: stage_text(one["bottleneck"], one, t)),
-        row(t("table.gpu"), lambda one: gpu_text(one["gpu"])),
-        row(t("field.vcpus"), lambda one: f"{one['vcpus']:g}"),
-        row(t("field.memory"), lambda one: format_mib(one["memory_mib"])),
-        row(t("table.disk"), lambda one: disk_text(one["disk"], t)),
-        row(t("detail.batch"), lambda one: str(one["batch_size"])),
-        row(t("table.stands"), lambda one: t("provenance." + one["predicted"]["provenance"])),
+        ranked(name, documents, lambda one, of=of: rates_of(one)[of], write, max)  # type: ignore[misc]
+        for name, of, write in (
+            (f"{lower_name(confidence)}/s", "lower", lower_rate),
+            (t("table.median"), "median", format_rate),
+            (f"{upper_name(confidence)}/s", "upper", format_rate),
+        )
     ]
 
 
-def _usd(document: Record) -> float | None:
+def machine_facts(documents: Sequence[Record], t: Texts) -> list[Fact]:
+    """What each machine has."""
+    return [
+        fact(t("table.gpu"), documents, lambda one: gpu_text(one["gpu"])),
+        fact(t("field.vcpus"), documents, lambda one: f"{one['vcpus']:g}"),
+        fact(t("field.memory"), documents, lambda one: format_mib(one["memory_mib"])),
+        fact(t("table.disk"), documents, lambda one: disk_text(one["disk"], t)),
+    ]
+
+
+def provenance_fact(documents: Sequence[Record], t: Texts) -> Fact:
+    """Whether each rate is measured, published or modelled."""
+    name = t("table.stands")
+    return fact(name, documents, lambda one: t("provenance." + one["predicted"]["provenance"]))
+
+
+def bars_of(
+    documents: Sequence[Record], target: float | None, t: Texts
+) -> list[tuple[IntervalBar, str]]:
+    """The throughputs as bars on one scale, each with its words."""
+    full = max([target or 0.0, *(rates_of(one)["upper"] for one in documents)])
+    return [
+        (interval_bar(rates_of(one), target, t("chart.target"), full),
+         interval_text(one["predicted"], target, t)) for one in documents
+    ]  # fmt: skip
+
+
+def _facts(documents: Sequence[Record], t: Texts) -> list[Fact]:
+    return [
+        ranked(t("table.per_hour"), documents, usd_per_hour, format_usd, min),
+        ranked(t("table.per_million_samples"), documents, _usd_per_million, format_usd, min),
+        *rate_facts(documents, t),
+        fact(t("table.bound"), documents, lambda one: stage_text(one["bottleneck"], one, t)),
+        *machine_facts(documents, t),
+        fact(t("detail.batch"), documents, lambda one: str(one["batch_size"])),
+        provenance_fact(documents, t),
+    ]
+
+
+def usd_per_hour(document: Record) -> float | None:
+    """With its disk; None where it has no price."""
     return float(document["price"]["total_usd_per_hour"]) if document["price"] else None
 
 
 def _usd_per_million(document: Record) -> float | None:
-    usd = _usd(document)
-    return None if usd is None else per_million(usd, _rates(document)["median"])
+    usd = usd_per_hour(document)
+    return None if usd is None else per_million(usd, rates_of(document)["median"])

@@ -122,7 +122,7 @@ class Frame:
         return {
             "t": self.texts,
             "theme": self.theme,
-            "place": "/sweeps" if path.startswith("/sweeps/") else path,
+            "place": "/" + path.split("/")[1],
             "navigation": NAVIGATION,
             "here": self.here,
             "same": self.same,

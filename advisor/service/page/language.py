@@ -19,6 +19,7 @@ from advisor.domain.generation import (
 )
 from advisor.models.language.configs import bundled_language_models
 from advisor.questions.commands import RECOMMEND
+from advisor.questions.language import CompareGeneration
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.content import Table
 from advisor.render.document_names import spec_name
@@ -54,12 +55,14 @@ from advisor.service.page.specs import (
 from advisor.units import format_hours, format_usd
 
 EXAMPLE = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": "8"}
+# Types that the link compares; their form takes more.
+COMPARED = 3
 USUAL = {"cloud": "aws", "market": "on-demand", "task": "generation"}
 
 router = APIRouter(include_in_schema=False)
 
 
-def _choices(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
+def language_choices(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
     """Values and labels of the fields; what is left open has an empty value."""
     lists = {"precision": LlmPrecision, "kv_precision": KvPrecision, "engine": LlmEngine,
              "traffic": KNOWN_TRAFFIC, "method": LlmMethod}  # fmt: skip
@@ -104,7 +107,21 @@ def _answer(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[st
             lambda row: frame.same("/language", gpu=row["gpu"]),
         ),
         "exports": export_links(frame),
+        "compare_href": _compare_href(document, frame),
     }  # fmt: skip
+
+
+def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
+    """The chosen type beside the first other ones of its place, under the same load."""
+    specs = [document["recommendation"], *document["alternatives"]]
+    place = {name: specs[0][name] for name in ("cloud", "region", "market")}
+    alike = [spec for spec in specs if spec["count"] == 1 and place.items() <= spec.items()]
+    types = list(dict.fromkeys(spec["instance_type"] for spec in alike))[:COMPARED]
+    if len(types) < 2 or document["request"]["task"] != LanguageTask.GENERATION:
+        return None
+    fields = CompareGeneration.fields
+    words = {name: value for name, value in frame.asked if name in fields and name != "disk"}
+    return frame.here("/language/compare", **{**words, **place, "instance": ",".join(types)})
 
 
 def _spec_view(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) -> dict[str, Any]:
@@ -192,7 +209,7 @@ def _front(document: Mapping[str, Any], frame: Frame) -> Front | None:
 
 PAGE = QuestionPage(
     "language.html", "language_answer.html", _answer, EXAMPLE, frozenset(("task", "model")),
-    usual=USUAL, choices=_choices,
+    usual=USUAL, choices=language_choices,
 )  # fmt: skip
 
 

@@ -153,8 +153,9 @@ def workload_fields(frame: Frame) -> dict[str, str]:
 USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
 # Fields that everybody sees; the others are in the disclosure, which is open if one is filled in.
 ALWAYS_SHOWN = {
-    *USUAL, "task", "model", "target_throughput", "region", "rejected", "users",
-    "spec", "target_requests_per_s", "max_ttft_ms", "max_tpot_ms", "method", "tokens", "sequence",
+    *USUAL, "task", "model", "instance", "baseline", "target_throughput", "region", "rejected",
+    "users", "spec", "target_requests_per_s", "max_ttft_ms", "max_tpot_ms", "method", "tokens",
+    "sequence",
 }  # fmt: skip
 
 

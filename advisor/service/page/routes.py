@@ -11,6 +11,7 @@ from advisor.service.page import (
     export,
     find,
     language,
+    language_beside,
     login,
     measurements,
     names,
@@ -23,7 +24,8 @@ from advisor.service.problems import answer_error
 
 router = APIRouter(include_in_schema=False)
 _PAGES = (
-    rendering, find, language, export, predict, compare, names, measurements, sweeps, login,
+    rendering, find, language, language_beside, export, predict, compare, names, measurements,
+    sweeps, login,
 )  # fmt: skip
 for _page in _PAGES:
     router.include_router(_page.router)

@@ -78,6 +78,29 @@ def test_a_configuration_of_transformers_is_a_language_model():
     assert own.kv_bytes_per_token == named.kv_bytes_per_token
 
 
+@pytest.mark.slow
+def test_an_encoder_of_transformers_is_a_network_that_is_built():
+    """Its configuration alone is refused, and the way that is named answers."""
+    pytest.importorskip("transformers")
+    import_torchvision()
+    from transformers import AutoModel, BertConfig
+
+    config = BertConfig(hidden_size=128, num_hidden_layers=2, num_attention_heads=2)
+    asked = {"task": "inference", "target_throughput": 50}
+    with pytest.raises(advisor.UsageError, match="generation, finetuning; BertConfig") as error:
+        advisor.recommend(model=config, **asked)
+    assert error.value.field == "model"
+    assert "AutoModel.from_config(config)" in str(error.value.hint)
+    token_ids = torch.zeros(1, 64, dtype=torch.long)
+
+    def bert():
+        import_torchvision()
+        return AutoModel.from_config(config)
+
+    built = advisor.network(bert, token_ids)
+    assert advisor.recommend(model=built, **asked).recommendation is not None
+
+
 def _measured(**settings):
     """20 steps of a loop."""
     with advisor.measure("my_net", task="inference", **settings) as m:

@@ -43,3 +43,33 @@ def test_the_first_page_leads_questions_about_language_models_here(service):
     moved = service.get("/", params=ASKED, follow_redirects=False)
     assert moved.status_code in (302, 307)
     assert moved.headers["location"] == f"/language?{urlencode(ASKED)}"
+
+
+BESIDE = "model=meta-llama/Llama-3.1-8B&users=8&instance=g6.xlarge&instance=g5.xlarge"
+
+
+def test_instances_stand_side_by_side_as_the_api_compares_them(page, client):
+    """Price, rate and times of each; of the two, the faster one is best in every time."""
+    found = page(f"/language/compare?{BESIDE}&instance=g6e.xlarge")
+    rows = client.get(f"/v1/compare?task=generation&{BESIDE}&instance=g6e.xlarge").json()["rows"]
+    assert len(found.all("th", scope="col")) == len(rows) == 3
+    for row in rows:
+        assert f"${row['price']['total_usd_per_hour']:.3f}" in found.text
+        assert f"{row['relative']:.2f}" in found.text
+    assert len(found.all("td", **{"class": "best"})) >= 5
+
+
+def test_an_answer_leads_to_its_types_side_by_side(page):
+    found = page(f"/language?{urlencode(ASKED)}")
+    (href,) = [one["href"] for one in found.all("a") if "/language/compare" in one["href"]]
+    assert len(page(href).all("th", scope="col")) >= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [("instance=g5.xlarge", "instance"), ("instance=g5.xlarg,g6.xlarge", "instance"),
+     ("instance=g5.xlarge,g6.xlarge&users=none", "users")],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_told_at_its_field(page, words, field):
+    found = page(f"/language/compare?model=meta-llama/Llama-3.1-8B&{words}", status=422)
+    assert found.all("input", name=field)[0]["aria-invalid"] == "true"
