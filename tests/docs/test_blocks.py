@@ -19,7 +19,7 @@ from advisor.cli.main import cli, run
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # A page whose blocks take longer than a few seconds.
-SLOW = ("tutorial", "sweeps", "memory", "python")
+SLOW = ("tutorial", "sweeps", "memory")
 BLOCK = re.compile(
     r"^(?:<!-- not run: (?P<reason>[^\n]+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
@@ -77,6 +77,18 @@ def test_every_block_in_a_language_is_of_that_language(page):
             compile(block["text"], str(page), "exec")
         elif block["language"] in readers:
             readers[block["language"]](block["text"])
+
+
+@pytest.mark.slow
+def test_the_python_of_its_page_runs(tmp_path, monkeypatch):
+    """From the first block to the last, as one session."""
+    monkeypatch.chdir(tmp_path)
+    session = {}
+    for block in _blocks(ROOT / "docs/how-to/python.md"):
+        if block["language"] == "python" and not block["reason"]:
+            exec(block["text"], session)
+    assert (tmp_path / "resnet50.md").is_file()
+    assert session["m"].file.is_file()
 
 
 def _runs(page):
