@@ -38,7 +38,7 @@ _ENDED = {
 def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     """The offers in their order, the checks, the most that it costs, and what is missing."""
     offers = plan["offers"]
-    lines = [f"Sweep {plan['sweep_id']} of {plan['owner']}: {shlex.join(plan['command'])}", ""]
+    lines = [f"Run {plan['sweep_id']} of {plan['owner']}: {shlex.join(plan['command'])}", ""]
     if offers:
         lines += table(_COLUMNS, [_offer_cells(each) for each in offers[:_SHOWN]], right=(3, 4))
     else:
@@ -47,9 +47,10 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
         lines.append(f"and {len(offers) - _SHOWN} more")
     volumes = [f"{each['type']} {each['size_gib']} GiB" for each in plan["volumes"]]
     lines += ["", f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}."]
+    costs = f"Costs {format_usd(plan['most_usd'])} at most" if offers else "Costs are not known"
     lines += [
-        f"Costs {format_usd(plan['most_usd'])} at most (budget {format_usd(plan['budget_usd'])}; "
-        f"{plan['hours']:g} h at most; traffic out of AWS comes on top).",
+        f"{costs} (budget {format_usd(plan['budget_usd'])}; {plan['hours']:g} h at most; traffic "
+        "out of AWS comes on top).",
         "",
     ]
     lines += [_check_line(each) for each in plan["checks"]]
