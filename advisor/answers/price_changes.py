@@ -19,6 +19,7 @@ from advisor.catalog.refreshed import refreshed_in
 from advisor.domain import Market, Price
 from advisor.domain.price_age import aged
 from advisor.errors import UsageError
+from advisor.render.blocks import price_block
 from advisor.render.difference.reading import (
     Key,
     Workload,
@@ -206,15 +207,7 @@ def _row(key: _OfferKey, was: Price | None, now: Price | None) -> Row:
         "instance_type": name,
         "region": region,
         "market": market,
-        "old": was and _price_document(was),
-        "new": now and _price_document(now),
+        "old": was and price_block(was),
+        "new": now and price_block(now),
         "percent": percent(was.usd_per_hour, now.usd_per_hour) if was and now else None,
-    }
-
-
-def _price_document(price: Price) -> dict[str, Any]:
-    return {
-        "usd_per_hour": price.usd_per_hour,
-        "kind": price.kind,
-        "as_of": price.as_of.isoformat(),
     }

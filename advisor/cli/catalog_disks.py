@@ -14,9 +14,10 @@ from advisor.catalog import Catalog, DiskCatalog, load_catalog
 from advisor.catalog.assumed import READ_IOPS, READ_MIB_S
 from advisor.catalog.disk_orders import LOCAL
 from advisor.cli.questions import output_option
-from advisor.domain import ESTIMATED, HOURS_PER_MONTH, DiskChoice, Price
+from advisor.domain import ESTIMATED, HOURS_PER_MONTH, DiskChoice
 from advisor.errors import UsageError, unknown_name
 from advisor.questions.spec_requests import OWN_DISK
+from advisor.render.blocks import price_block
 from advisor.render.catalog import assumed_block, assumed_text
 from advisor.render.text import WIDTH, table
 
@@ -109,20 +110,10 @@ def _disk_document(
         "assumed": {fact.name: assumed_block(fact) for fact in catalog.assumed_of(choice.type)},
         "burst": burst and {name: getattr(burst, name) for name in BURST_KEYS},
         "prices": {
-            name: _price_document(price) for name, price in prices.items() if region in (None, name)
+            name: {"usd_per_month": price.usd_per_hour * HOURS_PER_MONTH, **price_block(price)}
+            for name, price in prices.items()
+            if region in (None, name)
         },
-    }
-
-
-def _price_document(price: Price) -> dict[str, Any]:
-    return {
-        "usd_per_month": price.usd_per_hour * HOURS_PER_MONTH,
-        "usd_per_hour": price.usd_per_hour,
-        "low_usd_per_hour": price.low_usd_per_hour,
-        "high_usd_per_hour": price.high_usd_per_hour,
-        "kind": price.kind,
-        "as_of": price.as_of.isoformat(),
-        "source": price.source,
     }
 
 

@@ -44,6 +44,10 @@ class Texts:
         """Sentences of one paragraph; Chinese has no space between them."""
         return (" " if self.language == LANGUAGES[0] else "").join(sentences)
 
+    def listed(self, parts: Iterable[str]) -> str:
+        """Parts of one sentence that have commas of their own."""
+        return ("; " if self.language == LANGUAGES[0] else "；").join(parts)  # noqa: RUF001
+
     def render(self, sentence: Message | str, spell: Spell = option_name) -> str:
         """A sentence in this language, English where nobody translated it, with the names of
         fields as `spell` has them."""

@@ -169,7 +169,7 @@ def stages_picture(block: Record, t: Texts) -> Chart:
         text = t("stages.binds" if binds else "stages.bar", used=used, rate=rate)
         paper.text(_STAGE_LEFT + room + 6, y, text, bold=binds)
         alts.append(t("stages.alt", stage=name, used=used, rate=rate))
-    return chart_of(paper, "; ".join(alts))
+    return chart_of(paper, t.listed(alts))
 
 
 _COST_ROW, _COST_LEFT, _COST_RIGHT = 15.0, 190.0, 80.0
@@ -194,7 +194,7 @@ def totals_picture(sections: Sequence[Record], t: Texts) -> Chart | None:
     more = len(sections) - len(shown)
     rest = [t("totals.more", count=more)] if more else []
     return chart_of(
-        paper, "; ".join([*(f"{name[:80]}: {format_usd(usd)}" for name, usd in shown), *rest])
+        paper, t.listed([*(f"{name[:80]}: {format_usd(usd)}" for name, usd in shown), *rest])
     )
 
 
@@ -233,7 +233,7 @@ def _memory_alt(batches: Sequence[Record], t: Texts) -> str:
             for batch in batches
             if batch["fits"] is fits
         ]
-        parts += [t(key, list="; ".join(some))] if some else []
+        parts += [t(key, list=t.listed(some))] if some else []
     return " ".join(parts)
 
 
@@ -348,4 +348,4 @@ def _curve_alt(
     if rates:
         least, most = format_rate(min(rates)), format_rate(max(rates))
         texts.append(t("curves.alt_measured", count=len(rates), least=least, most=most))
-    return t("curves.alt", name=name, points="; ".join(texts)) + "."
+    return t("curves.alt", name=name, points=t.listed(texts)) + "."

@@ -194,7 +194,7 @@ def _limits_sentence(section: Record, t: Texts) -> str:
         for field, write in _FIELDS.items()
         if request.get(field) and request[field] != _USUAL.get(field)
     ]
-    return t("limits", limits="; ".join(limits)) if limits else ""
+    return t("limits", limits=t.listed(limits)) if limits else ""
 
 
 def _outcome_sentences(section: Record, t: Texts) -> Iterator[str]:
