@@ -333,7 +333,7 @@ class Catalog:
                 )
         for bundle in self.bundles:
             for name in bundle.manifest.get("disk_prices", ()):
-                clouds[name].tell_disk_prices(bundle)
+                clouds[name].add_disk_prices(bundle)
         return clouds
 
     def _asked(self, query: OfferQuery) -> list[Cloud]:

@@ -19,11 +19,11 @@ from advisor.catalog.files import Files
 from advisor.catalog.instances import InstanceTable, Origin, PartialType
 from advisor.catalog.matching import OfferQuery, could_match, matches_instance
 from advisor.catalog.prices import (
-    NOTHING_TOLD,
+    NO_DISK_PRICES,
     Basis,
     Currency,
     PriceTable,
-    told_prices,
+    disk_prices_with,
 )
 from advisor.domain import Market, Offer, Price
 from advisor.records import NamedTuple, replace
@@ -87,7 +87,7 @@ class Cloud:
         self._bases = bases
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
         self._tables: dict[str, list[PriceTable]] = {}
-        self._told = NOTHING_TOLD
+        self._disk_prices = NO_DISK_PRICES
         self._dearer: dict[str, frozenset[str]] = {}
 
     @property
@@ -131,9 +131,9 @@ class Cloud:
         """Facts of the types."""
         return InstanceTable(self.name, self._files, self._origins, self._assumed)
 
-    def tell_disk_prices(self, files: Files) -> None:
+    def add_disk_prices(self, files: Files) -> None:
         """Take the disk prices that an import tells of this cloud."""
-        self._told = told_prices(files, self.name, self._currencies, self._told)
+        self._disk_prices = disk_prices_with(files, self.name, self._currencies, self._disk_prices)
 
     @property
     def has_disks(self) -> bool:
@@ -143,7 +143,7 @@ class Cloud:
     @cached_property
     def disks(self) -> DiskCatalog:
         """Network disks."""
-        return DiskCatalog(self.name, self._files, self._origins, self._told, self._assumed)
+        return DiskCatalog(self.name, self._files, self._origins, self._disk_prices, self._assumed)
 
     def with_dearer_disks(self, region: str) -> frozenset[str]:
         """Regions where no disk costs less than in this one (equal ones are among them)."""

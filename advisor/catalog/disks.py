@@ -35,10 +35,10 @@ from advisor.catalog.disk_rules import DiskRule, rule_from, rules_path
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
 from advisor.catalog.prices import (
-    NOTHING_TOLD,
+    NO_DISK_PRICES,
+    DiskPrices,
     PriceParts,
     Rows,
-    Told,
     price_parts,
     usd_per_month,
 )
@@ -74,12 +74,12 @@ class DiskCatalog:
         cloud: str,
         files: Files,
         origins: Mapping[str, Origin],
-        told: Told = NOTHING_TOLD,
+        imported: DiskPrices = NO_DISK_PRICES,
         facts: Facts | None = None,
     ) -> None:
         self._facts = facts or {}
-        self._origins = {**told.origins, **origins}
-        self._told = told.rows
+        self._origins = {**imported.origins, **origins}
+        self._imported = imported.rows
         self._rule_table = files.table(rules_path(files, cloud) or f"the disks of {cloud}")
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
         limits = f"catalog/{cloud}_disk_limits.csv"
@@ -426,7 +426,7 @@ class DiskCatalog:
     @cached_property
     def _prices(self) -> Rows:
         """What the source lists, what the user told of the others, and estimates of the rest."""
-        return {**self._bundled, **self._told, **self._listed}
+        return {**self._bundled, **self._imported, **self._listed}
 
     @cached_property
     def _by_region(self) -> dict[str, dict[str, PriceParts]]:

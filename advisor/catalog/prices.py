@@ -201,19 +201,19 @@ Rows = dict[tuple[str, str], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DiskPrices:
     """Prices that the user told of disks whose rules are known, and where they are from."""
 
     rows: Rows
     origins: dict[str, Origin]
 
 
-NOTHING_TOLD = Told({}, {})
+NO_DISK_PRICES = DiskPrices({}, {})
 
 
-def told_prices(
-    files: Files, cloud: str, currencies: Mapping[str, Currency], earlier: Told
-) -> Told:
+def disk_prices_with(
+    files: Files, cloud: str, currencies: Mapping[str, Currency], earlier: DiskPrices
+) -> DiskPrices:
     """The prices of an import in dollars, beside those of earlier ones."""
     rows, origins = dict(earlier.rows), dict(earlier.origins)
     known = read_origins(files)
@@ -226,7 +226,7 @@ def told_prices(
         (_, per_iops), *_ = _steps(row["usd_per_iops_month"])
         tiers = f"0:{per_iops / rate.per_usd!r}"
         rows[row["region"], row["type"]] = row | usd | {"usd_per_iops_month": tiers, "source": key}
-    return Told(rows, origins)
+    return DiskPrices(rows, origins)
 
 
 class PriceParts(NamedTuple):

@@ -95,15 +95,15 @@ def searched(request: Request, prepared: Prepared, shown: int) -> Found:
     found = Found()
     cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
     if cpus and _leaves_out_dear(request):
-        _look_by_price(request, prepared, shown, found)
+        _judge_by_price(request, prepared, shown, found)
     elif cpus and prepared.cpus.most.any():
         found.considered += len(prepared.cpus.types)
         if is_plain(request):
-            _look_by_price(request, prepared, shown, found)
+            _judge_by_price(request, prepared, shown, found)
         else:
-            _look_in_groups(request, prepared, shown, found)
+            _judge_in_groups(request, prepared, shown, found)
     else:
-        _look_at_accelerated(request, prepared, found)
+        _judge_accelerated(request, prepared, found)
     if _leaves_out_dear(request):
         _leave_out_dear(request, prepared, found)
     return found
@@ -132,14 +132,14 @@ def _leave_out_dear(request: Request, prepared: Prepared, found: Found) -> None:
     found.rejected = [one for one in found.rejected if one.instance_type not in dear]
 
 
-def _look_at_accelerated(request: Request, prepared: Prepared, found: Found) -> None:
-    """At all accelerated types, or at those that could be as cheap as the last that is shown."""
+def _judge_accelerated(request: Request, prepared: Prepared, found: Found) -> None:
+    """Judge all accelerated types, or at those that could be as cheap as the last that is shown."""
     if _leaves_out_dear(request) and not prepared.was_asked:
-        _look_at_cheap(request, prepared, found)
+        _judge_cheap(request, prepared, found)
         return
     _count(request, prepared, found)
     if prepared.accelerated.table is not None:
-        found.looked.append(_look(request, prepared, prepared.accelerated))
+        found.looked.append(_judged(request, prepared, prepared.accelerated))
 
 
 def _count(request: Request, prepared: Prepared, found: Found) -> None:
@@ -150,8 +150,8 @@ def _count(request: Request, prepared: Prepared, found: Found) -> None:
     found.rejected += every.not_runnable
 
 
-def _look_at_cheap(request: Request, prepared: Prepared, found: Found) -> None:
-    """At accelerated types in growing groups, the cheapest first, while more could be shown."""
+def _judge_cheap(request: Request, prepared: Prepared, found: Found) -> None:
+    """Judge accelerated types in growing groups, the cheapest first, while more could be shown."""
     lowest = prepared.lowest_by_type
     first = _FIRST_GROUP + _FIRST_ACCELERATED * min(request.max_results, len(lowest))
     rest, size, limit = list(lowest), first, math.inf
@@ -161,13 +161,13 @@ def _look_at_cheap(request: Request, prepared: Prepared, found: Found) -> None:
         group = prepared.accelerated_of(some)
         found.rejected += group.not_runnable
         if group.table is not None:
-            found.looked.append(_look(request, prepared, group, last_shown=limit))
+            found.looked.append(_judged(request, prepared, group, last_shown=limit))
         limit = _smallest(found.costs(request), request.max_results)
 
 
-def _look_by_price(request: Request, prepared: Prepared, shown: int, found: Found) -> None:
-    """At accelerated types and those without an accelerator that could be as cheap as the last that
-    is shown; all in one table, once a question has shown which may be."""
+def _judge_by_price(request: Request, prepared: Prepared, shown: int, found: Found) -> None:
+    """Judge accelerated types and those without an accelerator that could be as cheap as the last
+    that is shown; all in one table, once a question has shown which may be."""
     if prepared.was_asked:
         _count(request, prepared, found)
         table = prepared.accelerated.table
@@ -175,13 +175,13 @@ def _look_by_price(request: Request, prepared: Prepared, shown: int, found: Foun
         if table is not None:
             last = _smallest(_least_usd(request, table), request.max_results)
     else:
-        _look_at_accelerated(request, prepared, found)
+        _judge_accelerated(request, prepared, found)
         last = _smallest(found.costs(request), shown)
     rank_of = _ranks_of_cpus(request, prepared, found, last)
     if prepared.was_asked:
-        _look_at_whole(request, prepared, found, rank_of)
+        _judge_whole(request, prepared, found, rank_of)
     else:
-        _look_until(request, prepared, shown, found, list(rank_of), np.array([*rank_of.values()]))
+        _judge_until(request, prepared, shown, found, list(rank_of), np.array([*rank_of.values()]))
     # Whatever was predicted before, the answer is about the same types.
     limit = _smallest(found.costs(request), shown)
     wanted = {name for name, rank in rank_of.items() if rank <= limit}
@@ -217,36 +217,36 @@ def _ranked_by_bound(
     return bound.places, bound.ranks
 
 
-def _look_at_whole(
+def _judge_whole(
     request: Request, prepared: Prepared, found: Found, rank_of: Mapping[str, float]
 ) -> None:
-    """At the accelerated types and these in one table: one call of many rows is quick."""
+    """Judge the accelerated types and these in one table: one call of many rows is quick."""
     whole = prepared.whole(list(rank_of))
     if whole.table is None:
         return
     accelerated = prepared.accelerated.table
     asked = np.array([name in rank_of for name in whole.table.names], dtype=bool)
     asked[: 0 if accelerated is None else len(accelerated.names)] = True
-    found.looked.append(_look(request, prepared, whole, asked))
+    found.looked.append(_judged(request, prepared, whole, asked))
 
 
-def _look_in_groups(request: Request, prepared: Prepared, shown: int, found: Found) -> None:
-    """At all accelerated types, then at those without an accelerator, the cheapest first, until
+def _judge_in_groups(request: Request, prepared: Prepared, shown: int, found: Found) -> None:
+    """Judge all accelerated types, then at those without an accelerator, the cheapest first, until
     nothing more could be shown, or lie on the front."""
-    _look_at_accelerated(request, prepared, found)
+    _judge_accelerated(request, prepared, found)
     last = math.inf if wants_front(request) else _smallest(found.costs(request), shown)
     places, ranks = _ranked_by_bound(request, prepared.cpus, found, last)
     names = [prepared.cpus.types[place].name for place in places]
-    asked = _look_until(request, prepared, shown, found, names, ranks, places)
+    asked = _judge_until(request, prepared, shown, found, names, ranks, places)
     group = prepared.on_cpu()
     found.rejected += [one for one in group.not_runnable if one.instance_type in asked]
 
 
-def _look_until(
+def _judge_until(
     request: Request, prepared: Prepared, shown: int, found: Found,
     names: Sequence[str], ranks: Floats, places: Integers | None = None,
 ) -> set[str]:  # fmt: skip
-    """Look at types in growing groups, while more could be shown; their names. `places` where
+    """Judge types in growing groups, while more could be shown; their names. `places` where
     some could lie on the front."""
     asked: set[str] = set()
     rest, size = list(range(len(names))), _FIRST_GROUP
@@ -268,7 +268,7 @@ def _look_until(
         if group.table is not None:
             kinds = np.array([name in set(wanted) for name in group.table.names], dtype=bool)
             if kinds.any():
-                found.looked.append(_look(request, prepared, group, kinds, limit))
+                found.looked.append(_judged(request, prepared, group, kinds, limit))
     return asked
 
 
@@ -280,7 +280,7 @@ def _least_usd(request: Request, table: Table) -> Floats:
     return least
 
 
-def _look(
+def _judged(
     request: Request,
     prepared: Prepared,
     group: Group,

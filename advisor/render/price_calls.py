@@ -118,11 +118,11 @@ def price_call_block(answer: AnyAnswer) -> dict[str, Any] | None:
     call: PriceCall | None = answer.price_call
     if call is None:
         return None
-    said = resting_sentence(answer), borderline_sentence(answer)
+    sentences = resting_sentence(answer), borderline_sentence(answer)
     offer = _doubted(answer)
     return {
         "borderline": call.cheaper is not None,
-        "sentences": [sentence for sentence in said if sentence],
+        "sentences": [sentence for sentence in sentences if sentence],
         "listed": _brief_block(call.listed),
         "cheaper": _brief_block(call.cheaper),
         "todays_price": {"command": todays_command(offer), "page": price_page(offer)},
@@ -142,7 +142,7 @@ def price_lines(answer: AnyAnswer) -> list[str]:
         return []
     offer = _doubted(answer)
     command, page = todays_command(offer), price_page(offer)
-    texts = [str(_told_beside(answer) or "")]
+    texts = [str(_sentence_beside(answer) or "")]
     if command is not None:
         # Other tasks have no --live.
         live = " (or ask again with --live)" if isinstance(answer, Recommendation) else ""
@@ -154,7 +154,7 @@ def price_lines(answer: AnyAnswer) -> list[str]:
     return beside("on price", lines)
 
 
-def _told_beside(answer: AnyAnswer) -> Message | None:
+def _sentence_beside(answer: AnyAnswer) -> Message | None:
     listed = answer.price_call.listed
     if answer.price_call.cheaper is not None or listed is None:
         return borderline_sentence(answer)

@@ -138,11 +138,11 @@ def borderline_lines(answer: GenerationRecommendation) -> list[str]:
     spec = call.candidate.spec
     chance = call.probability
     name = f"{spec_name(spec, answer.request)} at {format_usd(spec.total_usd_per_hour)}/h"
-    said = f"{name} may keep this too ({100 * chance:.0f} %)"
+    sentence = f"{name} may keep this too ({100 * chance:.0f} %)"
     if call.kind is CloseCallKind.CHOSEN_MAY_MISS:
-        said = f"it may miss this ({100 * (1 - chance):.0f} %)"
+        sentence = f"it may miss this ({100 * (1 - chance):.0f} %)"
     trial = f"about {format_usd(call.trial_usd)}, {call.trial_minutes:.0f} min"
-    text = f"{said}. One trial settles it ({trial}), then ask again with --anchor:"
+    text = f"{sentence}. One trial settles it ({trial}), then ask again with --anchor:"
     command = folded_command(trial_command(call.candidate), WIDTH - INDENT)
     return beside("borderline", [*textwrap.wrap(text, WIDTH - INDENT), *command])
 
