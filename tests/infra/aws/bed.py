@@ -129,8 +129,14 @@ class Bed:
         """One for all controllers, which this bed answers from now on."""
         client = _CLIENTS.get((service, region))
         if client is None:
+            # A request's host is lost on its way to moto, so that the path has to name the bucket;
+            # and so is a body that comes in chunks.
+            config = Config(
+                retries={"total_max_attempts": 1}, s3={"addressing_style": "path"},
+                request_checksum_calculation="when_required",
+            )  # fmt: skip
             client = _CLIENTS[service, region] = _SESSION.client(
-                service, region_name=region, config=Config(retries={"total_max_attempts": 1})
+                service, region_name=region, config=config
             )
         events = client.meta.events
         events.unregister("before-send", unique_id="bed")

@@ -16,7 +16,8 @@ from advisor.infra.aws.provisioning.provisioned import provision
 from advisor.infra.aws.reap import reap
 from tests.infra.aws import faults
 from tests.infra.aws.bed import REGIONS, Bed, launched_at, worn
-from tests.infra.aws.builders import Minutes, a_slot
+from tests.infra.aws.builders import a_slot
+from tests.infra.aws.failed_boots import FailedBoots
 from tests.infra.aws.faults import Crashed
 from tests.infra.aws.wire import Request
 
@@ -50,6 +51,7 @@ class Launch:
         self.fault_rate = chance.choice([0.0, 0.05, 0.15, 0.3])
         self.expired_after = chance.choice([None, None, None, chance.uniform(0, 90)])
         self.timers_work = chance.random() < 0.6
+        self.boots = FailedBoots(bed, self.sweep_id, seed)
         self.faults: Counter[str] = Counter()
         self.ends: list[tuple[str, str]] = []
         self.fates: list[str] = []
@@ -140,7 +142,7 @@ class Launch:
         try:
             provision(
                 self.bed.aws(self.seed + number), slot, Fallbacks(self.found.options),
-                Minutes(self.bed.clock, minutes), queue=timedelta(minutes=4),
+                self.boots.work(minutes, self.seed + number), queue=timedelta(minutes=4),
             )  # fmt: skip
         except Crashed:
             return _KILLED
@@ -181,6 +183,8 @@ class Launch:
         reap(self.bed.aws(), now=self.bed.clock.now(), regions=REGIONS, at_once=1)
         if left := self.bed.left():
             self.wrong.append(f"left by the reaper: {left}")
+        if unread := self.boots.unread(self.boots.with_log):
+            self.wrong.append(f"the start failed, and its log is not read: {unread}")
         if self.minutes_over > 1 + 1e-6:
             self.wrong.append(f"{self.minutes_over:.2f} minutes over the budget")
 
@@ -193,6 +197,7 @@ class Launch:
             moment = tags.time_from(worn(instance)[tags.EXPIRES_AT])
             assert moment is not None
             self.bed.power_off_at(instance, moment, "Client.InstanceInitiatedShutdown")
+        self.boots.plan(instance)
         if self.chance.random() < 0.3:
             moment = self.bed.clock.now() + timedelta(minutes=self.chance.uniform(0, 60))
             self.bed.power_off_at(instance, moment, self._noted(self.chance.choice(STATE_CODES)))

@@ -27,6 +27,7 @@ class Series:
     fake_hours: float = 0.0
     most_minutes_over: float = float("-inf")
     faults: Counter[str] = field(default_factory=Counter)
+    failed_boots: Counter[str] = field(default_factory=Counter)
     fates: Counter[str] = field(default_factory=Counter)
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     wrong: dict[int, list[str]] = field(default_factory=dict)
@@ -39,6 +40,11 @@ class Series:
         self.requests += len(bed.faulty.asked)
         self.most_minutes_over = max(self.most_minutes_over, one.minutes_over)
         self.faults += one.faults
+        boots = one.boots
+        self.failed_boots += Counter(
+            with_log=len(boots.with_log), without_way_to_s3=len(boots.without_way),
+            consoles_read=len(boots.without_way) - len(boots.unread(boots.without_way)),
+        )  # fmt: skip
         self.fates.update(one.fates)
         self.ends.update(one.ends)
         if one.wrong:
@@ -52,6 +58,7 @@ class Series:
             "launches": self.launches,
             "with_an_instance": self.with_instance,
             "instances": self.instances,
+            "failed_boots": dict(self.failed_boots),
             "controllers": dict(self.fates),
             "requests": self.requests,
             "codes": len([one for one in codes.values() if one]),
