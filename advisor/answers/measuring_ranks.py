@@ -18,15 +18,14 @@ from advisor.messages import Message
 from advisor.models.performance import published_step_seconds
 from advisor.questions.ranks import Ranks
 
-# torchrun as a module, since a virtual environment's scripts need not be on the PATH.
-_TORCHRUN = (sys.executable, "-P", "-m", "torch.distributed.run")
+_TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.ranks.torchrun")
 
 
 def measure_ranks(
     reference: str, asked: Ranks, *, precision: Precision, minutes: float, on_progress: Progress
 ) -> dict[str, Any]:
     """The anchor document of all ranks, on each node. Raises `UsageError` for what cannot be asked,
-    `MeasuringError` where a rank or a node is lost."""
+    `MeasuringError` that names the rank which failed first where one, or a node, is lost."""
     job = {
         "reference": checked_reference(reference),
         "batch_size": asked.batch_size,

@@ -1,12 +1,19 @@
 """`advisor measure --ranks`: how a training scales over processes, and what it refuses."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
 import advisor.sweeps.anchors.measure as package
+from advisor.sweeps.machine.processes import is_running, start_ticks, stat_fields
 
 SCHEMA = json.loads((Path(package.__file__).parent / "anchor.schema.json").read_text())
 TRAINING = ("measure", "--model", "googlenet", "--task", "training")
@@ -30,6 +37,74 @@ def test_two_ranks_of_one_node(ask, tmp_path, accelerator, runs):
     assert row["gradient_bytes"] == pytest.approx(4 * 6_624_904, rel=1e-4)
     assert len(document["runs"]) == runs
     assert f"{row['efficiency']:.1%} of 2 times the rate of one" in " ".join(out.split())
+
+
+@contextmanager
+def measuring(folder):
+    """`advisor measure` of two ranks that train, and what it started: process id by rank, where
+    torchrun itself is None."""
+    command = [sys.executable, "-m", "advisor", *TRAINING, "--ranks", "2", "--minutes", "5"]
+    emulated = ["--accelerator", "emulated:T4", "--out", str(folder / "anchor.json")]
+    with subprocess.Popen([*command, *emulated], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert "training alone" in process.stderr.readline()
+            (torchrun,) = children_of(process.pid)
+            ranks = {rank_of(pid): pid for pid in children_of(torchrun)}
+            assert set(ranks) == {0, 1}
+            yield process, {None: torchrun} | ranks
+        finally:
+            process.kill()
+
+
+def children_of(parent):
+    """Process ids."""
+    pids = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+    return [pid for pid in pids if (fields := stat_fields(pid)) and fields[1] == str(parent)]
+
+
+def rank_of(pid):
+    """As torchrun gave it."""
+    variables = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return next(int(line[5:]) for line in variables if line.startswith("RANK="))
+
+
+@pytest.mark.slow
+def test_a_lost_rank_is_named(tmp_path):
+    """The others wait for it in vain, and end with torchrun."""
+    with measuring(tmp_path) as (process, pids):
+        os.kill(pids[1], signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "rank 1 was killed" in err
+
+
+@pytest.mark.slow
+def test_a_killed_measurement_leaves_nothing(tmp_path):
+    """Kill -9 of the command: torchrun and all ranks end with it."""
+    with measuring(tmp_path) as (process, pids):
+        running = {pid: start_ticks(pid) for pid in pids.values()}
+        process.kill()
+        ends_at = time.monotonic() + 60
+        while any(is_running(*one) for one in running.items()) and time.monotonic() < ends_at:
+            time.sleep(0.1)
+        left = [pid for pid, begun in running.items() if is_running(pid, begun)]
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert not left
+
+
+@pytest.mark.slow
+def test_what_any_rank_fails_with_reaches_the_user(ask, tmp_path):
+    """Not the table that torchrun makes of it; here the training takes a batch of no memory."""
+    code, _, err = ask(
+        *TRAINING, "--ranks", "2", "--batch-size", "1000000", "--minutes", "0.05",
+        "--out", str(tmp_path / "anchor.json"),
+    )  # fmt: skip
+    assert code == 1
+    assert "rank" in err
+    assert "allocate" in err
+    assert "traceback" not in err
 
 
 @pytest.mark.parametrize(
