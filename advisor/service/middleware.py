@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from advisor.service.access import Visit
 from advisor.service.audit import Auditor
 from advisor.service.metrics import count_request
+from advisor.service.page.rendering import styles_source
 from advisor.service.problems import (
     Problem,
     internal_error,
@@ -38,12 +39,12 @@ _UNUSED_FEATURES = (
     "picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "usb",
     "xr-spatial-tracking",
 )  # fmt: skip
-# Of every answer: only our own files, no inline script or style, nothing embedded anywhere, forms
-# only to us. No header opens CORS.
+# Of every answer: only our own files, no inline script, no style but the page's own, nothing
+# embedded anywhere, forms only to us. No header opens CORS.
 SECURITY_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'",
+    "content-security-policy": "default-src 'none'; script-src 'self'; "
+    f"style-src {styles_source()}; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",

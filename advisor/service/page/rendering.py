@@ -6,6 +6,7 @@ may import each other by relative names.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Mapping
 from functools import cache
@@ -27,10 +28,11 @@ from advisor.render.i18n.catalogue import Texts
 
 FOLDER = Path(__file__).with_name("static")
 _TYPES = {
-    ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+# They stand in the page itself: the first paint of a first visit waits for no second request.
+_STYLES = ("app.css", "answer.css")
 _FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 router = APIRouter(include_in_schema=False)
@@ -41,6 +43,18 @@ def files() -> dict[str, bytes]:
     """Contents by path under `static/`; licences and the like are not served."""
     paths = sorted(path for path in FOLDER.rglob("*") if path.suffix in _TYPES)
     return {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in paths}
+
+
+@cache
+def styles() -> Markup:
+    """The style sheets, as the text of the page's one `style`."""
+    return Markup("".join((FOLDER / name).read_text() for name in _STYLES))
+
+
+def styles_source() -> str:
+    """By which a Content-Security-Policy allows that text, and no other."""
+    digest = hashlib.sha256(styles().encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 @cache
@@ -79,7 +93,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 def environment() -> Environment:
     """One for the process: templates are compiled once."""
     made = shared_environment(TEMPLATES)
-    made.globals |= {"static": static_path, "translated": _translated}
+    made.globals |= {"static": static_path, "styles": styles, "translated": _translated}
     return made
 
 

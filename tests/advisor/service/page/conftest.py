@@ -49,7 +49,8 @@ class Page(HTMLParser):
             assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.texts.append(data)
+        if self.open[-1:] != ["style"]:
+            self.texts.append(data)
 
     def all(self, tag, **attributes):
         """The attributes of every such tag that has these."""

@@ -152,7 +152,7 @@ def test_a_theme_that_was_chosen_is_rendered(client):
     assert 'data-theme="dark"' in client.get("/?theme=dark").text
     assert 'data-theme="dark"' in client.get("/compare").text
     client.cookies.clear()
-    assert static_path("app.css") in client.get("/compare").text
+    assert static_path("app.js") in client.get("/compare").text
 
 
 def test_measurements_show_their_spread(page, client):

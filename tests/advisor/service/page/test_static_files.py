@@ -1,6 +1,8 @@
 """Scripts and styles: small, named by their content, and all that is told of them is there."""
 
+import base64
 import gzip
+import hashlib
 import re
 
 import pytest
@@ -12,10 +14,10 @@ MOST_KIB = 40
 
 
 def test_a_file_is_kept_for_a_year_under_a_name_of_its_content(client):
-    response = client.get(static_path("app.css"))
+    response = client.get(static_path("app.js"))
     assert response.status_code == 200
     assert "immutable" in response.headers["cache-control"]
-    assert response.headers["content-type"] == "text/css; charset=utf-8"
+    assert response.headers["content-type"] == "text/javascript; charset=utf-8"
 
 
 def test_what_is_no_file_of_the_page_is_not_there(client):
@@ -36,11 +38,18 @@ def test_a_first_visit_is_light(client):
 
 
 @pytest.mark.parametrize("address", ["/", "/language", "/predict", "/compare"])
-def test_nothing_but_styles_holds_up_the_first_paint(page, address):
-    """Two style sheets, and scripts that wait for the page."""
+def test_nothing_holds_up_the_first_paint(page, address):
+    """No style sheet is another request, and scripts wait for the page."""
     found = page(address)
-    assert len(found.all("link", rel="stylesheet")) <= 2
+    assert not found.all("link", rel="stylesheet")
     assert all(one.get("type") == "module" for one in found.all("script"))
+
+
+def test_the_policy_allows_the_pages_own_styles_alone(client):
+    answer = client.get("/compare")
+    (text,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}';" in answer.headers["content-security-policy"]
 
 
 def test_nobody_else_is_asked():
