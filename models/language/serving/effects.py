@@ -70,7 +70,7 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
     "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
     "link": {"way": 0.4, "host": 0.6, "gpu": 0.14, "engine": 0.13},
     "latency": {"way": 0.4, "host": 0.6, "chip": 0.1, "engine": 0.2, "era": 0.52, "version": 0.2},
-    "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8, "model": 0.15},
+    "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8},
     "constant": {"engine": 0.25, "era": 0.26, "version": 0.1, "static": 0.4},
     "layer": {"engine": 0.2, "era": 0.33, "version": 0.12, "kernels": 0.18},
     "mixture": {"engine": 0.35, "era": 0.36, "version": 0.14, "kernels": 0.6, "model": 0.35},

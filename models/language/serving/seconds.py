@@ -111,6 +111,13 @@ def step_seconds(parts: Parts, logs: Logs) -> Floats:
     return result
 
 
+def read_weights(parts: Parts, logs: Logs) -> Floats:
+    """Seconds that reading the weights adds to a step (n,): none where arithmetic takes longer."""
+    with_them = smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
+    result: Floats = (with_them - smooth_maximum(parts.kv, parts.arithmetic)) * np.exp(logs.step)
+    return result
+
+
 def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats) -> Floats:
     """Reading `tokens` (n,) of prompts, without the engine's own time; each sees half of `length`
     (n,) tokens in the mean."""
@@ -203,8 +210,8 @@ def closed_loop_seconds(
     prompt = prompt_seconds(work, logs, computed, 2 * input_tokens - computed)
     others = np.maximum(sequences - 1, 0.0)
     alone = np.exp(logs.first) + step
-    # A step that also reads a prompt reads its weights once.
-    longer = np.exp(logs.mixed) * (smooth_maximum(prompt, parts.weights) - parts.weights)
+    mixed, weights = np.exp(logs.mixed), read_weights(parts, logs)
+    longer = mixed * (smooth_maximum(prompt, weights) - weights)
     steps = output_tokens * step
     several = np.maximum(others, 1.0)
     all_others = prompt_seconds(work, logs, several * computed, 2 * input_tokens - computed)
@@ -216,7 +223,12 @@ def closed_loop_seconds(
         + bursts * behind + (1 - bursts) * arriving
     )  # fmt: skip
     # Each prompt of the others is waited for once: before the own first token or between steps.
-    between = np.maximum(others - (waiting / prompt - 1), 0.0) * longer
+    # A step that also reads prompts reads its weights once; with more prompts than steps it reads
+    # several prompts.
+    left = mixed * np.maximum(others - (waiting / prompt - 1), 0.0)
+    of_a_step = np.maximum(left / output_tokens, 1.0)
+    read = prompt_seconds(work, logs, of_a_step * computed, 2 * input_tokens - computed)
+    between = left / of_a_step * (smooth_maximum(read, weights) - weights)
     return RequestSeconds(alone + waiting, (steps + between) / output_tokens)
 
 
