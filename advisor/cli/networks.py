@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("search", required=False, type=Shown("SEARCH"))
+@click.argument("search", required=False, metavar="[SEARCH]", type=Shown("search"))
 @click.option("--all", "every", is_flag=True, help="List every network instead of families.")
 @output_option
 def networks(search: str | None, every: bool, output: str) -> None:

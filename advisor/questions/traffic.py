@@ -53,7 +53,7 @@ def traffic_named(text: str) -> TrafficProfile:
         return _published(text.lower())
     path = Path(text)
     if not path.is_file():
-        raise unknown_name("traffic", text, KNOWN_TRAFFIC, field="traffic")
+        raise unknown_name("traffic", text, [*KNOWN_TRAFFIC, "a CSV or JSONL file"], field="traffic")
     return traffic_of_file(path)
 
 

@@ -60,5 +60,10 @@ def test_a_file_that_is_no_traffic_is_refused_with_its_line(tmp_path, text, said
 
 
 def test_a_name_that_is_none_gets_the_known_ones():
-    with pytest.raises(UsageError, match="chat"):
+    with pytest.raises(UsageError, match="did you mean chat"):
         traffic_named("chatt")
+
+
+def test_a_file_that_does_not_exist_is_told_beside_the_names():
+    with pytest.raises(UsageError, match="known: a CSV or JSONL file, chat, code, summary"):
+        traffic_named("/no/such/trace.csv")
