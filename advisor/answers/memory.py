@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from advisor.answers.measuring import checked_reference
 from advisor.catalog import Catalog
@@ -75,13 +74,6 @@ def _side(text: str | None) -> int | None:
             hint="write it as 3x384x384 or 384",
         )  # fmt: skip
     return int(match.group(1))
-
-
-def memory_document_of(catalog: Catalog, question: MemoryQuestion) -> dict[str, Any]:
-    """`advisor.memory-answer/1`."""
-    from advisor.render.memory import memory_document
-
-    return memory_document(memory_answered(catalog, question))
 
 
 COMMAND = (sys.executable, "-P", "-m", "advisor.models.zoo.memory_worker")

@@ -53,7 +53,8 @@ def traffic_named(text: str) -> TrafficProfile:
         return _published(text.lower())
     path = Path(text)
     if not path.is_file():
-        raise unknown_name("traffic", text, [*KNOWN_TRAFFIC, "a CSV or JSONL file"], field="traffic")
+        known = (*KNOWN_TRAFFIC, "a CSV or JSONL file")
+        raise unknown_name("traffic", text, known, field="traffic")
     return traffic_of_file(path)
 
 

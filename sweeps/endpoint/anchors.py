@@ -84,15 +84,6 @@ def read_serving_anchor(
     return ServingAnchor(path, observations, refused, tuple(tails))
 
 
-def is_serving_anchor(path: Path) -> bool:
-    """Whether a file says of itself that it is one."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(content, dict) and content.get("schema") == SCHEMA
-
-
 def _document(path: Path) -> Mapping[str, Any]:
     try:
         content = json.loads(path.read_bytes())
