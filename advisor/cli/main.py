@@ -69,6 +69,8 @@ class LateGroup(click.Group):
         """The command `advisor/cli/<name>.py` defines under its own name."""
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in _ANSWERING:
+            _import_numpy_on_one_thread()
         command = getattr(importlib.import_module(f"advisor.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
@@ -87,6 +89,17 @@ class LateGroup(click.Group):
         """List the commands without importing any of them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _import_numpy_on_one_thread() -> None:
+    """An answer's matrices are small: OpenBLAS's threads would only spin, a third of all CPU time
+    on two cores. Said for NumPy's import alone, so that no process started later inherits it."""
+    if "numpy" in sys.modules or os.environ.keys() & {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}:
+        return
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    import numpy  # noqa: F401
+
+    del os.environ["OPENBLAS_NUM_THREADS"]
 
 
 @click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
