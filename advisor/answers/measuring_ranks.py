@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from typing import Any
 
@@ -16,8 +17,11 @@ from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.models.performance import published_step_seconds
+from advisor.questions.fields import wrong
 from advisor.questions.ranks import Ranks
 
+# Nodes may start so far apart; torchrun would wait twice as long.
+_APART_SECONDS = 300
 _TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.ranks.torchrun")
 
 
@@ -35,7 +39,27 @@ def measure_ranks(
         "gbit_per_second": asked.network_gbit,
     }
     command = [*_torchrun(asked), "-m", "advisor.sweeps.ranks"]
-    return document_of_process(command, GRACE_SECONDS, on_progress, job, minutes)
+    grace = GRACE_SECONDS
+    if asked.rendezvous is not None:
+        _check_resolves(asked.rendezvous)
+        grace += _APART_SECONDS
+        on_progress(
+            f"waiting up to {_APART_SECONDS // 60} minutes for all {asked.nodes} nodes at "
+            f"{asked.rendezvous}"
+        )
+    return document_of_process(command, grace, on_progress, job, minutes)
+
+
+def _check_resolves(rendezvous: str) -> None:
+    """Torchrun asks for a name that does not resolve again and again, for minutes."""
+    host, _, port = rendezvous.rpartition(":")
+    try:
+        socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise wrong(
+            "rendezvous", "'{host}' does not resolve here ({why})", host=host, why=str(error),
+            hint=Message("give the first node's address, or a name that every node knows"),
+        ) from None  # fmt: skip
 
 
 def _torchrun(asked: Ranks) -> list[str]:
@@ -45,7 +69,7 @@ def _torchrun(asked: Ranks) -> list[str]:
     host, _, port = asked.rendezvous.rpartition(":")
     return [
         *_TORCHRUN, *place, f"--nnodes={asked.nodes}", f"--node-rank={asked.node_rank - 1}",
-        f"--master-addr={host}", f"--master-port={port}",
+        f"--master-addr={host}", f"--master-port={port}", f"--rdzv-conf=timeout={_APART_SECONDS}",
     ]  # fmt: skip
 
 
