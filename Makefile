@@ -56,9 +56,9 @@ sweep: .venv/full ## measure a small sweep on this machine and fit a model to it
 	@$(BIN)/advisor fit
 
 test: .venv/full ## all quick tests, side by side (under 5 minutes on 2 cores)
-	@$(PYTEST) $(SIDE_BY_SIDE) -m lane_quick
+	@$(PYTEST) -n auto --dist loadgroup -m lane_quick
 
-test-full: .venv/full ## all other tests: sweeps, Ray, PostgreSQL, browser, PDF, an older CPU (15 minutes)
+test-full: .venv/full ## all other tests: sweeps, Ray, PostgreSQL, browser, PDF, an older CPU (30 minutes on 2 cores)
 	@failed=0; \
 	$(PYTEST) $(SIDE_BY_SIDE) --hypothesis-profile=full -m "lane_full and not (machine or ray)" || failed=1; \
 	$(PYTEST) --hypothesis-profile=full -m "lane_full and (machine or ray)" || failed=1; \

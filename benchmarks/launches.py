@@ -8,8 +8,8 @@ moto's EC2 behind its own ways (tokens that dedupe, lists that lag, capacity tha
 behind faults: all 24 codes, lost and cut and foreign answers, kill -9 and Ctrl-C before and after
 any call, starts of instances that fail; the clock is a fake one. After one pass of the reaper
 nothing may be left, never may two instances have run at once, no bill may pass its budget by more
-than a billing minute, and of each start that failed the log is read, where the instance could send
-it. Exit code 1 when something does not hold, or a broken product is not noticed.
+than a billing minute, and of each start that failed something is read, its log or its console. Exit
+code 1 when something does not hold, or a broken product is not noticed.
 """
 
 from __future__ import annotations

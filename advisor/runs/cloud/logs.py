@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.errors import DataError
+from advisor.errors import CloudError, DataError
 from advisor.infra.aws.guest.job import STATES_FOLDER
 from advisor.infra.aws.launch_options import checked_sweep_id
-from advisor.infra.aws.machines import console_output
+from advisor.infra.aws.machines import console_output, instances_of
+from advisor.infra.aws.managed import enabled_regions
 
 if TYPE_CHECKING:
     from advisor.infra.aws.asking import Aws
@@ -51,8 +52,8 @@ def logs_of_silent(aws: Aws, machine: Machine, result_bucket: ResultBucket) -> l
 
 
 def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
-    """Every log that instances of the sweep left in the bucket, by instance; `DataError` where
-    there is none."""
+    """Every log that instances of the sweep left in the bucket, by instance, then the console of
+    each that left none there (nobody was there to keep it); `DataError` where there is none."""
     from advisor.infra.aws.guest.result_bucket import ResultBucket
     from advisor.infra.aws.preflight import bucket as looked_at
 
@@ -61,6 +62,7 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     if not finding.ok:
         raise DataError("{reason}", reason=finding.text, hint=finding.mend)
     found = list(_logs(ResultBucket(aws, home, bucket, prefix)))
+    found += _consoles(aws, home, sweep_id, found)
     if not found:
         raise DataError(
             "no instance of {sweep_id} has left a log in {bucket}", sweep_id=sweep_id,
@@ -68,6 +70,19 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
             "those that run",
         )  # fmt: skip
     return found
+
+
+def _consoles(
+    aws: Aws, home: str, sweep_id: str, known: list[InstanceLog]
+) -> Iterator[InstanceLog]:
+    """Of ended instances that the bucket knows nothing of, as long as EC2 lists them."""
+    try:
+        for machine in instances_of(aws, enabled_regions(aws, home), sweep_id):
+            silent = not machine.lives and not any(machine.id in log.key for log in known)
+            if silent and (text := console_output(aws, machine)):
+                yield InstanceLog(key=f"{machine.slot}/{machine.id}{CONSOLE}{_LOG}", text=text)
+    except CloudError:
+        return  # who may read the bucket and nothing else reads that
 
 
 def _logs(result_bucket: ResultBucket) -> Iterator[InstanceLog]:

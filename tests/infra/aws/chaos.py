@@ -183,8 +183,8 @@ class Launch:
         reap(self.bed.aws(), now=self.bed.clock.now(), regions=REGIONS, at_once=1)
         if left := self.bed.left():
             self.wrong.append(f"left by the reaper: {left}")
-        if unread := self.boots.unread(self.boots.with_log):
-            self.wrong.append(f"the start failed, and its log is not read: {unread}")
+        if unread := self.boots.unread():
+            self.wrong.append(f"the start failed, and nothing of it is read: {unread}")
         if self.minutes_over > 1 + 1e-6:
             self.wrong.append(f"{self.minutes_over:.2f} minutes over the budget")
 

@@ -62,8 +62,9 @@ class FailedBoots:
 
         self._bed.clock.at(moment, fail)
 
-    def unread(self, instances: list[str]) -> list[str]:
-        """Those of which `advisor cloud log` shows nothing."""
+    def unread(self) -> list[str]:
+        """Instances of which `advisor cloud log` shows nothing."""
+        instances = self.with_log + self.without_way
         if not instances:
             return []
         try:

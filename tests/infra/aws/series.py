@@ -42,8 +42,7 @@ class Series:
         self.faults += one.faults
         boots = one.boots
         self.failed_boots += Counter(
-            with_log=len(boots.with_log), without_way_to_s3=len(boots.without_way),
-            consoles_read=len(boots.without_way) - len(boots.unread(boots.without_way)),
+            with_log=len(boots.with_log), without_way_to_s3=len(boots.without_way)
         )  # fmt: skip
         self.fates.update(one.fates)
         self.ends.update(one.ends)
