@@ -9,7 +9,7 @@ from functools import cached_property
 
 from advisor.catalog.assumed import Facts, facts_of_type, with_facts_of_type
 from advisor.catalog.files import Files, Table
-from advisor.domain import MIB, Cpu, InstanceType, Range
+from advisor.domain import MIB, Cpu, InstanceType, NodeNetwork, Range
 from advisor.domain.money import MAX_AGE_DAYS
 from advisor.records import dataclass
 
@@ -54,6 +54,9 @@ TYPE_COLUMNS = (
 # Read rates of local disks that are under CC BY-SA 4.0.
 LOCAL_READS_FILE = "sparecores/{}_local_disks.csv"
 LOCAL_READ_COLUMNS = ("instance_type", "read_iops")
+# Networks of types with GPUs, each from a source of its own.
+NETWORKS_FILE = "catalog/{}_networks.csv"
+NETWORK_COLUMNS = ("instance_type", "gbit_per_second", "cards", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +222,18 @@ class InstanceTable:
         return {cells[0]: cells[1] for cells in self._files.table(path)}
 
     @cached_property
+    def _networks(self) -> dict[str, NodeNetwork]:
+        path = NETWORKS_FILE.format(self._cloud)
+        if not self._files.has(path):
+            return {}
+        return {
+            name: NodeNetwork(
+                gbit_per_second=float(rate), cards=int(cards), source=self._origins[source].text
+            )
+            for name, rate, cards, source in self._files.table(path)
+        }
+
+    @cached_property
     def _yields(self) -> dict[str, float]:
         path = "sparecores/cpu_models.csv"
         return _yields(self._files.table(path)) if self._files.has(path) else {}
@@ -266,6 +281,7 @@ class InstanceTable:
             # Sizes of local disks are sold in GB of 10**9 bytes.
             instance_store_gib=float(row["instance_store_gb"] or 0) * 1e9 / GIB,
             instance_store_read_iops=_float(row["instance_store_read_iops"]),
+            network=self._networks.get(name) if row["gpu_name"] else None,
             burstable=row["burstable"] == "1",
             current=row["current"] == "1",
             assumed=assumed,

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from functools import partial
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.node_networks import node_network
 from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resources
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
@@ -274,7 +273,7 @@ def resources_of(
     """What a workload on this instance and disk has: all of its vCPUs, and its GPUs, or
     `max_gpus` of them; as one of several `nodes` where those train together."""
     instance = target.instance if isinstance(target, Offer) else target
-    network = node_network(instance) if nodes > 1 else None
+    network = instance.network if nodes > 1 else None
     kind: Callable[..., Resources] = Resources
     if network is not None:
         kind = partial(Node, nodes=nodes, gbit_per_second=network.gbit_per_second)

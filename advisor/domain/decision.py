@@ -8,7 +8,7 @@ from datetime import date
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from advisor.domain.machines import InstanceType, require_positive
+from advisor.domain.machines import InstanceType, NodeNetwork, require_positive
 from advisor.domain.money import Disk, Price, Spec
 from advisor.domain.results import Latency, LazyRejected, Prediction, Rejected, nearest_first
 from advisor.domain.runs import RunTime, Span
@@ -137,6 +137,12 @@ class Candidate:
     run: RunTime | None = None
     first_epoch: Span | None = None
     notes: tuple[Text, ...] = ()
+
+    @property
+    def node_network(self) -> NodeNetwork | None:
+        """What joins instances that train one network together; None where they do not."""
+        together = self.spec.count > 1 and self.workload.task is Task.TRAINING
+        return self.spec.offer.instance.network if together else None
 
     @property
     def usd_per_run(self) -> Span | None:

@@ -165,14 +165,32 @@ class AssumedFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeNetwork:
+    """How fast an instance reaches others in each direction for as long as one wants, never a
+    burst, by so many network cards; `source` says so."""
+
+    gbit_per_second: float
+    cards: int
+    source: str
+
+    def __post_init__(self) -> None:
+        require_positive(gbit_per_second=self.gbit_per_second, cards=self.cards)
+
+    @property
+    def takes_several_cards(self) -> bool:
+        """Whether one network card is too little: AWS's are used together by EFA."""
+        return self.cards > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
     """One instance type of a cloud: facts, no price.
 
     Rates of the network disk (`ebs_*` on AWS) are the instance's own limit, baseline apart
     from burst. `instance_store_gib` is local NVMe or SSD that comes with the instance;
     `accelerator` names what computes there and is no GPU (Inferentia, an FPGA); `cpu_score_basis`
-    says what the CPU's score was measured on ("": it has none); `assumed` is what of all this
-    nobody tells.
+    says what the CPU's score was measured on ("": it has none); `network` leads to other
+    instances (None: nobody tells how fast); `assumed` is what of all this nobody tells.
     """
 
     cloud: str
@@ -195,6 +213,7 @@ class InstanceType:
     ebs_burst_iops: float | None = None
     instance_store_gib: float = 0.0
     instance_store_read_iops: float | None = None
+    network: NodeNetwork | None = None
     burstable: bool = False
     current: bool = True
     assumed: tuple[AssumedFact, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 
-from advisor.catalog.node_networks import node_network, types_with_networks
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import (
     Candidate,
@@ -106,13 +105,7 @@ def assumptions(
         found.append(Message("compiling, minutes at the start, not counted"))
     found += _of_several(request, chosen, count)
     if request.max_nodes > 1:
-        known = types_with_networks()
-        found.append(
-            Message(
-                "more than one node only of {count} types of {clouds}, whose network is known",
-                count=known.total(), clouds=", ".join(sorted(known)),
-            )
-        )  # fmt: skip
+        found.append(Message("more than one node only of types whose network's rate is known"))
     return tuple(found)
 
 
@@ -120,7 +113,7 @@ def _of_several(request: Request, chosen: Assumed | None, count: int) -> list[Me
     """What several instances that share the work, or train together, take for granted."""
     if count == 1 or chosen is None:
         return []
-    network = node_network(chosen.instance)
+    network = chosen.instance.network
     if request.task is not Task.TRAINING or network is None:
         return [
             Message(

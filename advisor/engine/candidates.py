@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog, OfferQuery, is_accelerated, resources_of
-from advisor.catalog.node_networks import node_network
 from advisor.catalog.support import most_startable
 from advisor.domain import (
     Candidate,
@@ -137,7 +136,7 @@ def on_nodes(request: Request, one: Runnable) -> Iterator[Runnable]:
     nobody says how fast their network is, since then nothing is known of them."""
     yield one
     instance = one.offer.instance
-    if request.max_nodes > 1 and instance.gpu_count and node_network(instance) is not None:
+    if request.max_nodes > 1 and instance.gpu_count and instance.network is not None:
         most = int(min(request.max_nodes, most_startable(one.offer, request.vcpu_quota)))
         counts = {nodes for nodes in (*NODE_COUNTS, most) if 1 < nodes <= most}
         yield from (replace(one, nodes=nodes) for nodes in sorted(counts))

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
-from advisor.catalog.node_networks import network_between
 from advisor.domain import (
     BatchPoint,
     Burst,
@@ -269,7 +268,7 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
 
 def nodes_block(candidate: Candidate) -> dict[str, Any] | None:
     """Instances that train together, with the network between them; null where none do."""
-    network = network_between(candidate)
+    network = candidate.node_network
     if network is None:
         return None
     return {

@@ -11,7 +11,7 @@ from advisor.catalog import (
     Rejection,
     check,
 )
-from advisor.domain import AssumedFact, InstanceType, Offer
+from advisor.domain import AssumedFact, InstanceType, NodeNetwork, Offer
 from advisor.render.blocks import instance_block, notes_text, price_block
 
 SCHEMA = "advisor.catalog/1"
@@ -130,6 +130,18 @@ def _machine(instance: InstanceType) -> dict[str, Any]:
             "read_iops": instance.instance_store_read_iops,
         },
         "host_to_gpu_gb_per_second": instance.host_to_gpu_gb_per_second,
+        "network": _network(instance.network),
+    }
+
+
+def _network(network: NodeNetwork | None) -> dict[str, Any] | None:
+    """To other instances; null where nobody tells how fast."""
+    if network is None:
+        return None
+    return {
+        "gbit_per_second": network.gbit_per_second,
+        "cards": network.cards,
+        "source": network.source,
     }
 
 

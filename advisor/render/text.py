@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 
-from advisor.catalog.node_networks import network_between
 from advisor.domain import (
     FREE,
     LIST,
@@ -223,7 +222,7 @@ def gpus_lines(prediction: Prediction) -> list[str]:
 
 def nodes_lines(candidate: Candidate) -> list[str]:
     """'4, each at 78 % of the rate of one alone over 25 Gbit/s (modelled)'; none for one."""
-    network = network_between(candidate)
+    network = candidate.node_network
     if network is None:
         return []
     efa = " by EFA" if network.takes_several_cards else ""

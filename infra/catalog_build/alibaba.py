@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from advisor.catalog.instances import NETWORK_COLUMNS, NETWORKS_FILE
 from advisor.infra.catalog_build import disks
 from advisor.infra.catalog_build.hosts import cloud_part, host, no_gpu, sheet_gib
 from advisor.infra.catalog_build.provenance import LIST_DAYS, SPOT_DAYS, Source
-from advisor.infra.catalog_build.tables import number, read_source
+from advisor.infra.catalog_build.tables import OutputTable, number, read_source, table
 from advisor.infra.catalog_build.wide import Basis, CloudPart, price_row, wide_prices
 
 Row = Mapping[str, str]
@@ -57,6 +58,13 @@ DISK_PRICES = Source(
     "Alibaba disk prices (estimated)",
     note="prices of Alibaba's disks are estimated: no list of them by region is known offline",
 )
+NETWORKS = Source(
+    "alibaba-networks",
+    "2021-07-19",
+    "MIT",
+    "AlibabaCloudDocs/ecs@322eaab8",
+    "Alibaba networks between instances",
+)
 LIST = Basis("ali", "list", "CNY", SOURCE.id)
 SPOT = Basis("alispot", "observed", "CNY", SPOT_SOURCE.id)
 _BASES = {"on-demand": LIST, "spot": SPOT}
@@ -80,9 +88,18 @@ def build() -> CloudPart:
     return cloud_part(
         *("alibaba", SOURCE, types, rows, (LIST, SPOT)),
         apart=[_gpu_type(row) for row in read_source("sparecores/alibaba_gpu_types.csv")],
-        disks=disks.disk_tables("alibaba", _disk_rules(), _disk_prices()),
-        sources=(SPOT_SOURCE, GPU_TYPES, DISK_RULES, DISK_PRICES),
+        more=[*disks.disk_tables("alibaba", _disk_rules(), _disk_prices()), _networks()],
+        sources=(SPOT_SOURCE, GPU_TYPES, DISK_RULES, DISK_PRICES, NETWORKS),
     )
+
+
+def _networks() -> OutputTable:
+    """Baselines of types with GPUs, by one card each."""
+    rows = read_source("catalog/alibaba_networks.csv")
+    cells = [
+        (row["instance_type"], number(row["gbit_per_second"]), "1", NETWORKS.id) for row in rows
+    ]
+    return table(NETWORKS_FILE.format("alibaba"), NETWORK_COLUMNS, cells)
 
 
 def _type(row: Row) -> dict[str, str]:

@@ -102,7 +102,7 @@ def build() -> CloudPart:
     bases = (LIST, SPOT, ATTACHED_LIST, ATTACHED_SPOT)
     return cloud_part(
         *("gcp", SOURCE, [*types, *_with_gpus(types)], [*rows, *_prices_with_gpus(rows)], bases),
-        disks=[
+        more=[
             *disks.disk_tables("gcp", read_source("catalog/gcp_disk_rules.csv"), _disk_prices()),
             table(LIMITS_FILE, LIMIT_HEADER, _limits()),
         ],

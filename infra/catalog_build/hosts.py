@@ -26,10 +26,10 @@ def cloud_part(
     bases: Iterable[Basis],
     *,
     apart: Iterable[Row] = (),
-    disks: Iterable[OutputTable] = (),
+    more: Iterable[OutputTable] = (),
     sources: Iterable[Source] = (),
 ) -> CloudPart:
-    """A cloud whose types and list prices come from one source, with `sources` of what else it has.
+    """A cloud whose types and list prices come from one source, with `sources` of `more` tables.
 
     A type is offered where it has a price; one that the price list does not name is left out. The
     facts of types `apart` are under CC BY-SA 4.0 and stay in a file of their own, priced or not.
@@ -42,7 +42,7 @@ def cloud_part(
     sets, set_of = region_sets(f"catalog/{name}_region_sets.csv", listed)
     shared = list(apart)
     own = [row for row in types if row["instance_type"] in offered]
-    tables = [_types(f"catalog/{name}_instance_types.csv", own, set_of, source), sets, *disks]
+    tables = [_types(f"catalog/{name}_instance_types.csv", own, set_of, source), sets, *more]
     if shared:
         path = f"sparecores/{name}_instance_types.csv"
         tables.append(_types(path, shared, set_of, source))

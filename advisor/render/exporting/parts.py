@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.catalog.node_networks import NodeNetwork, network_between
-from advisor.domain import Candidate, Market, Spec
+from advisor.domain import Candidate, Market, NodeNetwork, Spec
 from advisor.records import NamedTuple
 from advisor.render.blocks import rate_unit
 from advisor.render.text import disk_text, lower_name
@@ -42,7 +41,7 @@ def start_of(candidate: Candidate) -> Start:
             f"{floor_rate(prediction.lower):,g} {rate_unit(workload.dataset)} "
             f"({prediction.provenance})",
         ),
-        network=network_between(candidate),
+        network=candidate.node_network,
     )
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from advisor.catalog.instances import LOCAL_READ_COLUMNS, LOCAL_READS_FILE, TYPE_COLUMNS
+from advisor.catalog.instances import (
+    LOCAL_READ_COLUMNS,
+    LOCAL_READS_FILE,
+    NETWORK_COLUMNS,
+    NETWORKS_FILE,
+    TYPE_COLUMNS,
+)
 from advisor.infra.catalog_build.aws.families import family
 from advisor.infra.catalog_build.aws.lists import Cells
 from advisor.infra.catalog_build.aws.sources import moto
@@ -39,7 +46,7 @@ def build_types(offered: Mapping[str, Sequence[str]]) -> tuple[list[OutputTable]
         origin.id: origin for origin in (moto(r["source_commit"], r["source_date"]) for r in rows)
     }
     types = table(TYPES_FILE, TYPE_COLUMNS, table_rows)
-    return [types, sets, _local_reads(rows)], list(origins.values())
+    return [types, sets, _local_reads(rows), _networks()], list(origins.values())
 
 
 def _local_reads(types: Sequence[Mapping[str, str]]) -> OutputTable:
@@ -50,6 +57,28 @@ def _local_reads(types: Sequence[Mapping[str, str]]) -> OutputTable:
     return table(
         LOCAL_READS_FILE.format("aws"), LOCAL_READ_COLUMNS, [r for r in rows if r[0] in known]
     )
+
+
+def _networks() -> OutputTable:
+    """What types with GPUs reach each other with for as long as one wants."""
+    rows = [
+        (
+            row["instance_type"],
+            number(str(_sustained(row))),
+            row["cards"],
+            moto(row["source_commit"], "").id,
+        )
+        for row in read_source("catalog/aws_networks.csv")
+    ]
+    return table(NETWORKS_FILE.format("aws"), NETWORK_COLUMNS, rows)
+
+
+def _sustained(row: Mapping[str, str]) -> float:
+    """Gbit/s: the sum over all cards, or what EC2 says in words where that is less: cards of
+    g6e.48xlarge add up to 1600, and it is sold with "400 Gigabit"."""
+    cards = float(row["baseline_gbit_per_second"])
+    told = re.fullmatch(r"(?:(\d+)x )?(\d+) Gigabit", row["performance"])
+    return min(cards, int(told[1] or 1) * float(told[2])) if told else cards
 
 
 def _type_row(

@@ -19,6 +19,6 @@ def build() -> CloudPart:
         [sizes.cpu_size(size) for size in named if not sizes.is_gpu_size(size)],
         *(prices, sources.BASES),
         apart=[sizes.gpu_size(size, told.get(size)) for size in named if sizes.is_gpu_size(size)],
-        disks=build_disks(named, prices),
+        more=build_disks(named, prices),
         sources=sources.SOURCES,
     )

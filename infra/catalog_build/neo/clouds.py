@@ -71,7 +71,7 @@ def _cloud(cloud: str, source: Source) -> CloudPart:
     lists = {basis.source: _PRICE_SOURCES[basis.source] for basis in bases.values()}
     part = cloud_part(
         *(cloud, source, types.values(), prices, bases.values()),
-        disks=build_disks(cloud, regions),
+        more=build_disks(cloud, regions),
         sources=(*lists.values(), *_DISK_SOURCES.get(cloud, ()), sources.ASSUMED),
     )
     note = f"{cloud}: left out, no dated price or no data sheet: {', '.join(left_out) or 'none'}"

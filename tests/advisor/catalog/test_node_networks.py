@@ -1,20 +1,39 @@
-"""The network between nodes: every row is of a type in the catalogue, and the unknown stays so."""
+"""The network between nodes: of every AWS type with a GPU, never more than lasts."""
 
 from advisor.catalog import load_catalog
-from advisor.catalog.node_networks import _networks, node_network
+from advisor.infra.catalog_build.tables import read_source
+
+CATALOG = load_catalog()
+TOLD = {row["instance_type"]: row for row in read_source("catalog/aws_networks.csv")}
 
 
-def test_every_row_names_a_type_with_a_gpu_and_says_who_says_so():
-    catalog = load_catalog()
-    wrong = [
-        name
-        for (cloud, name), network in _networks().items()
-        if not catalog.instance(name, cloud).gpu_count or not network.source
-    ]
-    assert wrong == []
+def types_with_gpus(cloud):
+    return [one for one in CATALOG.instances(cloud) if one.gpu_count]
 
 
-def test_the_rate_is_the_baseline_and_unknown_types_have_none():
-    catalog = load_catalog()
-    assert node_network(catalog.instance("g5.xlarge", "aws")).gbit_per_second == 2.5  # not its 10
-    assert node_network(catalog.instance("m5.large", "aws")) is None
+def test_every_type_of_aws_with_a_gpu_has_one_and_says_who_says_so():
+    found = types_with_gpus("aws")
+    assert [one.name for one in found if one.network is None or not one.network.source] == []
+    assert {one.name for one in found} == TOLD.keys()
+
+
+def test_no_type_is_promised_more_than_its_baseline_or_a_burst():
+    for one in types_with_gpus("aws"):
+        assert one.network.gbit_per_second <= float(TOLD[one.name]["baseline_gbit_per_second"])
+    assert CATALOG.instance("g5.xlarge", "aws").network.gbit_per_second == 2.5  # not its 10
+    assert CATALOG.instance("p3.16xlarge", "aws").network.gbit_per_second == 5  # not its "25"
+    assert CATALOG.instance("g6e.48xlarge", "aws").network.gbit_per_second == 400  # not 4 x 400
+
+
+def test_several_cards_are_told_apart_from_one_fast_card():
+    networks = {
+        name: CATALOG.instance(name, "aws").network for name in ("p4d.24xlarge", "g7e.12xlarge")
+    }
+    assert [one.gbit_per_second for one in networks.values()] == [400, 400]
+    assert [one.takes_several_cards for one in networks.values()] == [True, False]
+
+
+def test_other_clouds_have_what_their_documents_tell_and_cpu_types_train_alone():
+    assert CATALOG.instance("ecs.gn7-c13g1.26xlarge", "alibaba").network.gbit_per_second == 30
+    assert CATALOG.instance("g2-standard-4", "gcp").network is None
+    assert CATALOG.instance("m5.large", "aws").network is None

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog, resources_of
-from advisor.catalog.node_networks import node_network
 from advisor.domain import CacheState, DatasetProfile, Precision, Request, Task
 from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, runnable
 from advisor.engine.decision import recommend
@@ -85,7 +84,7 @@ def test_nodes_are_taken_only_where_their_network_is_known_and_never_scale_beyon
     answer = ask(request)
     for one in answer.ranked:
         if one.spec.count > 1:
-            assert node_network(one.spec.offer.instance) is not None
+            assert one.spec.offer.instance.network is not None
             assert 0 < one.prediction.node_efficiency <= 1
             assert one.spec.total_usd_per_hour == pytest.approx(
                 one.spec.count * one.spec.usd_per_hour_each

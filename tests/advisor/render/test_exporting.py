@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from advisor.domain import Candidate, DiskChoice, Market, Task
+from advisor.domain import Candidate, DiskChoice, Market, NodeNetwork, Task
 from advisor.errors import UsageError
 from advisor.render.exporting import FORMATS, export
 from tests.alike import assert_golden_text
@@ -46,7 +46,10 @@ def training_together() -> Candidate:
     """On three nodes."""
     one = candidate()
     training = replace(one.workload, task=Task.TRAINING)
-    return replace(one, workload=training, spec=replace(one.spec, count=3))
+    offer = one.spec.offer
+    network = NodeNetwork(gbit_per_second=5.0, cards=1, source="EC2")
+    named = replace(offer, instance=replace(offer.instance, network=network))
+    return replace(one, workload=training, spec=replace(one.spec, count=3, offer=named))
 
 
 PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second": 250.0}
