@@ -123,9 +123,19 @@ class Trial(_Remembering):
         return self.accelerator.is_cpu and self.workload.task is not Task.PREPROCESSING
 
     @property
-    def samples_per_step(self) -> int:
+    def processes(self) -> int:
+        """Processes that each compute batches of their own: one a GPU."""
+        return 1 if self.workload.task is Task.PREPROCESSING else self.resources.gpu_count
+
+    @property
+    def samples_per_row(self) -> int:
         """A row of words holds several samples (tokens); of other networks it is one."""
-        return self.workload.batch_size * int(self.plan.get("samples_per_row", 1))
+        return int(self.plan.get("samples_per_row", 1))
+
+    @property
+    def samples_per_step(self) -> int:
+        """Of all processes together: in a step each of them has a batch."""
+        return self.processes * self.workload.batch_size * self.samples_per_row
 
     @property
     def loader_period(self) -> int:

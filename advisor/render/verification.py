@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from advisor.domain import Prediction, Verdict, Verification
+from advisor.domain import Prediction, Trial, Verdict, Verification
 from advisor.render.blocks import bounds, rate_unit
 from advisor.render.document import request_document
 from advisor.render.text import WIDTH, interval_text
@@ -44,6 +44,7 @@ def verification_document(verification: Verification) -> dict[str, Any]:
             "runs": len(verification.measurement.run_steps),
             "batch_size": trial.workload.batch_size,
             "accelerator": str(trial.accelerator),
+            "processes": trial.processes,
             "gpu": verification.measurement.environment.get("gpu"),
             "cpu": verification.measurement.environment.get("cpu_model"),
             "vcpus": trial.resources.vcpus,
@@ -78,7 +79,7 @@ def verification_text(verification: Verification) -> str:
         f"at least {format_target(verification.request.target_throughput or 0)} "
         f"{_unit(verification)}",
         f"  held to     {held}, disk {resources.disk.type} "
-        f"({verification.measurement.limited_by}); {trial.cache} cache, on {trial.accelerator}",
+        f"({verification.measurement.limited_by}); {trial.cache} cache, on {_computes_on(trial)}",
         f"  measured    {_measured(verification)}",
         *_compared(verification),
         "",
@@ -87,6 +88,12 @@ def verification_text(verification: Verification) -> str:
         f"Stored as trial {trial.trial_id} (`advisor measurements list`).",
     ]
     return "\n".join(lines)
+
+
+def _computes_on(trial: Trial) -> str:
+    """'4 x cuda': a process, and a batch in each step, for each."""
+    several = f"{trial.processes} x " if trial.processes > 1 else ""
+    return f"{several}{trial.accelerator}"
 
 
 def _unit(verification: Verification) -> str:

@@ -65,6 +65,8 @@ def why_not(measurement: Measurement, networks: Collection[str]) -> str:
 def _outside_the_model(trial: Trial, networks: Collection[str]) -> str:
     if trial.unknown_settings:
         return f"ran with {', '.join(trial.unknown_settings)}, which the model does not know"
+    if trial.processes > 1:
+        return "ran on several GPUs: the step of one of them is learned, not its pipeline"
     workload = trial.workload
     if workload.dataset.storage_format in _NO_INPUT:
         return "its batches come from memory: no input pipeline"

@@ -100,7 +100,7 @@ def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
         yield f"it ran with {', '.join(unknown)}, which answers do not assume", True
     if workload.task is Task.PREPROCESSING:
         yield "preprocessing uses no GPU", False
-    if row.trial.samples_per_step != workload.batch_size:
+    if row.trial.samples_per_row != 1:
         yield "it counts words, not images or sequences", False
     yield from _faults_of_running(row)
 

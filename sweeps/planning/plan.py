@@ -62,7 +62,9 @@ class SweepRequest:
     of steady state (None: a minute on a GPU, else 4 s) and for `max_seconds` at most (None: 20 s,
     or twice the least); or for exactly `iterations` steps. On a GPU a minute or more of a warm
     trial comes after one that does not count. `repeats` counts the measurements of each.
-    `disk_paths` says where a disk of a type is mounted; data sets were copied there.
+    `disk_paths` says where a disk of a type is mounted; data sets were copied there. With a
+    `gpu_count` each GPU has a process with a batch of its own, and vCPUs, memory and disk are of
+    all of them.
 
     `memory_formats` and `stacks` are of networks that are computed, here or on a GPU. Without
     `memory_formats`, images on a GPU are measured in both where 16 bits make the difference
@@ -91,6 +93,7 @@ class SweepRequest:
     repeats: int = 1
     decoder: str = PILLOW
     disk_paths: Mapping[str, str] = field(default_factory=dict)
+    gpu_count: int = 1
 
 
 def plan_trials(
@@ -128,6 +131,7 @@ def _grid(
         stored = request.data.of(network)
         # Preprocessing ends where an accelerator would begin: none is asked, none emulated.
         accelerator = ON_CPU if task is Task.PREPROCESSING else request.accelerator
+        processes = 1 if task is Task.PREPROCESSING else request.gpu_count
         plain = Workload(
             network=name,
             task=task,
@@ -145,12 +149,14 @@ def _grid(
             emulated = accelerator.is_emulated
             yield Trial(
                 workload=workload,
-                resources=_resources(vcpus, memory_mib, disk, machine),
+                resources=replace(
+                    _resources(vcpus, memory_mib, disk, machine), gpu_count=processes
+                ),
                 accelerator=accelerator,
                 emulated_step_seconds=step_seconds(workload, accelerator.gpu) if emulated else None,
                 cache=cache,
                 dataset_path=_place(request, stored, disk),
-                plan=_plan(request, network, accelerator, vcpus, disk, cache),
+                plan=_plan(request, network, accelerator, vcpus / processes, disk, cache),
             )
 
 

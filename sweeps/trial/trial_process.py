@@ -106,7 +106,7 @@ def run_attempt(
     place: Callable[..., AbstractContextManager[Placement]] = placed,
     side_by_side: bool = False,
 ) -> Measurement:
-    """Measure once in a fresh worker under the trial's limits, on CPUs and a GPU of its own.
+    """Measure once in a fresh worker under the trial's limits, on CPUs and GPUs of its own.
 
     `side_by_side`: others may run on this machine meanwhile. They share a disk only while each
     has its data set in memory: who empties the page cache, or reads a disk, has it alone.
@@ -119,6 +119,7 @@ def run_attempt(
             trial.resources.vcpus,
             memory_mib=trial.resources.memory_mib,
             on_gpu=trial.accelerator.is_gpu,
+            gpu_count=trial.processes,
             disk=_disk_of(trial),
             shares_disk=shares_disk,
             trial_id=trial.trial_id,
@@ -126,7 +127,7 @@ def run_attempt(
             request = _request(trial, placement.cpus)
             limiter = limiter or choose_limiter(request)
             before = _gpu_before(placement)
-            environment = _visible_gpu(trial, placement)
+            environment = _visible_gpus(trial, placement)
             with limiter.hold(request) as hold, started_worker(command, environment) as worker:
                 emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
                 job = _job(trial, request, hold, shares_disk)
@@ -164,11 +165,11 @@ def stays_in_memory(trial: Trial) -> bool:
     return trial.cache is CacheState.WARM and not trial.overflows_memory
 
 
-def _visible_gpu(trial: Trial, placement: Placement) -> dict[str, str]:
-    """What CUDA is to see: the trial's own GPU. None where it computes on none: a context would
+def _visible_gpus(trial: Trial, placement: Placement) -> dict[str, str]:
+    """What CUDA is to see: the trial's own GPUs. None where it computes on none: a context would
     take some 1 GiB of a trial's memory limit."""
-    if placement.gpu:
-        return {VISIBLE_GPUS: placement.gpu.uuid}
+    if placement.gpus:
+        return {VISIBLE_GPUS: ",".join(gpu.uuid for gpu in placement.gpus)}
     return {} if trial.accelerator.is_gpu else {VISIBLE_GPUS: ""}
 
 
@@ -282,6 +283,8 @@ def _with_place(
     }
     if placement.gpu:
         facts |= {"gpu_uuid": placement.gpu.uuid, "gpu_is_near": placement.gpu_is_near}
+    if len(placement.gpus) > 1:
+        facts["gpu_uuids"] = [gpu.uuid for gpu in placement.gpus]
     return replace(measurement, environment=facts)
 
 

@@ -8,7 +8,8 @@ time, so that the parent can switch limits on. With `shares_disk` other trials m
 files now: it empties no page cache. Lines `{"event": ...}` are events (`advisor.sweeps.events`),
 none of
 them inside of a timed run. With `wait_for_go` the measurement is printed as soon as the main run is
-over, with `{"stages_follow": true}`. The last line of stdout is the whole measurement.
+over, with `{"stages_follow": true}`. The last line of stdout is the whole measurement. A trial on
+several GPUs has a process for each; this is the first of them (`advisor.sweeps.worker.companion`).
 
 Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow,
 torch and torchvision only, so that it runs on a bare GPU machine.
@@ -17,14 +18,16 @@ torch and torchvision only, so that it runs on a bare GPU machine.
 from __future__ import annotations
 
 import json
+import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from advisor.sweeps.machine.processes import end_with_parent
 from advisor.sweeps.trial.child import STAGES_FOLLOW, send_to_parent, wait_for_go
 
 if TYPE_CHECKING:
-    from advisor.domain import Measurement
+    from advisor.domain import Measurement, Status, Trial
 
 
 def main() -> None:
@@ -45,27 +48,46 @@ def main() -> None:
 
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:
-    from advisor.domain import LimitedBy, Measurement
     from advisor.sweeps.formats.serialization import measurement_to_dict, trial_from_dict
     from advisor.sweeps.trial.faults import ending_of
 
     trial = trial_from_dict(job["trial"])
     try:
-        from advisor.sweeps.worker.measuring import measure
-
-        if job.get("wait_for_go"):
-            measurement = measure(trial, job, wait_for_go, _send_before_stages)
-        else:
-            measurement = measure(trial, job, None)
+        with _beside(trial, job):
+            measurement = _measured(trial, job)
     except Exception as error:
         ending = ending_of(error, trial.dataset_path)
-        measurement = Measurement(
-            trial=trial,
-            status=ending.status,
-            limited_by=LimitedBy.HOST,
-            reason=ending.reason,
-        )
+        measurement = _failure(trial, ending.status, ending.reason)
     return measurement_to_dict(measurement)
+
+
+def _measured(trial: Trial, job: dict[str, Any]) -> Measurement:
+    from advisor.sweeps.worker.measuring import measure
+
+    if job.get("wait_for_go"):
+        return measure(trial, job, wait_for_go, _send_before_stages)
+    return measure(trial, job, None)
+
+
+def _beside(trial: Trial, job: dict[str, Any]) -> AbstractContextManager[None]:
+    """The trial's other processes, if it has any. One that fails ends this one with its reason."""
+    if trial.processes == 1:
+        return nullcontext()
+    from advisor.domain import Status
+    from advisor.sweeps.formats.serialization import measurement_to_dict
+    from advisor.sweeps.worker.companion import companions_of
+
+    def fail(status: str, reason: str) -> None:
+        send_to_parent(measurement_to_dict(_failure(trial, Status(status), reason)))
+        os._exit(0)
+
+    return companions_of(job, trial.processes - 1, fail)
+
+
+def _failure(trial: Trial, status: Status, reason: str) -> Measurement:
+    from advisor.domain import LimitedBy, Measurement
+
+    return Measurement(trial=trial, status=status, limited_by=LimitedBy.HOST, reason=reason)
 
 
 def _send_before_stages(measurement: Measurement) -> None:

@@ -14,6 +14,7 @@ from advisor.domain.gpu_identity import is_card
 from advisor.errors import MeasuringError
 from advisor.messages import Message
 from advisor.models.zoo.opening import Runnable
+from advisor.sweeps.worker.group import exchanges_gradients
 from advisor.sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads
 from advisor.sweeps.worker.step_runner import (
     QUEUE_DEPTH,
@@ -57,6 +58,7 @@ def _engine(trial: Trial, opened: Runnable) -> Engine:
     torch.backends.cudnn.benchmark = bool(trial.plan.get("cudnn_benchmark"))
     return TorchEngine(
         opened,
+        parallel=exchanges_gradients(trial),
         device=_device(trial),
         task=workload.task,
         precision=workload.precision,

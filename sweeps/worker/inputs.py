@@ -31,8 +31,9 @@ class PhotographBatches:
     """
 
     def __init__(
-        self, trial: Trial, opened: Runnable, source: SampleSource, batch_size: int | None = None
-    ) -> None:
+        self, trial: Trial, opened: Runnable, source: SampleSource, batch_size: int | None = None,
+        share: tuple[int, int] = (0, 1),
+    ) -> None:  # fmt: skip
         plan = trial.plan
         self._opened = opened
         self._batches: Batches = iter(
@@ -45,6 +46,7 @@ class PhotographBatches:
                 pin_memory=trial.accelerator.is_gpu,
                 decoder_name=plan.get("decoder", PILLOW),
                 order=plan.get("order", SHUFFLED),
+                share=share,
             )
         )
         labelled = opened.info.kind is Kind.IMAGE and not opened.fingerprint
@@ -142,11 +144,12 @@ class DeviceBatch:
 
 
 def open_batches(
-    trial: Trial, opened: Runnable, source: SampleSource | None
+    trial: Trial, opened: Runnable, source: SampleSource | None, share: tuple[int, int] = (0, 1)
 ) -> PhotographBatches | TextBatches | MadeBatches:
-    """The batches of a trial's main run, as the host has them."""
+    """The batches of a trial's main run, as the host has them; `share` is which process of how
+    many this is."""
     if source is not None:
-        return PhotographBatches(trial, opened, source)
+        return PhotographBatches(trial, opened, source, share=share)
     if trial.workload.dataset.storage_format == TEXT:
         return TextBatches(trial, opened)
     return MadeBatches(trial, opened)

@@ -42,7 +42,9 @@ from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.quality.timing import is_steady
 from advisor.sweeps.trial.child import LOADED, READY
 from advisor.sweeps.trial.limits.usage import MemoryPeak
+from advisor.sweeps.worker.common_run import CommonRun, common_timed_run
 from advisor.sweeps.worker.engines import runner_of
+from advisor.sweeps.worker.group import Group, joined_group
 from advisor.sweeps.worker.inputs import DeviceBatch, open_batches
 from advisor.sweeps.worker.page_cache import cached_share, evict, fill
 from advisor.sweeps.worker.pipeline.loading import sample_order
@@ -70,11 +72,9 @@ def measure(
     on (None: no limits follow). `keep` gets what was measured end to end before the stages run,
     which may end this process."""
     started_at = datetime.now(UTC).isoformat()
-    torch.set_num_threads(compute_threads(trial.resources.vcpus))
-    torch.manual_seed(0)
-    opened = _opened(trial)
-    runner = runner_of(trial, opened)
-    source = None if opened.makes_batches or is_synthetic(trial.plan) else _source(trial)
+    group = joined_group(trial, job)
+    opened, runner, source = _loaded(trial)
+    group.wait()
     files: Sequence[Path] = source.files if source else ()
     emit("loaded", trial_id=trial.trial_id, files=len(files))
     if get_set:
@@ -86,11 +86,14 @@ def measure(
     emit("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
     if get_set:
         get_set(READY)
+    group.wait()
     forget_peaks(_device(trial))
-    batches = _batches(trial, opened, runner, source)
-    window = timed_run(
-        trial, job, runner, batches, gpu_uuid() if _device(trial) == AcceleratorKind.CUDA else None
-    )
+    batches = _batches(trial, opened, runner, source, group)
+    gpu = gpu_uuid() if _device(trial) == AcceleratorKind.CUDA else None
+    if group.size > 1:
+        window = common_timed_run(trial, job, CommonRun(trial, runner, batches, group), group, gpu)
+    else:
+        window = timed_run(trial, job, runner, batches, gpu)
     batches.close()
     _emit_timed_run(trial, window)
     shares["cached_share_after"] = _cached_share_after(files, read)
@@ -100,12 +103,44 @@ def measure(
         started_at=started_at,
     )
     if is_synthetic(trial.plan):
+        group.leave()
         rate = trial.samples_per_step / fmean(measured.step_seconds)
         return replace(measured, stage_rates={Stage.ACCELERATOR.value: rate})
     keep(measured)
     stages = stage_results(trial, job, opened, runner, source)
+    group.wait()
+    group.leave()
     environment = {**measured.environment, **stages.environment}
     return replace(measured, stage_rates=stages.rates, environment=environment)
+
+
+def accompany(trial: Trial, job: Mapping[str, Any], rank: int) -> None:
+    """What another process of the trial does while the first one measures: the same steps on a GPU
+    of its own, each with its share of the data."""
+    group = joined_group(trial, job, rank)
+    opened, runner, source = _loaded(trial)
+    group.wait()
+    # The first one brings the page cache into its state.
+    group.wait()
+    batches = _batches(trial, opened, runner, source, group)
+    run = CommonRun(trial, runner, batches, group)
+    run.prepare()
+    run.timed()
+    batches.close()
+    if not is_synthetic(trial.plan):
+        # The first one measures its GPU alone.
+        group.wait()
+    group.leave()
+
+
+def _loaded(trial: Trial) -> tuple[Runnable, StepRunner, SampleSource | None]:
+    """The network, what computes it, and the stored images where it takes any."""
+    torch.set_num_threads(compute_threads(trial.resources.vcpus / trial.processes))
+    torch.manual_seed(0)
+    opened = _opened(trial)
+    runner = runner_of(trial, opened)
+    made = opened.makes_batches or is_synthetic(trial.plan)
+    return opened, runner, None if made else _source(trial)
 
 
 def _measurement(
@@ -141,11 +176,11 @@ def _measurement(
 
 
 def _batches(
-    trial: Trial, opened: Runnable, runner: StepRunner, source: SampleSource | None
+    trial: Trial, opened: Runnable, runner: StepRunner, source: SampleSource | None, group: Group
 ) -> Any:
     if is_synthetic(trial.plan) and isinstance(runner.engine, TorchEngine):
         return DeviceBatch(trial, runner.engine)
-    return open_batches(trial, opened, source)
+    return open_batches(trial, opened, source, (group.rank, group.size))
 
 
 def _device(trial: Trial) -> str:

@@ -74,9 +74,11 @@ def stage_results(
     source: SampleSource | None,
 ) -> StageResults:
     """Every stage that the trial has and that can be measured by itself. With the job's
-    `shares_disk` the storage is not: that would empty the page cache of other trials."""
-    stages = _of_accelerator(trial, runner) | _of_cpu(trial, job, opened, source)
-    stages |= _of_transfer(trial, opened, runner)
+    `shares_disk` the storage is not: that would empty the page cache of other trials. Of several
+    GPUs one is, while the others wait: its rate stands for each of them, without exchange."""
+    stages = _of_accelerator(trial, runner)
+    if trial.processes == 1:
+        stages |= _of_cpu(trial, job, opened, source) | _of_transfer(trial, opened, runner)
     results = StageResults()
     for stage, measure in stages.items():
         try:
@@ -106,6 +108,7 @@ def _of_accelerator(trial: Trial, runner: StepRunner) -> dict[Stage, Callable[[]
         return {Stage.ACCELERATOR: lambda: _Run(trial.samples_per_step / seconds)}
     if not isinstance(engine := runner.engine, TorchEngine):
         return {}
+    engine.leave_group()
     return {Stage.ACCELERATOR: lambda: _accelerator(trial, runner, engine)}
 
 

@@ -18,8 +18,8 @@ from advisor.sweeps.worker.machine_state import changes, machine_state
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
 from advisor.sweeps.worker.timed_steps import REL_ERROR, TimeBox, timed_steps, warm_up
 
-_SETTLING_SECONDS = 3.0
-_WARMING_STEPS = 3
+SETTLING_SECONDS = 3.0
+WARMING_STEPS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +60,10 @@ def timed_run(
     """Drain what was prepared ahead, run for the `warmup_seconds` of the plan, then time steps
     until enough are known (`timed_steps`)."""
     # An idle GPU has low clocks: it works before they are read.
-    taken = warm_up(runner, batches, _WARMING_STEPS) if gpu_uuid else 0
+    taken = warm_up(runner, batches, WARMING_STEPS) if gpu_uuid else 0
     state = machine_state(job["cpus"])
     # Batches made while nothing consumed them would make the first steps look fast.
-    taken += warm_up(runner, batches, _prepared_ahead(trial) + QUEUE_DEPTH)
+    taken += warm_up(runner, batches, prepared_ahead(trial) + QUEUE_DEPTH)
     taken += _settle(trial, runner, batches)
     first_minute = _first_minute(trial, runner, batches)
     before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
@@ -81,11 +81,11 @@ def timed_run(
         before=before,
         after=after,
         busy_seconds=busy,
-        machine=machine | sampler.environment | _pace(trial, first_minute, steps),
+        machine=machine | sampler.environment | pace_facts(trial, first_minute, steps),
     )
 
 
-def _prepared_ahead(trial: Trial) -> int:
+def prepared_ahead(trial: Trial) -> int:
     """Batches that loader processes hold ready."""
     return int(trial.plan.get("loader_workers", 0) * trial.plan.get("prefetch_factor", 0))
 
@@ -93,12 +93,17 @@ def _prepared_ahead(trial: Trial) -> int:
 def _settle(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> int:
     """Where memory cannot hold the data set, loading takes page cache at first, which only then
     finds its level: some seconds that are not counted. Returns the batches that they took."""
-    if trial.cache is CacheState.COLD or not trial.overflows_memory:
+    if not settles(trial):
         return 0
-    count, end = 0, time.perf_counter() + _SETTLING_SECONDS
+    count, end = 0, time.perf_counter() + SETTLING_SECONDS
     while time.perf_counter() < end:
         count += warm_up(runner, batches, 1)
     return count
+
+
+def settles(trial: Trial) -> bool:
+    """Whether the page cache has to find its level."""
+    return trial.cache is not CacheState.COLD and trial.overflows_memory
 
 
 def _first_minute(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> list[float]:
@@ -112,7 +117,8 @@ def _first_minute(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> l
     return steps
 
 
-def _pace(trial: Trial, first_minute: list[float], steps: list[float]) -> dict[str, Any]:
+def pace_facts(trial: Trial, first_minute: list[float], steps: list[float]) -> dict[str, Any]:
+    """Of the first minute, and of what came after, as a measurement has it."""
     rates = sustained_rate(steps, trial.samples_per_step, first_minute)
     return {"pace": rates} if rates else {}
 
@@ -126,15 +132,15 @@ def _time_box(trial: Trial, taken: int) -> TimeBox:
         max_seconds=plan["max_seconds"],
         rel_error=plan.get("rel_error", REL_ERROR),
         iterations=plan.get("iterations"),
-        most_steps=_most_steps(trial, taken + _prepared_ahead(trial)),
+        most_steps=most_steps(trial, taken + prepared_ahead(trial)),
         period=trial.loader_period,
     )
 
 
-def _most_steps(trial: Trial, outside: int) -> float:
+def most_steps(trial: Trial, outside: int) -> float:
     """A cold trial ends with its first epoch: what is read again is not cold. `outside` counts
     the batches drained before and prepared ahead."""
     if trial.cache is CacheState.WARM:
         return math.inf
-    batches = trial.workload.dataset.samples // trial.workload.batch_size
+    batches = trial.workload.dataset.samples // (trial.processes * trial.workload.batch_size)
     return float(max(1, batches - outside))

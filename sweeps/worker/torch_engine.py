@@ -102,6 +102,11 @@ class TorchEngine:
             growth_interval=_NEVER,
         )
 
+    def leave_group(self) -> None:
+        """Compute alone from now on: gradients stay this rank's own."""
+        if isinstance(self._module, DistributedDataParallel):
+            self._module = self._module.module
+
     @property
     def environment(self) -> dict[str, Any]:
         """What a measurement says of what computed it, where that is not the usual."""

@@ -28,7 +28,7 @@ from advisor.models.performance import PerformanceModel
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
-from advisor.runs.verification.machine import AUTO, VerifiedMachine, refuse_several_gpus
+from advisor.runs.verification.machine import AUTO, VerifiedMachine
 from advisor.runs.verification.verdict import judged
 from advisor.runs.verification.verify import answers_around
 
@@ -52,7 +52,8 @@ def plan_elsewhere(
 ) -> CloudVerification:
     """The spec that is verified: the recommended one for `auto`, with its disk and batch size.
 
-    `NoOfferError` where nothing is recommended; `UsageError` for what no single trial tells.
+    `NoOfferError` where nothing is recommended; `UsageError` for another cloud, and for several
+    instances.
     """
     if request.cloud != "aws":
         raise UsageError(
@@ -62,7 +63,6 @@ def plan_elsewhere(
     if instance == AUTO:
         request, instance = _recommended(request, catalog, model, today)
     instance_type = type_named(catalog, instance)
-    refuse_several_gpus(request, _place(instance_type.name, catalog, None))
     named = predict_instance(request, catalog, model, instance_type.name)
     exact = replace(request, disk=named.disk.choice, batch_size=named.workload.batch_size)
     return CloudVerification(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from advisor.catalog import Catalog, used_gpus
+from advisor.catalog import Catalog
 from advisor.domain import (
     ON_ANY_GPU,
     ON_CPU,
@@ -15,7 +15,6 @@ from advisor.domain import (
     DiskRate,
     Gpu,
     InstanceType,
-    Request,
     Task,
 )
 from advisor.domain.gpu_identity import identified, is_card
@@ -83,16 +82,14 @@ def place_for(
     )
 
 
-def refuse_several_gpus(request: Request, place: VerifiedMachine) -> None:
-    """`UsageError` where several GPUs are asked about: a trial is one process on one."""
-    instance = place.instance
-    if instance is None or request.task is Task.PREPROCESSING or used_gpus(instance) == 1:
-        return
-    if request.max_gpus != 1:
+def require_gpus(place: VerifiedMachine, wanted: int, gpus_here: Sequence[str]) -> None:
+    """`UsageError` where the trial takes more real GPUs than are here."""
+    if place.accelerator.is_gpu and wanted > len(gpus_here):
         raise UsageError(
-            "a trial is one process on one GPU, and {name} has {gpu_count}", name=instance.name,
-            gpu_count=instance.gpu_count,
-            hint="verify what one of them reaches with --max-gpus 1, and its share of the target",
+            "{name} is verified on {wanted} GPUs, and this machine has {gpus}",
+            name=place.instance.name if place.instance else "it", wanted=wanted,
+            gpus=len(gpus_here),
+            hint="run this on that instance, or say how many of its GPUs work with --max-gpus",
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from advisor.catalog import Catalog, used_gpus
+from advisor.catalog import Catalog
 from advisor.domain import Request, Spec, Verdict, Verification
 from advisor.engine import Preparations, recommend
 from advisor.engine.no_offer import no_offer
@@ -92,7 +92,7 @@ def best_candidates(
     found: dict[str, TriedCandidate] = {}
     for candidate in answer.ranked:
         spec, name = candidate.spec, candidate.spec.offer.instance.name
-        if name in found or spec.count > 1 or not _is_verifiable(request, spec, catalog, own_image):
+        if name in found or spec.count > 1 or not _is_verifiable(spec, catalog, own_image):
             continue
         exact = replace(
             request, region=spec.offer.region, disk=spec.disk.choice,
@@ -106,15 +106,13 @@ def best_candidates(
             break
     if not found:
         raise UsageError(
-            "one instance with one GPU is verified, and none of these is recommended", field="top"
+            "one instance with whole GPUs is verified, and none is recommended", field="top"
         )
     return tuple(found.values())
 
 
-def _is_verifiable(request: Request, spec: Spec, catalog: Catalog, own_image: bool) -> bool:
+def _is_verifiable(spec: Spec, catalog: Catalog, own_image: bool) -> bool:
     instance = spec.offer.instance
-    if used_gpus(instance) > 1 and request.max_gpus != 1:
-        return False
     try:
         accelerator_of(instance, catalog)
     except UsageError:  # slices of a card, and what trials do not run on

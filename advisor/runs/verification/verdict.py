@@ -123,6 +123,11 @@ def _caveats(
             f"the {gpu} was emulated at its known pace: the host and disk side was measured, and "
             "no GPU was verified"
         )
+    if gpu is not None and measurement.trial.processes > 1:
+        caveats.append(
+            f"{measurement.trial.processes} of them exchanged no gradients: what they lose by each "
+            "other is in that pace, as published"
+        )
     if instance is not None and not machine.is_here:
         resources = measurement.trial.resources
         caveats.append(

@@ -39,7 +39,7 @@ from advisor.runs.verification.machine import (
     VerifiedMachine,
     gpus_of_this_machine,
     place_for,
-    refuse_several_gpus,
+    require_gpus,
     sheet_named,
 )
 from advisor.runs.verification.verdict import Answers, judged
@@ -87,16 +87,18 @@ def plan_verification(
     """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
     assert request.target_throughput is not None
     machine, here = local_machine(), instance_type()
+    gpus_here = gpus_of_this_machine()
     on = place_for(
         request.task, options.instance.lower(), options.accelerator, catalog, machine, here,
-        gpus_of_this_machine(),
+        gpus_here,
     )  # fmt: skip
     instance = on.instance
-    refuse_several_gpus(request, on)
     named = predict_instance(request, catalog, model, instance.name) if instance else None
+    gpu_count = named.prediction.gpus_used if named else 1
+    require_gpus(on, gpu_count, gpus_here)
     workload = _workload(request, named)
-    _refuse_slow_pace(on, workload, request.target_throughput)
-    data = _data(request, options, on, workload.batch_size, making)
+    _refuse_slow_pace(on, workload, named, request.target_throughput)
+    data = _data(request, options, on, gpu_count * workload.batch_size, making)
     wanted = SweepRequest(
         networks=(planned_network(request.network).info.name,),
         tasks=(request.task,),
@@ -115,8 +117,9 @@ def plan_verification(
         ),
         max_seconds=60 * options.minutes,
         rel_error=_REL_ERROR,
+        gpu_count=gpu_count,
     )
-    (trial,) = plan_trials([wanted], machine, step_seconds, planned_network)
+    (trial,) = plan_trials([wanted], machine, partial(_pace, named), planned_network)
     predicted = named.prediction if named else _of_machine(request, on, trial, catalog, model)
     return VerificationTrial(on, trial, named, predicted)
 
@@ -200,12 +203,22 @@ def _workload(request: Request, named: InstancePrediction | None) -> Workload:
     )
 
 
-def _refuse_slow_pace(machine: VerifiedMachine, workload: Workload, target: float) -> None:
-    """An emulated GPU has the rate that is predicted: that it misses the target is no news."""
+def _pace(named: InstancePrediction | None, workload: Workload, gpu: str) -> float:
+    """Seconds that an emulated GPU takes for a batch: of several, with what they lose by each
+    other, since nothing is exchanged between emulated ones."""
+    alone = step_seconds(workload, gpu)
+    return alone / named.prediction.gpu_efficiency if named else alone
+
+
+def _refuse_slow_pace(
+    machine: VerifiedMachine, workload: Workload, named: InstancePrediction | None, target: float
+) -> None:
+    """Emulated GPUs have the rate that is predicted: that they miss the target is no news."""
     gpu = machine.emulated_gpu
     if gpu is None:
         return
-    rate = workload.batch_size / step_seconds(workload, gpu)
+    count = named.prediction.gpus_used if named else 1
+    rate = count * workload.batch_size / _pace(named, workload, gpu)
     if rate < target:
         raise UsageError(
             "an emulated {gpu} takes {rate:,.0f}/s at batch {batch_size}, less than the "

@@ -16,7 +16,12 @@ class Placement:
 
     cpus: tuple[int, ...]
     cores: tuple[Core, ...] = ()
-    gpu: GpuDevice | None = None
+    gpus: tuple[GpuDevice, ...] = ()
+
+    @property
+    def gpu(self) -> GpuDevice | None:
+        """The first one."""
+        return self.gpus[0] if self.gpus else None
 
     @property
     def numa_node(self) -> int | None:
@@ -26,11 +31,10 @@ class Placement:
 
     @property
     def gpu_is_near(self) -> bool | None:
-        """Whether the GPU hangs on the CPUs' NUMA node; None where that is not known."""
-        if self.gpu is None or self.gpu.numa_node is None:
-            return None
+        """Whether the GPUs hang on the CPUs' NUMA node; None where that is not known."""
+        near = {gpu.numa_node for gpu in self.gpus}
         nodes = {core.numa_node for core in self.cores}
-        return None if None in nodes else nodes == {self.gpu.numa_node}
+        return None if not near or None in near | nodes else nodes == near
 
 
 def wanted_cpus(vcpus: float) -> int:
@@ -39,9 +43,12 @@ def wanted_cpus(vcpus: float) -> int:
 
 
 def placement_of(
-    vcpus: float, cores: Iterable[Core], gpus: Sequence[GpuDevice] | None = None
+    vcpus: float,
+    cores: Iterable[Core],
+    gpus: Sequence[GpuDevice] | None = None,
+    gpu_count: int = 1,
 ) -> Placement | None:
-    """CPUs, and one of `gpus` where given, of what is free; None where that is not enough.
+    """CPUs, and so many of `gpus` where given, of what is free; None where that is not enough.
 
     Whole cores, the threads of one together, as clouds sell them; those of the GPU's NUMA node
     first. The last cores of a node come first: interrupts and other people's work tend to sit on
@@ -51,13 +58,17 @@ def placement_of(
     for core in cores:
         nodes[core.numa_node].append(core)
     threads = {node: sum(len(core.cpus) for core in has) for node, has in nodes.items()}
-    if sum(threads.values()) < wanted or (gpus is not None and not gpus):
+    if sum(threads.values()) < wanted or (gpus is not None and len(gpus) < gpu_count):
         return None
-    # A GPU whose own node has room; of several the one with most room, then the first.
-    gpu = max(gpus, key=lambda one: min(threads.get(one.numa_node, 0), wanted)) if gpus else None
-    chosen = _cores(wanted, nodes, threads, gpu)
+
+    def room(gpu: GpuDevice) -> int:
+        return min(threads.get(gpu.numa_node, 0), wanted)
+
+    # GPUs whose own node has room; of several those with most room, then the first.
+    taken = tuple(sorted(gpus or (), key=room, reverse=True)[:gpu_count])
+    chosen = _cores(wanted, nodes, threads, taken[0] if taken else None)
     cpus = [cpu for core in chosen for cpu in core.cpus][:wanted]
-    return Placement(tuple(sorted(cpus)), tuple(chosen), gpu)
+    return Placement(tuple(sorted(cpus)), tuple(chosen), taken)
 
 
 def _cores(

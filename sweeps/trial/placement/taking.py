@@ -41,6 +41,7 @@ def placed(
     *,
     memory_mib: float = 0.0,
     on_gpu: bool = False,
+    gpu_count: int = 1,
     disk: str = "",
     shares_disk: bool = False,
     trial_id: str = "",
@@ -48,17 +49,22 @@ def placed(
     folder: Path | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Iterator[Placement]:
-    """CPUs, and a GPU where `on_gpu` and the driver shows any, that nobody else has meanwhile.
+    """CPUs, and GPUs where `on_gpu` and the driver shows any, that nobody else has meanwhile.
 
     Of the memory so much is taken that all trials together have no more than the machine; who
     needs more than that takes all. The disk (MAJOR:MINOR) is taken whole, or together with others
     that share it, too. Waits while others have what is needed; those who wait take turns, so that
     small trials do not pass a large one for ever. `MeasuringError` where the machine has too few
-    CPUs, or where others left too little for `patience_seconds`.
+    CPUs or GPUs, or where others left too little for `patience_seconds`.
     """
     node, folder = node or read_node(with_gpus=on_gpu), folder or lock_folder()
     gpus = node.gpus if on_gpu and node.gpus else None
-    if placement_of(vcpus, node.cores, gpus) is None:
+    if gpus is not None and len(gpus) < gpu_count:
+        raise MeasuringError(
+            "{wanted} GPUs requested, but this machine has {gpus}", wanted=gpu_count,
+            gpus=len(gpus),
+        )  # fmt: skip
+    if placement_of(vcpus, node.cores, gpus, gpu_count) is None:
         cpus = sum(len(core.cpus) for core in node.cores)
         raise MeasuringError(
             "{vcpus:g} vCPUs requested, but this machine has {cpus}", vcpus=vcpus, cpus=cpus
@@ -71,7 +77,7 @@ def placed(
                 waiting.for_any(lambda: _try(held, folder / f"disk-{disk}", shares_disk))
             memory = min(memory_mib, node.memory_mib)
             waiting.for_any(lambda: _take_memory(held, folder, memory, node.memory_mib))
-            chosen = waiting.for_any(lambda: _take(held, folder, vcpus, node, gpus))
+            chosen = waiting.for_any(lambda: _take(held, folder, vcpus, node, gpus, gpu_count))
         yield chosen
 
 
@@ -126,19 +132,20 @@ class _Waiting:
 
 
 def _take(
-    held: ExitStack, folder: Path, vcpus: float, node: Node, gpus: tuple[GpuDevice, ...] | None
-) -> Placement | None:
+    held: ExitStack, folder: Path, vcpus: float, node: Node, gpus: tuple[GpuDevice, ...] | None,
+    gpu_count: int,
+) -> Placement | None:  # fmt: skip
     """Lock all that is free, decide, and keep what was chosen. Only who has the turn looks."""
     with ExitStack() as rest:
         cores = _locked(rest, {core: f"core-{core.number}" for core in node.cores}, folder)
         devices = _locked(rest, {gpu: f"gpu-{gpu.uuid}" for gpu in gpus or ()}, folder)
-        chosen = placement_of(vcpus, cores, None if gpus is None else list(devices))
+        chosen = placement_of(vcpus, cores, None if gpus is None else list(devices), gpu_count)
         if chosen is None:
             return None
         for core in chosen.cores:
             held.enter_context(cores[core].pop_all())
-        if chosen.gpu:
-            held.enter_context(devices[chosen.gpu].pop_all())
+        for gpu in chosen.gpus:
+            held.enter_context(devices[gpu].pop_all())
         return chosen
 
 

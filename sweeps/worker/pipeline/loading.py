@@ -6,6 +6,7 @@ Only the worker imports this file: it needs torch, torchvision and Pillow.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import torch
@@ -83,6 +84,17 @@ class EndlessShuffle(Sampler[int]):
             yield from torch.randperm(self._samples, generator=self._generator).tolist()
 
 
+class Share(Sampler[int]):
+    """Every `of`-th number of an order, from the `first` on: what one of several processes reads,
+    which no other one does."""
+
+    def __init__(self, order: Sampler[int], first: int, of: int) -> None:
+        self._order, self._first, self._of = order, first, of
+
+    def __iter__(self) -> Iterator[int]:
+        return islice(iter(self._order), self._first, None, self._of)
+
+
 def sample_order(samples: int, order: str) -> Iterator[int]:
     """The numbers of samples as a loader reads them."""
     return iter(EndlessShuffle(samples) if order == SHUFFLED else EndlessInOrder(samples))
@@ -109,16 +121,18 @@ def make_loader(
     pin_memory: bool,
     decoder_name: str = PILLOW,
     order: str = SHUFFLED,
+    share: tuple[int, int] = (0, 1),
 ) -> DataLoader[Any]:
     """Batches of float32 images (batch, 3, pixels, pixels) and int64 labels, for ever.
 
-    `order` is `shuffled` or `stored`.
+    `order` is `shuffled` or `stored`; `share` is which process of how many this is.
     """
     samples = len(source)
+    whole = EndlessShuffle(samples) if order == SHUFFLED else EndlessInOrder(samples)
     return DataLoader(
         Images(source, pixels, decoder_name),
         batch_size=batch_size,
-        sampler=EndlessShuffle(samples) if order == SHUFFLED else EndlessInOrder(samples),
+        sampler=Share(whole, *share),
         num_workers=workers,
         prefetch_factor=prefetch_factor,
         pin_memory=pin_memory,

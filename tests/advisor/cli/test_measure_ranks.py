@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 import advisor.sweeps.anchors.measure as package
 from advisor.sweeps.machine.processes import is_running, start_ticks, stat_fields
+from tests.sweeps.cuda_standin import COMMAND as STAND_IN
 
 SCHEMA = json.loads((Path(package.__file__).parent / "anchor.schema.json").read_text())
 TRAINING = ("measure", "--model", "googlenet", "--task", "training")
@@ -128,3 +129,20 @@ def test_what_goes_not_together_is_refused_before_anything_starts(ask, options, 
     code, out, err = ask("measure", "--model", "googlenet", *options)
     assert (code, out) == (2, "")
     assert field in err
+
+
+@pytest.mark.slow
+def test_more_ranks_than_gpus_are_refused_before_they_meet():
+    """Each rank has a GPU of its own; here torch sees one, and the rank is one of two."""
+    job = {"reference": "googlenet", "batch_size": 2, "precision": "fp32", "minutes": 0.05}
+    place = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
+             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9",
+             "PYTHONPATH": str(Path(__file__).parents[3])}  # fmt: skip
+    done = subprocess.run(
+        [*STAND_IN, "advisor.sweeps.ranks", json.dumps(job)], env={**os.environ, **place},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["usage"]
+    assert "2 ranks on a node take as many GPUs, and it has 1" in said["error"]

@@ -111,7 +111,6 @@ def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(account, c
         (("--accelerator", "cuda"), "is the GPU of the instance"),
         (("--budget", "2h"), "budget of money"),
         (("--cloud", "gcp", "--region", "us-central1", "--disk", "pd-ssd"), "launches on AWS"),
-        (("--instance", "p4d.24xlarge", "--task", "training"), "--max-gpus 1"),
     ],
 )
 def test_what_cannot_be_verified_there_is_told(account, capsys, changed, told) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from advisor.catalog import load_catalog
 from advisor.cli.main import run
+from advisor.domain import Task
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.sweeps.store import open_store
@@ -26,7 +28,7 @@ ASK = ("verify", "--task", "inference", "--model", "googlenet", "--target-throug
        "--top", "3", "-o", "json")  # fmt: skip
 
 
-def guests(bed: Bed, rates: dict[str, float]) -> dict[str, Any]:
+def guests(bed: Bed, rates: dict[str, float], gpus: int = 1) -> dict[str, Any]:
     """Each instance sends what its type reaches (images/s), tells its end and powers off; a type
     without a rate fails its start. Returns the instances by type, as they were launched."""
     launched: dict[str, Any] = {}
@@ -38,8 +40,11 @@ def guests(bed: Bed, rates: dict[str, float]) -> dict[str, Any]:
         if kind in rates:
             vcpus = 1.0 + list(launched).index(kind)  # each its own trial
             row = measurement(
-                trial=trial(accelerator="cuda:T4", resources=resources(vcpus=vcpus)),
-                step_seconds=(8 / rates[kind],) * 200, environment={"instance_type": kind},
+                trial=trial(
+                    task=Task.INFERENCE if gpus == 1 else Task.TRAINING, accelerator="cuda:T4",
+                    resources=resources(vcpus=vcpus, gpu_count=gpus),
+                ),
+                step_seconds=(8 * gpus / rates[kind],) * 200, environment={"instance_type": kind},
             )  # fmt: skip
             Sender(box).send([row])
             StateLog(box, machine.id, bed.clock).note(Phase.ENDED, End.DONE, 0, "1 trial")
@@ -81,6 +86,27 @@ def test_the_cheapest_that_reaches_it_is_taken_once_the_cheaper_one_has_missed(
     assert account.left() == []
     with closing(open_store()) as store:
         assert len(store.read().measurements) == 3
+
+
+@pytest.mark.slow
+def test_a_type_with_several_gpus_is_measured_on_all_of_them(account, capsys) -> None:
+    """No --max-gpus is sent, and what comes back counts a batch of each GPU."""
+    ask = [
+        {"inference": "training", "500": "2000", "3": "1", "3USD": "30USD"}.get(w, w) for w in ASK
+    ]
+    assert run([*ask, "--dry-run"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    kind = plan["command"][plan["command"].index("--instance") + 1]
+    gpus = load_catalog().instance(kind, "aws").gpu_count
+    assert gpus > 1
+    assert "--max-gpus" not in plan["command"]
+    guests(account, {kind: 2500.0}, gpus)
+    assert run(ask) == 0
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, schema("verified-choice"))
+    measured = document["candidates"][0]["verification"]["measured"]
+    assert (document["chosen"], measured["processes"]) == (kind, gpus)
+    assert measured["throughput"]["median"] == pytest.approx(2500.0)
 
 
 @pytest.mark.slow

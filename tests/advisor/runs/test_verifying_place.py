@@ -6,12 +6,21 @@ from datetime import date
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.domain import ON_ANY_GPU, ON_CPU, Disk, DiskChoice, DiskRate, Price, Request, Task
+from advisor.domain import (
+    ON_ANY_GPU,
+    ON_CPU,
+    Accelerator,
+    Disk,
+    DiskChoice,
+    DiskRate,
+    Price,
+    Task,
+)
 from advisor.errors import UsageError
 from advisor.runs.verification.machine import (
     VerifiedMachine,
     place_for,
-    refuse_several_gpus,
+    require_gpus,
     sheet_named,
 )
 from advisor.sweeps.machine.environment import instance_type
@@ -116,15 +125,13 @@ def test_the_disk_of_the_instance_itself_has_its_own_latency_and_no_burst():
     assert here.disk_rate(disk(price=None)) == DiskRate(type="gp3")
 
 
-def test_several_gpus_are_refused_and_the_way_out_is_named():
-    """A trial is one process on one GPU, and no share of a target is guessed."""
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=100.0)
-    instance = CATALOG.instance("g4dn.12xlarge")
+def test_more_gpus_than_the_machine_has_are_refused_and_the_way_out_is_named():
+    """An instance is verified with as many GPUs as its prediction counts on."""
     whole = VerifiedMachine(
-        instance=instance, is_here=True, accelerator=ON_ANY_GPU, vcpus=48.0, memory_mib=196608.0
-    )
-    with pytest.raises(UsageError, match="--max-gpus 1"):
-        refuse_several_gpus(request, whole)
-    refuse_several_gpus(replace(request, max_gpus=1), whole)
-    refuse_several_gpus(replace(request, task=Task.PREPROCESSING), whole)
-    refuse_several_gpus(request, replace(whole, instance=None))
+        instance=CATALOG.instance("g4dn.12xlarge"), is_here=False, accelerator=ON_ANY_GPU,
+        vcpus=48.0, memory_mib=196608.0,
+    )  # fmt: skip
+    with pytest.raises(UsageError, match=r"on 4 GPUs, and this machine has 1.*--max-gpus"):
+        require_gpus(whole, 4, T4)
+    require_gpus(whole, 4, T4 * 4)
+    require_gpus(replace(whole, accelerator=Accelerator.parse("emulated:T4")), 4, ())

@@ -41,6 +41,16 @@ def test_the_candidates_are_types_of_the_answer_each_once_cheapest_first():
     assert THREE[:1] == best_candidates(ASK, 1, CATALOG, MODEL, TODAY)
 
 
+def test_types_with_several_gpus_are_candidates_with_all_of_them():
+    """Each is planned with as many as its rate counts on."""
+    wide = replace(ASK, task=Task.TRAINING, target_throughput=1500.0, gpus=("T4", "L4"))
+    found = best_candidates(wide, 2, CATALOG, MODEL, TODAY)
+    for one in found:
+        named = one.planned.named
+        assert named.prediction.gpus_used == named.instance.gpu_count > 1
+        assert one.planned.request.max_gpus is None
+
+
 def test_no_candidate_is_taken_of_a_target_that_nothing_reaches():
     with pytest.raises(NoOfferError):
         best_candidates(replace(ASK, target_throughput=1e12), 3, CATALOG, MODEL, TODAY)

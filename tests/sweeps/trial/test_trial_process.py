@@ -58,7 +58,7 @@ def test_how_busy_others_kept_the_gpu_is_read_before_the_worker_uses_it(monkeypa
     """Idle at the first reading, and busy from then on."""
     nvml_with(monkeypatch, GpuStandIn(busy=[0, 99]))
     cpus, gpu = tuple(allowed_cpus()[-1:]), GpuDevice("GPU-6f6d")
-    row = attempt(answering(), place=lambda *_, **__: nullcontext(Placement(cpus, gpu=gpu)))
+    row = attempt(answering(), place=lambda *_, **__: nullcontext(Placement(cpus, gpus=(gpu,))))
     assert row.environment["gpu_utilization_before_percent"] == 0
 
 

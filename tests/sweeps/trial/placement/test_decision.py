@@ -123,3 +123,13 @@ def test_a_small_trial_leaves_the_empty_socket_to_a_large_one():
     small = placement_of(2.0, free)
     assert small.numa_node == 0
     assert placement_of(8.0, [core for core in free if core not in small.cores]).numa_node == 1
+
+
+def test_a_trial_on_several_gpus_takes_as_many_or_none():
+    gpus = [GpuDevice(f"GPU-{n}", n // 2) for n in range(4)]
+    four = placement_of(16.0, machine(sockets=2), gpus, 4)
+    assert set(four.gpus) == set(gpus)
+    assert four.gpu_is_near
+    two = placement_of(8.0, machine(sockets=2), gpus, 2)
+    assert {gpu.numa_node for gpu in two.gpus} == {two.numa_node}
+    assert placement_of(1.0, machine(sockets=2), gpus, 5) is None

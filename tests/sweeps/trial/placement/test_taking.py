@@ -212,3 +212,17 @@ def test_every_process_of_the_machine_looks_into_one_folder(monkeypatch):
         assert folder.stat().st_mode & 0o1777 == 0o1777
     finally:
         folder.rmdir()
+
+
+def test_gpus_of_one_trial_are_taken_together_and_too_few_are_named(tmp_path):
+    node = replace(NODE, gpus=tuple(GpuDevice(f"GPU-{n}", 0) for n in range(3)))
+    with take(tmp_path, 2.0, node=node, on_gpu=True, gpu_count=2) as both:
+        assert both.gpus == node.gpus[:2]
+        assert is_refused(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=2)
+        with take(tmp_path, 1.0, node=node, on_gpu=True) as other:
+            assert other.gpus == node.gpus[2:]
+    with (
+        pytest.raises(MeasuringError, match="4 GPUs requested, but this machine has 3"),
+        take(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=4),
+    ):
+        pass

@@ -1,0 +1,133 @@
+"""The end-to-end run of several processes: as many steps each, seen as one. Needs torch.
+
+A step of all is over when so many batches are done as there are processes, whichever did them: the
+sum of these steps is the time that passed while all of them ran.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+from advisor.domain import Trial
+from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.machine.processes import busy_seconds
+from advisor.sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.trial.limits.usage import read_usage
+from advisor.sweeps.worker.group import Group, exchanges_gradients
+from advisor.sweeps.worker.machine_state import changes, machine_state
+from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
+from advisor.sweeps.worker.timed_run import (
+    SETTLING_SECONDS,
+    WARMING_STEPS,
+    TimedRun,
+    most_steps,
+    pace_facts,
+    prepared_ahead,
+    settles,
+)
+from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+
+_FEWEST_PILOT_STEPS = 4
+
+# When the last step of a process was over, by the machine's clock, and how long each took.
+Run = tuple[float, list[float]]
+
+
+class CommonRun:
+    """What every process of a group does, each call at the same time as all others."""
+
+    def __init__(
+        self, trial: Trial, runner: StepRunner, batches: Iterator[Any], group: Group
+    ) -> None:
+        self._trial, self._runner, self._batches, self._group = trial, runner, batches, group
+        self._taken = 0
+        self._pace = 0.0
+
+    def prepare(self) -> list[float]:
+        """Drain what was prepared ahead, find the pace, run for the `warmup_seconds` of the plan:
+        common steps of these, none where the plan has no time for them."""
+        self._warm_up(WARMING_STEPS + prepared_ahead(self._trial) + QUEUE_DEPTH)
+        self._steps(max(_FEWEST_PILOT_STEPS, 2 * self._trial.loader_period))
+        if settles(self._trial):
+            self._steps(self._steps_in(SETTLING_SECONDS))
+        seconds = self._trial.plan.get("warmup_seconds", 0.0)
+        return self._steps(self._steps_in(seconds)) if seconds else []
+
+    def timed(self) -> list[float]:
+        """The common steps that count, as many as last for the plan's time at the pace so far."""
+        plan = self._trial.plan
+        count = plan.get("iterations") or min(
+            max(plan["min_steps"], self._steps_in(plan["measure_seconds"])),
+            self._steps_in(plan["max_seconds"]),
+        )
+        # What counts begins with a full queue.
+        self._warm_up(QUEUE_DEPTH)
+        outside = self._taken + prepared_ahead(self._trial)
+        return self._steps(int(min(count, most_steps(self._trial, outside))))
+
+    def _warm_up(self, least: int) -> None:
+        self._taken += warm_up(self._runner, self._batches, least)
+
+    def _steps_in(self, seconds: float) -> int:
+        return max(1, math.ceil(seconds / self._pace))
+
+    def _steps(self, count: int) -> list[float]:
+        """So many of each process, as common ones; they say what the pace is."""
+        box = TimeBox(seconds=0.0, min_steps=count, max_seconds=0.0, iterations=count)
+        self._group.wait()
+        own = timed_steps(self._runner, self._batches, box)
+        runs = self._group.gathered((time.perf_counter(), own))
+        self._taken += count
+        self._pace = max(fmean(steps) for _, steps in runs)
+        return common_steps(runs)
+
+
+def common_steps(runs: Sequence[Run]) -> list[float]:
+    """Seconds of each step of all, while all of them ran."""
+    begin = max(end - sum(steps) for end, steps in runs)
+    last = min(end for end, _ in runs)
+    ends = []
+    for end, steps in runs:
+        moment = end
+        for seconds in reversed(steps):
+            ends.append(moment)
+            moment -= seconds
+    inside = sorted(moment for moment in ends if begin < moment <= last)
+    marks = [begin, *inside[len(runs) - 1 :: len(runs)]]
+    return [later - earlier for earlier, later in pairwise(marks)]
+
+
+def common_timed_run(
+    trial: Trial, job: Mapping[str, Any], run: CommonRun, group: Group, gpu_uuid: str | None
+) -> TimedRun:
+    """As `timed_run`, of the first process, which also reads what all of them use."""
+    state = machine_state(job["cpus"])
+    first_minute = run.prepare()
+    before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
+    with GpuSampler(gpu_uuid) as sampler:
+        start = time.perf_counter()
+        steps = run.timed()
+        wall_seconds = time.perf_counter() - start
+    after, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"]) - busy
+    machine = changes(state, machine_state(job["cpus"]), len(job["cpus"]))
+    warmup = count_warmup_steps(steps, trial.loader_period)
+    return TimedRun(
+        warmup_seconds=first_minute + steps[:warmup],
+        step_seconds=steps[warmup:],
+        wall_seconds=wall_seconds,
+        before=before,
+        after=after,
+        busy_seconds=busy,
+        machine={
+            **machine,
+            **sampler.environment,
+            **pace_facts(trial, first_minute, steps),
+            "processes": group.size,
+            "gradient_exchange": group.backend if exchanges_gradients(trial) else None,
+        },
+    )

@@ -1,0 +1,119 @@
+"""Another process of a trial on several GPUs: `python -m advisor.sweeps.worker.companion RANK`.
+
+Reads the job of the worker (`advisor.sweeps.worker.__main__`) as one line of JSON on stdin, and
+computes beside it. Prints nothing where all goes well, else one line of JSON with `status` and
+`reason`, and ends with exit code 1.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from advisor.sweeps.machine.processes import end_with_parent
+
+_COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.worker.companion")
+_PATIENCE_SECONDS = 5.0
+
+
+def main() -> None:
+    """Compute as long as the worker measures."""
+    end_with_parent()
+    job = json.loads(sys.stdin.readline())
+    from advisor.sweeps.formats.serialization import trial_from_dict
+    from advisor.sweeps.trial.faults import ending_of
+
+    trial = trial_from_dict(job["trial"])
+    try:
+        from advisor.sweeps.worker.measuring import accompany
+
+        accompany(trial, job, int(sys.argv[1]))
+    except Exception as error:
+        ending = ending_of(error, trial.dataset_path)
+        sys.stdout.write(json.dumps({"status": str(ending.status), "reason": ending.reason}) + "\n")
+        sys.stdout.flush()
+        raise SystemExit(1) from error
+
+
+class Companions:
+    """The started ones. The first that ends badly ends the trial: `fail` gets why, in a thread of
+    its own, as this process may be waiting for that one in a kernel of NCCL."""
+
+    def __init__(self, job: Mapping[str, Any], count: int, fail: Callable[[str, str], None]):
+        self._fail, self._over = fail, False
+        self._processes = [_started(job, rank) for rank in range(1, 1 + count)]
+        self._watchers = [
+            threading.Thread(target=self._watch, args=(rank, process), daemon=True)
+            for rank, process in enumerate(self._processes, 1)
+        ]
+        for watcher in self._watchers:
+            watcher.start()
+
+    def let_failures_speak(self) -> None:
+        """Where this process has failed, one of the others may have been the cause, and says it
+        in a moment."""
+        for watcher in self._watchers:
+            watcher.join(_PATIENCE_SECONDS / len(self._watchers))
+
+    def end(self) -> None:
+        """Those that still run have nothing left to do."""
+        self._over = True
+        for process in self._processes:
+            process.kill()
+
+    def _watch(self, rank: int, process: subprocess.Popen[str]) -> None:
+        said, _ = process.communicate()
+        code = process.returncode
+        if code == 0 or self._over:
+            return
+        if code == 1 and said.strip():
+            told = json.loads(said.strip().splitlines()[-1])
+            self._fail(told["status"], f"process {rank}: {told['reason']}")
+        elif code > 0:
+            self._fail("failed", f"process {rank} ended with exit code {code}")
+        else:
+            self._fail(
+                "failed",
+                f"process {rank} was killed from outside (signal {-code}); the whole machine's "
+                "memory? (dmesg)",
+            )
+
+
+def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        (*_COMMAND, str(rank)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(job) + "\n")
+    process.stdin.flush()
+    return process
+
+
+@contextmanager
+def companions_of(
+    job: dict[str, Any], count: int, fail: Callable[[str, str], None]
+) -> Iterator[None]:
+    """So many others beside this process, which find it at the job's `rendezvous`; all are gone on
+    leaving."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        job["rendezvous"] = str(Path(folder) / "rendezvous")
+        companions = Companions(job, count, fail)
+        try:
+            yield
+        except Exception:
+            companions.let_failures_speak()
+            raise
+        finally:
+            companions.end()
+
+
+if __name__ == "__main__":
+    main()

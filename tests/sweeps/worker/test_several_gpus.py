@@ -1,0 +1,147 @@
+"""A trial on several GPUs: a process each, real ones here, on emulated GPUs and on this CPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain import Status, Task
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.machine.processes import stat_fields
+from advisor.sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.worker.common_run import common_steps
+from tests.sweeps.builders import PROFILE, TIME_BOX, resources, trial
+
+paces = st.lists(st.floats(0.01, 2.0), min_size=1, max_size=8)
+GOOD = (Status.OK, Status.CONTAMINATED)  # others may work on this machine
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    write_samples(folder, range(200), seed=0)
+    return folder
+
+
+def two(images, **changes):
+    """A trial of two processes."""
+    return trial(
+        dataset_path=str(images), dataset=replace(PROFILE, samples=200),
+        resources=resources(vcpus=2.0, physical_cores=2.0, memory_mib=4096.0, gpu_count=2),
+        plan={**TIME_BOX, "measure_seconds": 1.0}, **changes,
+    )  # fmt: skip
+
+
+@given(paces, st.integers(20, 60))
+def test_common_steps_have_the_rate_of_all_processes_together(seconds, count):
+    """Each process at a pace of its own, all begin at once: the sum of their rates, to a step."""
+    runs = [(pace * count, [pace] * count) for pace in seconds]
+    steps = common_steps(runs)
+    window = min(pace * count for pace in seconds)
+    done = sum(window / pace for pace in seconds)
+    assert sum(steps) <= window * (1 + 1e-9)
+    assert abs(len(steps) * len(runs) - done) <= 2 * len(runs)
+
+
+@given(st.floats(0.01, 2.0), st.integers(1, 8), st.integers(1, 50))
+def test_processes_in_step_have_common_steps_as_long_as_their_own(pace, size, count):
+    steps = common_steps([(100.0, [pace] * count)] * size)
+    assert steps == pytest.approx([pace] * count)
+
+
+def test_what_one_process_did_before_or_after_the_others_does_not_count():
+    early, late = (10.0, [1.0] * 10), (13.0, [1.0] * 10)
+    assert common_steps([early, late]) == pytest.approx([1.0] * 7)
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+def test_two_emulated_gpus_side_by_side_are_one_machine(images):
+    """No more than both together give; every common step has a batch of each."""
+    one = two(
+        images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5,
+        batch_size=4,
+    )  # fmt: skip
+    row = run_attempt(one)
+    assert row.status in GOOD, row.reason
+    assert one.samples_per_step == 8
+    assert row.throughput_samples_per_second <= 8 / 0.5 * 1.05
+    assert row.environment["processes"] == 2
+    assert row.environment["gradient_exchange"] is None
+    assert row.stage_rates == {"accelerator": pytest.approx(16.0)}
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+def test_two_processes_train_one_network_and_the_first_is_measured_alone_too(images):
+    row = run_attempt(two(images, network="cifar10_cnn", task=Task.TRAINING, batch_size=16))
+    assert row.status in GOOD, row.reason
+    assert row.environment["gradient_exchange"] == "gloo"
+    assert row.throughput_samples_per_second > 0
+    assert row.stage_rates["accelerator"] > 0
+    assert "stage_failures" not in row.environment
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+def test_a_machine_with_fewer_gpus_than_the_trial_has_processes_is_refused(images):
+    row = run_attempt(two(images, task=Task.INFERENCE, accelerator="cuda"), timeout_seconds=100.0)
+    assert row.status is Status.FAILED
+    assert "2 processes, each on a GPU of its own, and CUDA sees 0" in row.reason
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+def test_a_process_that_is_killed_ends_the_trial_with_its_name_and_leaves_none(images):
+    one = replace(
+        two(images, network="cifar10_cnn", task=Task.TRAINING, batch_size=16),
+        plan={**TIME_BOX, "measure_seconds": 120.0, "max_seconds": 120.0},
+    )
+    killed = threading.Thread(target=kill_companion)
+    killed.start()
+    row = run_attempt(one, timeout_seconds=100.0)
+    killed.join()
+    assert row.status is Status.FAILED
+    assert "process 1 was killed" in row.reason
+    assert companions() == []
+
+
+def companions():
+    """Process ids of those beneath this process."""
+    return [
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if b"sweeps.worker.companion" in content_of(path) and is_ours(int(path.parent.name))
+    ]
+
+
+def is_ours(pid):
+    fields = stat_fields(pid)
+    if not fields or fields[0] == "Z":
+        return False
+    return int(fields[1]) == os.getpid() or is_ours(int(fields[1]))
+
+
+def content_of(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def kill_companion():
+    deadline = time.monotonic() + 90.0
+    while time.monotonic() < deadline:
+        for pid in companions():
+            time.sleep(8.0)  # it has loaded torch, most likely; any moment is good
+            os.kill(pid, signal.SIGKILL)
+            return
+        time.sleep(0.2)
