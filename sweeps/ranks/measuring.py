@@ -72,8 +72,8 @@ def _refuse_few_gpus(place: Place, gpus: int) -> None:
     here = place.ranks // place.nodes
     if here > gpus:
         raise UsageError(
-            "{ranks} ranks on a node take as many GPUs, and it has {gpus}", ranks=here, gpus=gpus, field="ranks",
-            hint="give as many --ranks as there are GPUs, or fewer",
+            "{ranks} ranks on a node take as many GPUs, and it has {gpus}", ranks=here, gpus=gpus,
+            field="ranks", hint="give as many --ranks as there are GPUs, or fewer",
         )  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,7 @@ from moto.core.responses import ActionAuthenticatorMixin
 
 from advisor.infra.aws.policies import allowed_actions_of, policy
 from advisor.sweeps.executors.ray.placing import needs_of, slots
+from tests.infra.aws.guest.sandbox import sandbox
 from tests.infra.aws.iam import ACCOUNT, Ask, allowed_actions, allows
 from tests.infra.aws.recording import actions, recorded_calls
 from tests.sweeps.executors.test_placing import on
@@ -211,3 +214,20 @@ def test_the_heads_profile_is_the_one_of_the_stack():
     name = template("account")["Parameters"]["ClusterName"]["Default"]
     assert head["IamInstanceProfile"] == {"Name": name}
     assert PLAIN["cluster_name"] == "advisor"  # the policy holds it to that
+
+
+def test_a_node_stops_updates_and_sets_its_clocks_before_it_installs_anything(tmp_path):
+    """The file's first commands, run by bash; a node without a GPU goes on as well."""
+    quiet, install = PLAIN["setup_commands"][:2]
+    assert "apt-get" in install
+    for with_gpu in (True, False):
+        box = sandbox(tmp_path / str(with_gpu))
+        (box.programs / "tr").symlink_to(os.path.realpath(shutil.which("tr")))
+        (box.programs / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+        (box.programs / "sudo").chmod(0o755)
+        if with_gpu:
+            box.add_gpu()
+        box.run(f"set -e\n{quiet}\n{install}\n")
+        assert box.calls[0].startswith("systemctl disable --now apt-daily.timer")
+        assert ("nvidia-smi -ac 5001,1590" in box.calls) is with_gpu
+        assert box.calls[-1].startswith("apt-get")

@@ -51,6 +51,29 @@ def test_both_timers_come_before_anything_else_and_the_end_last(box):
     assert box.ends == 1
 
 
+QUIET = "systemctl stop apt-daily.timer apt-daily-upgrade.timer dnf-makecache.timer"
+
+
+def test_updates_stop_and_the_gpu_takes_its_highest_clocks_before_anything_is_installed(box):
+    box.add_gpu()
+    box.run(script(box))
+    (begun,) = [at for at, one in enumerate(box.calls) if one.startswith("python3.13 -m venv")]
+    quiet = [
+        box.calls.index(one) for one in (QUIET, "nvidia-smi -pm 1", "nvidia-smi -ac 5001,1590")
+    ]
+    assert quiet == sorted(quiet)
+    assert quiet[-1] < begun
+    assert any("unattended-upgrades.service" in one for one in box.calls[:begun])
+
+
+def test_a_machine_that_does_not_get_quiet_measures_all_the_same(box):
+    """An image without systemd's units, and a driver that takes no clocks."""
+    box.answer("systemctl", 5)
+    box.answer("nvidia-smi", 9)
+    box.run(script(box))
+    assert any(one.startswith("pip install") for one in box.calls)
+
+
 def test_a_second_start_of_the_machine_is_its_end(box):
     box.run(script(box))
     program = box.folder / PER_BOOT
