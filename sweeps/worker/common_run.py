@@ -9,26 +9,23 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
 from advisor.domain import Trial
-from advisor.sweeps.machine.gpu_sampling import GpuSampler
-from advisor.sweeps.machine.processes import busy_seconds
-from advisor.sweeps.quality.timing import count_warmup_steps
-from advisor.sweeps.trial.limits.usage import read_usage
 from advisor.sweeps.worker.group import Group, exchanges_gradients
-from advisor.sweeps.worker.machine_state import changes, machine_state
+from advisor.sweeps.worker.machine_state import machine_state
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
 from advisor.sweeps.worker.timed_run import (
     SETTLING_SECONDS,
     WARMING_STEPS,
     TimedRun,
     most_steps,
-    pace_facts,
     prepared_ahead,
     settles,
+    watched_run,
 )
 from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
 
@@ -108,26 +105,9 @@ def common_timed_run(
     """As `timed_run`, of the first process, which also reads what all of them use."""
     state = machine_state(job["cpus"])
     first_minute = run.prepare()
-    before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
-    with GpuSampler(gpu_uuid) as sampler:
-        start = time.perf_counter()
-        steps = run.timed()
-        wall_seconds = time.perf_counter() - start
-    after, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"]) - busy
-    machine = changes(state, machine_state(job["cpus"]), len(job["cpus"]))
-    warmup = count_warmup_steps(steps, trial.loader_period)
-    return TimedRun(
-        warmup_seconds=first_minute + steps[:warmup],
-        step_seconds=steps[warmup:],
-        wall_seconds=wall_seconds,
-        before=before,
-        after=after,
-        busy_seconds=busy,
-        machine={
-            **machine,
-            **sampler.environment,
-            **pace_facts(trial, first_minute, steps),
-            "processes": group.size,
-            "gradient_exchange": group.backend if exchanges_gradients(trial) else None,
-        },
-    )
+    found = watched_run(trial, job, state, gpu_uuid, first_minute, run.timed)
+    facts = {
+        "processes": group.size,
+        "gradient_exchange": group.backend if exchanges_gradients(trial) else None,
+    }
+    return replace(found, machine={**found.machine, **facts})

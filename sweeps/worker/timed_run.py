@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from advisor.sweeps.machine.processes import busy_seconds
 from advisor.sweeps.quality.rates import sustained_rate
 from advisor.sweeps.quality.timing import count_warmup_steps
 from advisor.sweeps.trial.limits.usage import Usage, grown, read_usage
-from advisor.sweeps.worker.machine_state import changes, machine_state
+from advisor.sweeps.worker.machine_state import State, changes, machine_state
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
 from advisor.sweeps.worker.timed_steps import REL_ERROR, TimeBox, timed_steps, warm_up
 
@@ -66,10 +66,25 @@ def timed_run(
     taken += warm_up(runner, batches, prepared_ahead(trial) + QUEUE_DEPTH)
     taken += _settle(trial, runner, batches)
     first_minute = _first_minute(trial, runner, batches)
+    box = _time_box(trial, taken)
+    return watched_run(
+        trial, job, state, gpu_uuid, first_minute, lambda: timed_steps(runner, batches, box)
+    )
+
+
+def watched_run(
+    trial: Trial,
+    job: Mapping[str, Any],
+    state: State,
+    gpu_uuid: str | None,
+    first_minute: list[float],
+    timed: Callable[[], list[float]],
+) -> TimedRun:
+    """The steps that count, and what was used meanwhile; `state` is that of the machine before."""
     before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
     with GpuSampler(gpu_uuid) as sampler:
         start = time.perf_counter()
-        steps = timed_steps(runner, batches, _time_box(trial, taken))
+        steps = timed()
         wall_seconds = time.perf_counter() - start
     after, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"]) - busy
     machine = changes(state, machine_state(job["cpus"]), len(job["cpus"]))
@@ -81,7 +96,7 @@ def timed_run(
         before=before,
         after=after,
         busy_seconds=busy,
-        machine=machine | sampler.environment | pace_facts(trial, first_minute, steps),
+        machine=machine | sampler.environment | _pace_facts(trial, first_minute, steps),
     )
 
 
@@ -117,8 +132,7 @@ def _first_minute(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> l
     return steps
 
 
-def pace_facts(trial: Trial, first_minute: list[float], steps: list[float]) -> dict[str, Any]:
-    """Of the first minute, and of what came after, as a measurement has it."""
+def _pace_facts(trial: Trial, first_minute: list[float], steps: list[float]) -> dict[str, Any]:
     rates = sustained_rate(steps, trial.samples_per_step, first_minute)
     return {"pace": rates} if rates else {}
 

@@ -86,6 +86,7 @@ def test_measurements_that_ended_badly_or_unlimited_are_never_fitted(parameters)
         replace(measurement(absurd, 1.0), step_seconds=(math.nan,)),
         replace(measurement(absurd, 1.0), step_seconds=()),
         measurement(replace(absurd, workload=compiled), 1e9),
+        measurement(replace(absurd, resources=replace(absurd.resources, gpu_count=4)), 1e9),
         replace(measurement(absurd, 1e9), environment={"gpu_other_processes": 1}),
         replace(measurement(absurd, 1e9), environment={"gpu_throttle_reasons": HELD_BACK}),
     ]
@@ -96,6 +97,7 @@ def test_measurements_that_ended_badly_or_unlimited_are_never_fitted(parameters)
         "its limits were not enforced": 1,
         "no finite rate": 2,
         "other processes computed on its GPU": 1,
+        "ran on several GPUs: the step of one of them is learned, not its pipeline": 1,
         "ran with stack, which the model does not know": 1,
         "status contaminated": 1,
         "status out_of_memory": 1,

@@ -166,6 +166,16 @@ def test_a_row_of_settings_that_no_answer_assumes_is_no_observation(setting):
     assert setting in refused.reason
 
 
+def test_a_row_of_several_gpus_tells_the_step_of_one_of_them():
+    """Its rate of the accelerator is that of all, each at the pace that one has alone."""
+    row = a_measurement()
+    four = replace(row.trial, resources=replace(row.trial.resources, gpu_count=4))
+    rates = {stage: 4 * rate for stage, rate in row.stage_rates.items()}
+    found = observed(replace(row, trial=four, stage_rates=rates), "", sheet)
+    assert found.seconds == pytest.approx(observed(row, "", sheet).seconds)
+    assert found.workload == row.trial.workload
+
+
 def test_a_driver_that_was_told_to_do_without_tf32_did_without():
     row = a_measurement()
     facts = {**row.environment, "variables": {"NVIDIA_TF32_OVERRIDE": "0"}}
