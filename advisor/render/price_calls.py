@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
@@ -14,6 +15,7 @@ from advisor.domain import (
     LIST,
     OBSERVED,
     Offer,
+    Price,
     PriceCall,
     Recommendation,
     Spec,
@@ -21,8 +23,9 @@ from advisor.domain import (
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
-from advisor.naming import place_name, spec_name
+from advisor.naming import covers_clouds
 from advisor.render.blocks import by_price
+from advisor.render.document_names import place_name, spec_name
 from advisor.render.text import INDENT, WIDTH, beside, folded_command
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone or
@@ -42,107 +45,136 @@ _DISK_KINDS_TOO = {
     OBSERVED: Message("observed disk"),
     LIST: Message("old disk"),
 }
+# As the sentence names a market; `--market` takes the same words.
+_MARKETS = {
+    "on-demand": Message("on-demand"),
+    "spot": Message("spot"),
+    "commitment-1y": Message("commitment-1y"),
+    "commitment-3y": Message("commitment-3y"),
+    "commitment-1y-convertible": Message("commitment-1y-convertible"),
+    "commitment-3y-convertible": Message("commitment-3y-convertible"),
+}
+_PER = {
+    "hour": Message("/h"),
+    "run": Message(" for the run"),
+    "million_output_tokens": Message(" per million output tokens"),
+    "million_samples": Message(" per million samples"),
+}
 # Any recommendation: its chosen spec, its `price_call` and its day count.
 AnyAnswer = Any
+Record = Mapping[str, Any]
 
 
-def resting_sentence(answer: AnyAnswer) -> Message | None:
+def price_sentences(call: Record, *, clouds: bool) -> list[Message]:
+    """What a `price_call` block says in its numbers and codes: of an answer given now, and of a
+    saved one in another language. `clouds`: the question covers more than one cloud."""
+    sentences = resting_sentence(call, clouds=clouds), borderline_sentence(call, clouds=clouds)
+    return [sentence for sentence in sentences if sentence]
+
+
+def resting_sentence(call: Record, *, clouds: bool) -> Message | None:
     """What the chosen price is where it is not listed, beside the cheapest listed one; None where
     the chosen price is listed."""
-    if answer.price_call is None:
-        return None
-    spec, listed = answer.chosen.spec, answer.price_call.listed
-    kinds = _kinds(spec, answer.today)
+    chosen, listed, per = call["chosen"], call["listed"], _PER[call["per"]]
+    kinds = _kinds(chosen)
     if not kinds:
         return None
-    cost, per = _cost(answer.chosen, answer.request)
-    ends = by_price(spec, cost)
+    cost = chosen["cost"]
     lies = Message(
         "{kind} ({low:usd} to {high:usd}{per})",
-        kind=kinds, low=ends["low"], high=ends["high"], per=per,
+        kind=kinds, low=cost["low"], high=cost["high"], per=per,
     )  # fmt: skip
-    if spec.low_usd_per_hour == spec.high_usd_per_hour:
+    if chosen["low_usd_per_hour"] == chosen["high_usd_per_hour"]:
         lies = Message("{kind}", kind=kinds)
-    is_published = spec.offer.price.kind == LIST
-    if listed is None or listed is answer.chosen:
+    is_published = chosen["kind"] == LIST
+    if listed is None or listed == chosen:
         none = Message("{lies}.", lies=lies)
         return none if is_published else Message("{lies}; no listed price answers this.", lies=lies)
-    market = listed.spec.offer.market
     named = Message(
         "{name} at {usd:usd}{per}",
-        name=spec_name(listed.spec, answer.request), usd=_cost(listed, answer.request)[0], per=per,
+        name=_named(listed, clouds), usd=listed["cost"]["median"], per=per,
     )  # fmt: skip
-    if market is not spec.offer.market:
-        named = Message("{spec} ({market})", spec=named, market=str(market))
+    if listed["market"] != chosen["market"]:
+        named = Message("{spec} ({market})", spec=named, market=_MARKETS[listed["market"]])
     if is_published:
         return Message("{lies}; cheapest of a recent list: {named}.", lies=lies, named=named)
     return Message("{lies}; cheapest listed: {named}.", lies=lies, named=named)
 
 
-def borderline_sentence(answer: AnyAnswer) -> Message | None:
+def borderline_sentence(call: Record, *, clouds: bool) -> Message | None:
     """What may be cheaper than the chosen spec, and is borderline on price; None where nothing
     is."""
-    call: PriceCall | None = answer.price_call
-    if call is None or call.cheaper is None:
+    cheaper, chosen = call["cheaper"], call["chosen"]
+    if cheaper is None:
         return None
-    spec = call.cheaper.spec
-    cost, per = _cost(call.cheaper, answer.request)
-    ends = by_price(spec, cost)
+    cost = cheaper["cost"]
     return Message(
         "Borderline on price: {name} ({market}, {region}) may be cheaper than {listed} at "
         "{usd:usd}{per}. {kind}: {low:usd} to {high:usd}{per}, median {median:usd}.",
-        name=spec.name, market=str(spec.offer.market),
-        region=place_name(spec.offer, answer.request),
-        listed=spec_name(answer.chosen.spec, answer.request),
-        usd=_cost(answer.chosen, answer.request)[0], per=per,
-        kind=_kinds(spec, answer.today), median=cost, low=ends["low"], high=ends["high"],
+        name=spec_name(cheaper),
+        market=_MARKETS[cheaper["market"]], region=place_name(cheaper, clouds=clouds),
+        listed=_named(chosen, clouds), usd=chosen["cost"]["median"], per=_PER[call["per"]],
+        kind=_kinds(cheaper), median=cost["median"], low=cost["low"], high=cost["high"],
     )  # fmt: skip
-
-
-def _cost(candidate: AnyCandidate, request: Any) -> tuple[float, Message]:
-    """What a candidate ranks by in dollars, at the median of its price, and for what."""
-    if request.ranks_by_price:
-        return candidate.spec.total_usd_per_hour, Message("/h")
-    # Each task's candidate has its own; none is imported for answers about the others.
-    run = getattr(candidate, "usd_per_run", None)
-    if run is not None:
-        return run.median, Message(" for the run")
-    tokens = getattr(candidate, "usd_per_million_output_tokens", None)
-    if tokens is not None:
-        return tokens.median, Message(" per million output tokens")
-    return candidate.usd_per_million_samples, Message(" per million samples")
 
 
 def price_call_block(answer: AnyAnswer) -> dict[str, Any] | None:
     """The document's `price_call`; null where listed prices alone decide."""
-    call: PriceCall | None = answer.price_call
-    if call is None:
+    block = _facts(answer)
+    if block is None:
         return None
-    sentences = resting_sentence(answer), borderline_sentence(answer)
     offer = _doubted(answer)
     return {
-        "borderline": call.cheaper is not None,
-        "sentences": [sentence for sentence in sentences if sentence],
-        "listed": _brief_block(call.listed),
-        "cheaper": _brief_block(call.cheaper),
+        "borderline": block["cheaper"] is not None,
+        "sentences": price_sentences(block, clouds=covers_clouds(answer.request)),
+        **block,
         "todays_price": {"command": todays_command(offer), "page": price_page(offer)},
     }
 
 
+def _facts(answer: AnyAnswer) -> dict[str, Any] | None:
+    """What the sentences are made of."""
+    call: PriceCall | None = answer.price_call
+    if call is None:
+        return None
+    specs = {"chosen": answer.chosen, "listed": call.listed, "cheaper": call.cheaper}
+    return {
+        "per": _cost(answer.chosen, answer.request)[1],
+        **{name: one and _priced_block(one, answer) for name, one in specs.items()},
+    }
+
+
+def _cost(candidate: AnyCandidate, request: Any) -> tuple[float, str]:
+    """What a candidate ranks by in dollars, at the median of its price, and for what."""
+    if request.ranks_by_price:
+        return candidate.spec.total_usd_per_hour, "hour"
+    # Each task's candidate has its own; none is imported for answers about the others.
+    run = getattr(candidate, "usd_per_run", None)
+    if run is not None:
+        return run.median, "run"
+    tokens = getattr(candidate, "usd_per_million_output_tokens", None)
+    if tokens is not None:
+        return tokens.median, "million_output_tokens"
+    return candidate.usd_per_million_samples, "million_samples"
+
+
 def resting_lines(answer: AnyAnswer) -> list[str]:
     """`resting_sentence` as the first lines of an answer."""
-    sentence = resting_sentence(answer)
+    call = _facts(answer)
+    sentence = call and resting_sentence(call, clouds=covers_clouds(answer.request))
     return textwrap.wrap(str(sentence), WIDTH) if sentence else []
 
 
 def price_lines(answer: AnyAnswer) -> list[str]:
     """What may be cheaper, else where the cheapest listed spec stands, and how to learn today's
     price."""
-    if answer.price_call is None:
+    call = _facts(answer)
+    if call is None:
         return []
     offer = _doubted(answer)
     command, page = todays_command(offer), price_page(offer)
-    texts = [str(_sentence_beside(answer) or "")]
+    beside_it = _sentence_beside(call, clouds=covers_clouds(answer.request))
+    texts = [str(beside_it or "")]
     if command is not None:
         # Other tasks have no --live.
         live = " (or ask again with --live)" if isinstance(answer, Recommendation) else ""
@@ -154,14 +186,14 @@ def price_lines(answer: AnyAnswer) -> list[str]:
     return beside("on price", lines)
 
 
-def _sentence_beside(answer: AnyAnswer) -> Message | None:
-    listed = answer.price_call.listed
-    if answer.price_call.cheaper is not None or listed is None:
-        return borderline_sentence(answer)
+def _sentence_beside(call: Record, *, clouds: bool) -> Message | None:
+    listed = call["listed"]
+    if call["cheaper"] is not None or listed is None:
+        return borderline_sentence(call, clouds=clouds)
     return Message(
         "{name} is listed in {region}, {market}.",
-        name=listed.spec.name, region=place_name(listed.spec.offer, answer.request),
-        market=str(listed.spec.offer.market),
+        name=spec_name(listed),
+        region=place_name(listed, clouds=clouds), market=_MARKETS[listed["market"]],
     )  # fmt: skip
 
 
@@ -186,19 +218,22 @@ def _doubted(answer: AnyAnswer) -> Offer:
     return offer
 
 
-def _kinds(spec: Spec, today: date) -> list[Message]:
+def _kinds(spec: Record) -> list[Message]:
     """How the prices in a total are known that are not listed, or old; the instance's first."""
-    price, disk = spec.offer.price, spec.disk.price
-    found = [] if is_listed(price, today) else [_KINDS[price.kind]]
-    if disk is not None and not is_listed(disk, today):
-        found.append((_DISK_KINDS_TOO if found else _DISK_KINDS)[disk.kind])
-    return found
+    price, disk = spec["unlisted"]["instance"], spec["unlisted"]["disk"]
+    found = [_KINDS[price]] if price else []
+    return [*found, (_DISK_KINDS_TOO if found else _DISK_KINDS)[disk]] if disk else found
 
 
-def _brief_block(candidate: AnyCandidate | None) -> dict[str, Any] | None:
-    if candidate is None:
-        return None
+def _named(spec: Record, clouds: bool) -> Message | str:
+    """'g2-standard-4', or 'g2-standard-4 of gcp'."""
+    name = spec_name(spec)
+    return Message("{name} of {cloud}", name=name, cloud=spec["cloud"]) if clouds else name
+
+
+def _priced_block(candidate: AnyCandidate, answer: AnyAnswer) -> dict[str, Any]:
     spec: Spec = candidate.spec
+    cost, _ = _cost(candidate, answer.request)
     return {
         "instance_type": spec.offer.instance.name,
         "cloud": spec.offer.instance.cloud,
@@ -210,4 +245,15 @@ def _brief_block(candidate: AnyCandidate | None) -> dict[str, Any] | None:
         "total_usd_per_hour": spec.total_usd_per_hour,
         "low_usd_per_hour": spec.low_usd_per_hour,
         "high_usd_per_hour": spec.high_usd_per_hour,
+        "cost": {"median": cost, **by_price(spec, cost)},
+        "unlisted": {
+            "instance": _unlisted(spec.offer.price, answer.today),
+            "disk": _unlisted(spec.disk.price, answer.today),
+        },
     }
+
+
+def _unlisted(price: Price | None, today: date) -> str | None:
+    """The kind of a price that is not listed, or is old (`list`); None of one that its seller lists
+    now."""
+    return None if price is None or is_listed(price, today) else price.kind

@@ -6,16 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.render.content import Command, Paragraph, translated
+from advisor.render.document_names import covers_clouds
 from advisor.render.i18n.catalogue import Texts
+from advisor.render.price_calls import price_sentences
 
 
 def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragraph | Command]:
     """How far a recommendation depends on prices that are not listed, and how to learn today's.
-    Documents of earlier versions tell nothing of it."""
+    Documents of earlier versions tell nothing of it, or nothing but English sentences."""
     call = document.get("price_call")
     if call is None:
         return
-    for sentence in call["sentences"]:
+    told = price_sentences(call, clouds=covers_clouds(document)) if "per" in call else None
+    for sentence in call["sentences"] if told is None else told:
         yield Paragraph(translated(sentence, t), "note")
     command, page = call["todays_price"]["command"], call["todays_price"]["page"]
     if command is not None:

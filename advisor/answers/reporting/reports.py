@@ -17,7 +17,6 @@ from advisor.domain import Recommendation
 from advisor.engine import Preparations
 from advisor.messages import Message
 from advisor.render.document import is_language
-from advisor.render.price_calls import price_call_block
 from advisor.render.sizing.facts import SCHEMA, totals
 
 # Told after each workload: how many are done.
@@ -95,19 +94,12 @@ def _saved_section(
 def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[str, Any]:
     """A saved answer with the sentences that its question is still answered with as messages, which
     other languages have words for."""
-    call = price_call_block(answer) or {"sentences": ()}
-    messages = {
-        str(one): one for one in (*call["sentences"], *answer.warnings, *answer.assumptions)
-    }
+    messages = {str(one): one for one in (*answer.warnings, *answer.assumptions)}
 
     def known(sentences: Sequence[str]) -> list[Message | str]:
         return [messages.get(sentence, sentence) for sentence in sentences]
 
-    found = {**document, **{name: known(document[name]) for name in ("warnings", "assumptions")}}
-    saved = document.get("price_call")
-    if saved:
-        found["price_call"] = {**saved, "sentences": known(saved["sentences"])}
-    return found
+    return {**document, **{name: known(document[name]) for name in ("warnings", "assumptions")}}
 
 
 def _assembled(
