@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from advisor.domain import LIST, Market, Offer, Rejected, Spec
+from advisor.domain import LIST, Market, Offer, Price, Rejected, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.domain.spec_request import SpecRequest
@@ -44,12 +44,29 @@ def place_texts(shown: Sequence[AnyCandidate], request: SpecRequest, today: date
     return texts if len(set(texts)) > 1 else []
 
 
+def price_words(shown: Sequence[AnyCandidate], request: SpecRequest, today: date) -> list[str]:
+    """How the prices of each total are known, as 'observed, estimated disk'; '' where they are
+    listed today."""
+    found = []
+    for candidate in shown:
+        disk = candidate.spec.disk.price
+        words = _price_words(candidate.spec.offer, request, today)
+        if disk is not None and not is_listed(disk, today):
+            words.append("old disk" if disk.kind == LIST else f"{disk.kind} disk")
+        found.append(", ".join(words))
+    return found
+
+
 def _price_words(offer: Offer, request: SpecRequest, today: date) -> list[str]:
     plain = request.market is not None or offer.market is Market.ON_DEMAND
     market = [] if plain else [str(offer.market)]
     if is_listed(offer.price, today):
         return market
-    return [*market, "old list" if offer.price.kind == LIST else offer.price.kind]
+    return [*market, _kind_word(offer.price)]
+
+
+def _kind_word(price: Price) -> str:
+    return "old list" if price.kind == LIST else price.kind
 
 
 def rejection_text(rejected: Rejected, request: SpecRequest) -> str:

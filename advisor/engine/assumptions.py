@@ -58,7 +58,8 @@ class Assumed:
 
 
 def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[Message, ...]:
-    """What a recommendation takes for granted; None where nothing was chosen."""
+    """What a recommendation takes for granted of what is chosen, or nearest; None where nothing
+    runs."""
     if chosen is None:
         return assumptions(request)
     spec = chosen.spec

@@ -88,8 +88,8 @@ def _by_median_price(
         rejected=rejected,
         rejected_counts=rejected.counts,
         offers_considered=found.considered,
-        assumptions=chosen_assumptions(request, chosen),
-        warnings=warnings(chosen, today),
+        assumptions=chosen_assumptions(request, chosen or nearest),
+        warnings=warnings(chosen or nearest, today),
         today=today,
         pareto=() if front is None else tuple(front.candidates(range(len(front)), request)),
     )

@@ -16,7 +16,7 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.naming import place_name, place_texts, rejection_text, spec_name
+from advisor.naming import place_name, place_texts, price_words, rejection_text, spec_name
 from advisor.rejections import counted_reasons
 from advisor.render.blocks import rate_unit
 from advisor.render.close_calls import verify_command
@@ -42,6 +42,7 @@ from advisor.render.text import (
     nodes_lines,
     other_setting_lines,
     price_text,
+    priced_table,
     rate_cells,
     rate_columns,
     run_lines,
@@ -255,7 +256,9 @@ def _relaxations(answer: Recommendation) -> list[str]:
         for relaxation in answer.relaxations
     ]
     lower = f"{lower_name(answer.request.confidence)}/s"
-    return ["", *table([title, "gives", "per hour", lower], rows, right=(2, 3))]
+    gives = [relaxation.gives for relaxation in answer.relaxations]
+    prices = price_words(gives, answer.request, answer.today)
+    return ["", *priced_table([title, "gives", "per hour", lower], rows, prices, right=(2, 3))]
 
 
 def _change_text(change: Change) -> str:

@@ -51,6 +51,20 @@ _NO_LOSS = 1 - _NOTHING_PERCENT / 100
 _OWN_BATCH = "amp"
 
 
+def priced_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    prices: Sequence[str],
+    right: Sequence[int],
+) -> list[str]:
+    """A `table` with a last column that says how the price in each row is known, where any of
+    `prices` does."""
+    if any(prices):
+        header = [*header, "price"]
+        rows = [[*row, price] for row, price in zip(rows, prices, strict=True)]
+    return table(header, rows, right)
+
+
 def table(
     header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
 ) -> list[str]:

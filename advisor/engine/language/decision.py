@@ -95,16 +95,17 @@ def _among(
     predictor = prepared.predictor
     shown = tuple(table.candidate(at, predictor) for at in rows[: request.max_results].tolist())
     chosen = shown[0] if shown else None
-    way = table.ways[int(rows[0])] if shown else None
+    at = int(rows[0]) if shown else nearest_row(table)
+    nearest = None if shown else table.candidate(at, predictor)
     answer = GenerationRecommendation(
         request=request,
         ranked=shown,
-        nearest=None if shown else table.candidate(nearest_row(table), predictor),
+        nearest=nearest,
         beyond_price=None if shown else _beyond_price(table, prepared),
         rejected=by_price([*prepared.rejected, *rejections(table)]),
         offers_considered=prepared.considered,
-        assumptions=serving_assumptions(request, preparations.model, version, chosen),
-        warnings=serving_warnings(chosen, way, today),
+        assumptions=serving_assumptions(request, preparations.model, version, chosen or nearest),
+        warnings=serving_warnings(chosen or nearest, table.ways[at], today),
         today=today,
     )
 

@@ -18,7 +18,7 @@ from advisor.domain.language import (
 )
 from advisor.domain.spec_request import SpecRequest
 from advisor.domain.tuning import FineTuningRecommendation
-from advisor.naming import place_texts, rejection_text, spec_name
+from advisor.naming import place_texts, price_words, rejection_text, spec_name
 from advisor.rejections import counted_reasons
 from advisor.render.language.phrases import (
     count_text,
@@ -36,6 +36,7 @@ from advisor.render.text import (
     folded_command,
     lower_name,
     lower_text,
+    priced_table,
     table,
 )
 from advisor.units import format_usd
@@ -159,7 +160,10 @@ def relaxation_lines(answer: GenerationRecommendation | FineTuningRecommendation
         ]
         for one in answer.relaxations
     ]
-    return ["", *table(["What would answer", "gives", "per hour"], rows, right=(2,))]
+    gives = [one.gives for one in answer.relaxations]
+    prices = price_words(gives, answer.request, answer.today)
+    header = ["What would answer", "gives", "per hour"]
+    return ["", *priced_table(header, rows, prices, right=(2,))]
 
 
 def _change_text(change: Change) -> str:

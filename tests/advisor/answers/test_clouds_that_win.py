@@ -87,3 +87,16 @@ def test_azure_wins_where_it_is_cheapest(asked):
         theirs = recommend(Request(**asked, cloud=other), preparations(), today=TODAY).chosen
         if theirs is not None:
             assert theirs.spec.total_usd_per_hour > chosen.spec.total_usd_per_hour
+
+
+def test_where_nothing_answers_the_nearest_tells_what_its_price_and_disk_rest_on():
+    """An old price and an assumed disk are no surer for having missed the target."""
+    asked = Request(
+        **ASKED, task=Task.INFERENCE, cloud="lambda", target_throughput=800.0,
+        precision=Precision.AMP,
+    )  # fmt: skip
+    answer = recommend(asked, preparations(), today=date(2026, 11, 27))
+    assert answer.chosen is None
+    assert answer.nearest is not None
+    assert any("not known, assumed" in str(one) for one in answer.assumptions)
+    assert any("price is 97 days old" in str(one) for one in answer.warnings)

@@ -4,12 +4,20 @@ from datetime import timedelta
 
 import pytest
 
-from advisor.domain import ESTIMATED, OBSERVED, Market, PriceCall, Request, Task
+from advisor.domain import (
+    ESTIMATED,
+    OBSERVED,
+    Change,
+    Market,
+    PriceCall,
+    Relaxation,
+    Request,
+    Task,
+)
 from advisor.naming import place_texts
 from advisor.records import replace
-from advisor.render.document import Sources, recommendation_document
 from advisor.render.content import English
-from advisor.render.document import plain
+from advisor.render.document import Sources, plain, recommendation_document
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.price_calls import price_call_block, price_lines, resting_lines
 from advisor.render.price_parts import price_call_leaves
@@ -179,6 +187,19 @@ def test_a_question_about_every_cloud_names_the_cloud_of_every_spec():
     assert f"borderline {close_call().candidate.spec.name} of aws at" in flat
     listed = replace(answer(estimated(), listed=candidate(usd_per_hour=1.5)), request=asked)
     assert "cheapest listed: g4dn.xlarge of aws at" in " ".join(resting_lines(listed))
+
+
+def test_what_would_answer_says_how_its_price_is_known():
+    """Where nothing answers, no price that an estimate or a market gave looks like a listed one."""
+    gives = at_market_price(candidate())
+    change = Change("max_usd_per_hour", "--max-price", "0.1", "0.6")
+    told = recommendation(ranked=(), nearest=gives, relaxations=(Relaxation((change,), gives),))
+    (line,) = (
+        line
+        for line in recommendation_text(replace(told, today=PRICED), SOURCES).splitlines()
+        if line.startswith("  --max-price")
+    )
+    assert line.endswith("observed")
 
 
 def test_alternatives_of_several_clouds_stand_beside_their_cloud():

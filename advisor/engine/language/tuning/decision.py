@@ -80,16 +80,17 @@ def _by_median_price(
     rows = ranked_rows(table)
     shown = tuple(table.candidate(at, predictor) for at in rows[: request.max_results].tolist())
     chosen = shown[0] if shown else None
-    way = table.ways[int(rows[0])] if shown else None
+    at = int(rows[0]) if shown else _nearest(table)
+    nearest = None if shown else table.candidate(at, predictor)
     return FineTuningRecommendation(
         request=request,
         ranked=shown,
-        nearest=None if shown else table.candidate(_nearest(table), predictor),
+        nearest=nearest,
         beyond_price=None if shown else _beyond_price(table, predictor),
         rejected=by_price([*rejected, *_rejections(table)]),
         offers_considered=found.considered,
-        assumptions=tuning_assumptions(request, chosen),
-        warnings=tuning_warnings(chosen, way, today),
+        assumptions=tuning_assumptions(request, chosen or nearest),
+        warnings=tuning_warnings(chosen or nearest, table.ways[at], today),
         today=today,
     )
 
