@@ -70,9 +70,12 @@ def decided_by_price(
         options.append(_of_kinds(request, drafted, today, {LIST, OBSERVED}))
     found = [one for one in options if one is not None]
     surest = min(found, key=lambda one: _at_most(one.answer.chosen, cost))
-    others = [one for one in (published, recent) if one is not None and one is not surest]
     chosen = surest.answer.chosen
-    listed = others[0].answer.chosen if others else chosen if surest is published else None
+    # Beside an old list price stands one of a recent list.
+    beside = (recent,) if chosen.spec.offer.price.kind == LIST else (published, recent)
+    others = [one for one in beside if one is not None and one is not surest]
+    is_listed = surest is published or surest is recent
+    listed = others[0].answer.chosen if others else chosen if is_listed else None
     if surest is draft:
         return draft.complete(price_call=PriceCall(listed=None if listed is first else listed))
     return _led_by(surest.complete(), answer, PriceCall(listed=listed, cheaper=first))

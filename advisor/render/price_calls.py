@@ -98,6 +98,8 @@ def resting_sentence(call: Record, *, clouds: bool) -> Message | None:
         named = Message("{spec} ({market})", spec=named, market=_MARKETS[listed["market"]])
     if is_published:
         return Message("{lies}; cheapest of a recent list: {named}.", lies=lies, named=named)
+    if listed["unlisted"]["instance"]:
+        return Message("{lies}; cheapest of an old list: {named}.", lies=lies, named=named)
     return Message("{lies}; cheapest listed: {named}.", lies=lies, named=named)
 
 

@@ -99,6 +99,23 @@ def test_an_old_list_price_that_is_sure_enough_is_chosen_where_a_cheaper_one_tha
     assert answer.price_call.cheaper.spec.name == "seen"
 
 
+def test_beside_an_old_list_price_stands_one_of_a_recent_list():
+    """However many old ones are cheaper: the runner-up is what will be paid."""
+    later = date.fromordinal(PRICED.toordinal() + 1)
+
+    def old(name, usd, high):
+        one = priced(name, usd, high=high)
+        price = replace(one.spec.offer.price, max_age_days=0)
+        return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
+
+    seen = priced("seen", 0.4, OBSERVED, high=5.0)
+    for some in ([], [seen]):
+        answer = decide([*some, old("wide", 0.5, 4.0), old("narrow", 0.6, 1.3), priced("a", 1.0)],
+                        today=later)  # fmt: skip
+        assert answer.chosen.spec.name == "narrow"
+        assert answer.price_call.listed.spec.name == "a"
+
+
 def test_without_a_listed_answer_the_cheapest_estimate_is_the_answer_and_says_so():
     answer = decide([priced("guess", 0.5, ESTIMATED, high=3.0)])
     assert answer.chosen.spec.name == "guess"

@@ -45,6 +45,14 @@ def answer(chosen, **call):
 def test_the_first_line_says_how_the_price_is_known_and_names_the_listed_spec():
     (line,) = resting_lines(answer(estimated(), listed=candidate(usd_per_hour=1.5)))
     assert line == "Estimated price ($0.217 to $0.817/h); cheapest listed: g4dn.xlarge at $1.517/h."
+    price = replace(candidate().spec.offer.price, as_of=PRICED - timedelta(days=1000))
+    one = candidate(usd_per_hour=1.5)
+    offer = replace(one.spec.offer, price=replace(price, usd_per_hour=1.5))
+    old = replace(one, spec=replace(one.spec, offer=offer))
+    assert (
+        "; cheapest of an old list: g4dn.xlarge at"
+        in resting_lines(answer(estimated(), listed=old))[0]
+    )
     (line,) = resting_lines(answer(estimated(), listed=None))
     assert line == "Estimated price ($0.217 to $0.817/h); no listed price answers this."
 
@@ -192,8 +200,10 @@ def test_a_question_about_every_cloud_names_the_cloud_of_every_spec():
 def test_what_would_answer_says_how_its_price_is_known():
     """Where nothing answers, no price that an estimate or a market gave looks like a listed one."""
     gives = at_market_price(candidate())
-    change = Change("max_usd_per_hour", "--max-price", "0.1", "0.6")
-    told = recommendation(ranked=(), nearest=gives, relaxations=(Relaxation((change,), gives),))
+    change = Change(constraint="max_usd_per_hour", option="--max-price", before="0.1", after="0.6")
+    told = recommendation(
+        ranked=(), nearest=gives, relaxations=(Relaxation(changes=(change,), gives=gives),)
+    )
     (line,) = (
         line
         for line in recommendation_text(replace(told, today=PRICED), SOURCES).splitlines()
