@@ -41,7 +41,7 @@ STEPS = {
     "plan": (
         """
 from advisor.domain import Task
-from advisor.runs.questions import SweepGrid
+from advisor.runs.sweep_questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.sweeping import plan_sweep
 """,

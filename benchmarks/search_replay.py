@@ -34,7 +34,7 @@ from advisor.domain import Measurement, Status, Task, Trial
 from advisor.models.performance.surface import Belief, Question, Surface, anchor_trials, next_trials
 from advisor.models.performance.surface.belief import USUAL_NOISE
 from advisor.runs.adaptive.cells import fits_memory, row_of, surface_of
-from advisor.runs.questions import SweepGrid
+from advisor.runs.sweep_questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data, prepared_data
 from advisor.runs.sweeps.sweeping import execute_sweep, plan_sweep
 from advisor.sweeps.store import open_store

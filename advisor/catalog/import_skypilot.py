@@ -62,6 +62,8 @@ def read_skypilot(text: str, name: str, as_of: date) -> tuple[list[ImportRow], C
 def _offers(line: int, cells: Mapping[str, str], name: str, as_of: date) -> list[ImportRow]:
     prices = ((Market.ON_DEMAND, LIST, "Price"), (Market.SPOT, OBSERVED, "SpotPrice"))
     facts = _facts(line, cells)
+    # Most clouds have no spot market: only a line without any price lacks one.
+    given = [one for one in prices if cells[one[2]]] or prices[:1]
     return [
         ImportRow(
             line=line,
@@ -77,7 +79,7 @@ def _offers(line: int, cells: Mapping[str, str], name: str, as_of: date) -> list
             terms="",
             facts=facts,
         )
-        for market, kind, column in prices
+        for market, kind, column in given
     ]
 
 

@@ -103,7 +103,7 @@ def _import_document(entry: Imported) -> dict[str, Any]:
 
 def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
     if not imports:
-        return ["nothing has been imported"]
+        return ["no types were imported; `advisor catalog refresh --show` has imported prices"]
     rows = [
         [entry.name, cloud, f"{count}{what}"]
         for entry in imports

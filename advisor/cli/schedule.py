@@ -23,9 +23,10 @@ from advisor.cli.questions import output_option, question_from, question_options
 from advisor.cli.schedule_view import added_text, list_text, schedule_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
-from advisor.runs.questions import ScheduleRequest, SweepRun
+from advisor.runs.questions import ScheduleRequest
 from advisor.runs.schedule_documents import list_document, one_document, statuses
 from advisor.runs.schedules import ALLOWED, Checked, checked_sweep, is_sweep, kind_of
+from advisor.runs.sweep_questions import SweepRun
 
 if TYPE_CHECKING:
     from advisor.runs.store.records import Reporting

@@ -28,7 +28,7 @@ from advisor.domain import Measurement, Trial
 from advisor.errors import UsageError
 from advisor.render.text import table
 from advisor.runs.fields import Moment
-from advisor.runs.questions import PlannedSweep, SweepGrid, SweepRun, Watching
+from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watching
 from advisor.runs.sweeps.data import planned_data, prepared_data
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.runs.sweeps.sweeping import (

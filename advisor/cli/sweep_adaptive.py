@@ -20,7 +20,7 @@ from advisor.cli.sweep_view import (
 )
 from advisor.domain import Trial
 from advisor.render.text import table
-from advisor.runs.questions import PlannedSweep, SweepRun
+from advisor.runs.sweep_questions import PlannedSweep, SweepRun
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.quality.age import is_stale

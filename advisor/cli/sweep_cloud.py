@@ -13,7 +13,7 @@ import click
 
 from advisor.errors import CloudError, one_line
 from advisor.render.text import table
-from advisor.runs.questions import SweepRun
+from advisor.runs.sweep_questions import SweepRun
 from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from advisor.messages import Message
 from advisor.places import sweep_log_path
 from advisor.quantities import parse_positive
 from advisor.render.text import table
-from advisor.runs.questions import SweepGrid
+from advisor.runs.sweep_questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import counts_of, snapshot_document
 from advisor.runs.sweeps.sweeping import plan_sweep

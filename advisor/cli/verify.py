@@ -24,7 +24,8 @@ from advisor.questions.models import Verify
 from advisor.questions.requests import today
 from advisor.render.verification import verification_document, verification_text
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
-from advisor.runs.questions import AWS, VerificationRun, dollars
+from advisor.runs.launch_fields import AWS, dollars
+from advisor.runs.questions import VerificationRun
 
 if TYPE_CHECKING:
     from advisor.answers.language import LanguageContext

@@ -16,8 +16,9 @@ from advisor.questions.fields import wrong
 from advisor.runs.budget import parse_budget
 from advisor.runs.cron import CronLine
 from advisor.runs.processes import ADVISOR
-from advisor.runs.questions import ScheduleRequest, SweepRun
+from advisor.runs.questions import ScheduleRequest
 from advisor.runs.store.records import Misfire, NewSchedule, Reporting
+from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from advisor.runs.sweeps.sweeping import host_usd_per_hour
 

@@ -24,9 +24,10 @@ from advisor.messages import Message
 from advisor.places import user_folder
 from advisor.questions.reading import from_values
 from advisor.runs.processes import ADVISOR, start_executor
-from advisor.runs.questions import Allowed, NewSweep, SweepRun, words_of
+from advisor.runs.questions import words_of
 from advisor.runs.store.records import Run, RunState
 from advisor.runs.store.schedules import ScheduleBook
+from advisor.runs.sweep_questions import Allowed, NewSweep, SweepRun
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, plan_sweep, sweep_runs_here

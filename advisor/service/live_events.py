@@ -20,7 +20,7 @@ from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
 
 if TYPE_CHECKING:
-    from advisor.runs.questions import Allowed
+    from advisor.runs.sweep_questions import Allowed
 
 MOST_LISTENERS = 32
 LOOK_EVERY_SECONDS = 0.5

@@ -17,7 +17,8 @@ from advisor.questions import commands, language, listings, models, named
 from advisor.questions.by_task import ByTask, Kinds
 from advisor.questions.question import Question
 from advisor.questions.reading import schema_by_task, schema_of
-from advisor.runs.questions import NewSweep, ScheduleRequest
+from advisor.runs.questions import ScheduleRequest
+from advisor.runs.sweep_questions import NewSweep
 from advisor.service.answers import document_json
 
 # The names of the questions' schemas here.

@@ -21,7 +21,7 @@ from advisor.cli.sweep import run as sweep_run
 from advisor.domain import Accelerator, LimitedBy, Precision, Status, Task
 from advisor.errors import MeasuringError
 from advisor.models.zoo.opening import open_network
-from advisor.runs.questions import SweepRun
+from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from advisor.sweeps.anchors.files import read_anchor
 from advisor.sweeps.datasets.opening import profile_folder

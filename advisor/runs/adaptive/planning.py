@@ -35,7 +35,7 @@ from advisor.runs.adaptive.cells import (
     with_gpu_steps,
 )
 from advisor.runs.budget import Budget, expected_seconds, seconds_of
-from advisor.runs.questions import PlannedSweep
+from advisor.runs.sweep_questions import PlannedSweep
 from advisor.runs.sweeps.sweeping import host_usd_per_hour
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED

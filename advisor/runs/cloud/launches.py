@@ -14,8 +14,10 @@ from advisor.domain import Market
 from advisor.errors import CloudError
 from advisor.runs.cloud.fleet import shared_out
 from advisor.runs.cloud.plan import CloudOptions, refuse_unknown
+from advisor.runs.launch_fields import dollars
 from advisor.runs.processes import outcome_of
-from advisor.runs.questions import SweepRun, VerificationRun, dollars
+from advisor.runs.questions import VerificationRun
+from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 
 _MARKETS = {

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from advisor.domain import DatasetProfile, Trial
-from advisor.runs.questions import SweepGrid
+from advisor.runs.sweep_questions import SweepGrid
 from advisor.runs.sweeps.sweeping import DEFAULT_SAMPLES, plan_sweep
 from advisor.sweeps.datasets.making import (
     PTB_PARTS,

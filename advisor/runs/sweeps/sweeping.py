@@ -28,7 +28,7 @@ from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.runs.probing import kept_fingerprint
-from advisor.runs.questions import EXECUTORS, PlannedSweep, SweepGrid
+from advisor.runs.sweep_questions import EXECUTORS, PlannedSweep, SweepGrid
 from advisor.runs.sweeps.presets import requests_of_preset
 from advisor.sweeps.datasets.decoding import decoder
 from advisor.sweeps.machine.environment import local_cpu

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError
 from advisor.places import sweep_log_path
-from advisor.runs.questions import Watching
+from advisor.runs.sweep_questions import Watching
 from advisor.sweeps.events import Event, emit, subscribe
 from advisor.sweeps.trial.formatting import planned_facts, trial_name
 from advisor.sweeps.watching.logfile import LEVELS, logged, print_warning

@@ -178,8 +178,8 @@ def _stop(request: Request, job_id: str) -> None:
 
 def _started(request: Request, asked: Mapping[str, str]) -> str:
     from advisor.questions.reading import from_values
-    from advisor.runs.questions import NewSweep
     from advisor.runs.started import requested_sweep, start_sweep
+    from advisor.runs.sweep_questions import NewSweep
 
     settings: Settings = request.app.state.settings
     fields = {name: asked[name] for name in FIELDS if name in asked} | HERE

@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import MeasuringError, UsageError
-from advisor.runs.questions import Allowed, NewSweep
 from advisor.runs.started import StartedSweep, sweep_of
+from advisor.runs.sweep_questions import Allowed, NewSweep
 from advisor.service.access import Scope, needs, require_spender, visit_of
 from advisor.service.answers import json_answer
 from advisor.service.bodies import question_in_body

@@ -313,3 +313,15 @@ def test_a_file_fetched_on_a_day_to_come_is_refused(tmp_path):
     """Its prices would never count as old."""
     with pytest.raises(UsageError, match="in the future"):
         take(tmp_path, FILES / "instances.json", as_of=date(2199, 1, 1))
+
+
+def test_a_cloud_without_a_spot_market_lacks_no_price(tmp_path):
+    """What SkyPilot has no spot price of is sold on demand alone: nothing of it is left out."""
+    file = tmp_path / "lambda.csv"
+    file.write_text(
+        "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region\n"
+        "gpu_1x_a10,A10,1,30,200,0.8,,us-east-1\n"
+    )
+    result, catalog = take(tmp_path, file, as_of=DAY)
+    assert catalog.price("gpu_1x_a10", "us-east-1", cloud="lambda").usd_per_hour == 0.8
+    assert not result.left_out

@@ -9,7 +9,7 @@ from advisor.cli.questions import question_from
 from advisor.cli.sweep import run as sweep_run
 from advisor.runs.cloud.launches import launches
 from advisor.runs.cloud.plan import sweep_id
-from advisor.runs.questions import SweepRun
+from advisor.runs.sweep_questions import SweepRun
 
 ON_AWS = (
     "--networks", "resnet50", "--tasks", "training", "--vcpus", "1", "--memory", "4GiB", "--disks",

@@ -17,11 +17,11 @@ from advisor.runs.cloud.launches import launches
 from advisor.runs.cloud.plan import sweep_id
 from advisor.runs.due import spent_usd
 from advisor.runs.executor import execute
-from advisor.runs.questions import SweepRun
 from advisor.runs.refit import after_sweep
 from advisor.runs.schedules import ADVISOR, started_as
 from advisor.runs.store.records import NewRun, NewSchedule, RunState
 from advisor.runs.store.schedules import open_schedules
+from advisor.runs.sweep_questions import SweepRun
 from advisor.sweeps.store import open_store
 from advisor.sweeps.trial.ownership import this_process
 from tests.infra.aws.bed import prepared

@@ -14,7 +14,6 @@ from advisor.errors import UsageError
 from advisor.questions.reading import from_values
 from advisor.runs import executor, started
 from advisor.runs.executor import execute
-from advisor.runs.questions import Allowed, NewSweep
 from advisor.runs.started import (
     OtherSweep,
     SweepState,
@@ -28,6 +27,7 @@ from advisor.runs.started import (
 )  # fmt: skip
 from advisor.runs.store.records import Ending, RunState
 from advisor.runs.store.schedules import ScheduleBook
+from advisor.runs.sweep_questions import Allowed, NewSweep
 from advisor.sweeps.trial.ownership import this_process
 from tests.processes import gone
 

@@ -1,0 +1,430 @@
+"""What a sweep is asked, typed: its grid, how it is planned, run, watched, and started by a client.
+
+A client over HTTP names nothing of this machine: `Allowed` holds the data sets and networks that it
+may name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from advisor.domain import (
+    MEASURABLE_PRECISIONS,
+    CacheState,
+    MemoryFormat,
+    Precision,
+    Stack,
+    Task,
+)
+from advisor.domain.workload import is_own
+from advisor.errors import unknown_name
+from advisor.messages import FieldName, Message
+from advisor.questions.fields import Choice, File, Flag, Kind, Place, Text, wrong
+from advisor.questions.question import Question, ask
+from advisor.runs.budget import Budget
+from advisor.runs.fields import (
+    BUDGET,
+    PORT,
+    SIZE,
+    Amount,
+    ClientChoice,
+    DiskPath,
+    Items,
+    Moment,
+    NetworkName,
+    Regions,
+    Share,
+)
+from advisor.runs.launch_fields import (
+    AWS,
+    BUCKET,
+    DRY_RUN,
+    HERE,
+    HOURS,
+    IMAGE,
+    LAUNCH,
+    MARKET,
+    ON,
+    OWNER,
+    PROFILE,
+    QUEUE,
+    SUBNET,
+    SWEEP_ID,
+    dollars,
+    launch,
+    of_launch,
+    refuse,
+)
+from advisor.sweeps.datasets.remote import S3, is_address
+from advisor.sweeps.planning.disks import split_disks
+
+EXECUTORS = ("ray", "process", "inline")
+DECODERS = ("pillow", "simplejpeg")
+PRESETS = ("small",)
+# A client's grid is a product: it is counted before it is made.
+MOST_TRIALS = 5_000
+R = TypeVar("R", bound="SweepGrid")
+
+_trial = partial(ask, section="Trials")
+_planning = partial(ask, section="Adaptive planning and costs")
+_watch = partial(ask, section="Watching")
+_NUMBERS, _COUNTS = Items(Amount(), "NUMBERS"), Items(Amount(whole=True), "NUMBERS")
+_COUNT, _TYPES, _KINDS = Amount(whole=True), Items(Text(), "TYPE"), Items(Text(), "KIND")
+_NETWORKS, _DISKS = Items(NetworkName(), "NAMES"), Items(Text(), "DISKS", split_disks)
+_TASKS, _STATES = (
+    Items(Choice("task", Task), "TASKS"),
+    Items(Choice("cache state", CacheState), "STATES"),
+)
+_FORMATS = Items(Choice("memory format", MemoryFormat), "FORMATS")
+_STACKS = Items(Choice("stack", Stack), "STACKS")
+_PRECISION = Choice("precision", MEASURABLE_PRECISIONS)
+
+# What a preset or a grid consists of; without the first five there is no grid.
+_NEEDED = ("networks", "tasks", "vcpus", "memory", "disks")
+_PRODUCT = (*_NEEDED, "accelerator", "batch_sizes", "cache", "memory_format", "stack")
+_DESCRIBING = (*_PRODUCT, "precision")
+_ONLY_ON_AWS: tuple[str, ...] = (*LAUNCH, "region", "market", "database_parameter")
+
+
+class SweepGrid(Question):
+    """Trials to measure: `networks`, `tasks`, `vcpus`, `memory` and `disks`, or a `preset`. Without
+    any of them it describes nothing, which stands for all that is stored."""
+
+    preset: str | None = _trial(
+        "Sweep by name: small (under 10 minutes).", Choice("preset", PRESETS), default=None
+    )
+    networks: tuple[str, ...] = _trial(
+        "Networks: alexnet,googlenet, or your own: net.py:build.", _NETWORKS, default=()
+    )
+    tasks: tuple[Task, ...] = _trial("Tasks: training,inference,preprocessing.", _TASKS, default=())
+    vcpus: tuple[float, ...] = _trial("vCPU limits: 0.5,1,2.", _NUMBERS, default=())
+    memory: tuple[float, ...] = _trial(
+        "RAM limits, page cache included: 2GiB,4GiB.", Items(SIZE, "SIZES"), default=()
+    )
+    disks: tuple[str, ...] = _trial(
+        "Disks: gp3,st1:500GiB,slow=20MiB/s,500iops,unlimited.", _DISKS, default=()
+    )
+    accelerator: tuple[str, ...] = _trial(
+        "cuda, cuda:T4 (that whole card), cpu, or emulated:T4 (takes its known step times).",
+        _KINDS,
+        "cuda where there is one, else emulated:T4",
+        default=(),
+    )
+    batch_sizes: tuple[int, ...] = _trial("Batch sizes: 16,32.", _COUNTS, "32", default=())
+    cache: tuple[CacheState, ...] = _trial(
+        "Page cache at the start: warm, cold or both.", _STATES, "warm", default=()
+    )
+    precision: Precision | None = _trial(
+        "Number format: fp32, amp or bf16.", _PRECISION, "fp32", default=None
+    )
+    memory_format: tuple[MemoryFormat, ...] = _trial(
+        "Memory layouts of images: contiguous,channels_last.",
+        _FORMATS,
+        "contiguous; on a GPU in amp or bf16 both",
+        default=(),
+    )
+    stack: tuple[Stack, ...] = _trial(
+        "How PyTorch runs networks: eager,compile.", _STACKS, "eager", default=()
+    )
+    cudnn_benchmark: bool = _trial(
+        "Let cuDNN try its algorithms before the first step.", Flag(), default=False
+    )
+    synchronise_each_step: bool = _trial(
+        "Wait for a GPU after each step: the latency of a batch, not the rate of a loop.",
+        Flag(),
+        default=False,
+    )
+    data: str | None = _trial(
+        "Your own images (JPEG files, .tar, .rec, LMDB) or text (.txt), here or at an address "
+        "(s3://bucket/photos); of a service, a name that it allows.",
+        Place(),
+        "generated",
+        default=None,
+    )
+    decoder: str = _trial("Decoder of JPEG files.", Choice("decoder", DECODERS), default="pillow")
+    rel_error: float = _trial(
+        "Stop a trial once its rate is known this precisely.", Share(), default=0.02
+    )
+    measure_seconds: float | None = _trial(
+        "Seconds of steady state that a trial measures at least.",
+        Amount(most=3600, metavar="SECONDS"),
+        "60 on a GPU, else 4",
+        default=None,
+    )
+    repeats: int = _trial(
+        "Runs of each trial, in random order, stored in one row.", _COUNT, default=1
+    )
+    iterations: int | None = _trial(
+        "Number of steps of each trial, in place of a relative error.", _COUNT, default=None
+    )
+    disk_path: tuple[tuple[str, Path], ...] = _trial(
+        "Folder on a mounted disk of that type, as gp3=/mnt/gp3; it is not throttled.",
+        DiskPath(),
+        where="cli",
+        default=(),
+    )
+    ray_address: str | None = _trial(
+        "Address of the Ray cluster to measure on.", Text("ADDRESS"), where="cli", default=None
+    )
+
+    def __post_init__(self) -> None:
+        described = [FieldName(name) for name in _DESCRIBING if getattr(self, name)]
+        if self.preset and described:
+            raise wrong(
+                "preset", "{field} decides about {also} already", also=described,
+                hint="give one or the other",
+            )  # fmt: skip
+        if described:
+            self.require_trials()
+        if self.ray_address and self.disk_path and is_address(self.data or ""):
+            raise wrong(
+                "data", "{field}: a cluster's nodes do not copy an address to {disk_path}",
+                disk_path=FieldName("disk_path"),
+                hint="copy the data to that disk of each node, and name the path there",
+            )  # fmt: skip
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it describes no trial."""
+        return not any(getattr(self, name) for name in ("preset", *_DESCRIBING))
+
+    def require_trials(self) -> None:
+        """`UsageError` for what a grid lacks."""
+        missing = [FieldName(name) for name in _NEEDED if not getattr(self, name)]
+        if not self.preset and missing:
+            hint = Message("or take {preset} small", preset=FieldName("preset"))
+            raise wrong(str(missing[0]), "a sweep needs {missing}", missing=missing, hint=hint)
+
+
+class PlannedSweep(SweepGrid):
+    """A sweep that is planned: its trials, whether it plans itself, and what its host costs."""
+
+    adaptive: bool = _planning(
+        "Choose the most informative trials, and stop when they suffice.", Flag(), default=False
+    )
+    budget: Budget | None = _planning(
+        "Limit of --adaptive: 30trials, 2h, 90min or 5USD; of --on aws: 5USD.", BUDGET, default=None
+    )
+    target_throughput: float | None = _planning(
+        "With --adaptive: find the cheapest spec that reaches this rate (samples/s).",
+        Amount(metavar="RATE"),
+        default=None,
+    )
+    usd_per_hour: float | None = _planning(
+        "Price of this host, for costs and budgets.", Amount(metavar="PRICE"), default=None
+    )
+    instance: tuple[str, ...] = _planning(
+        "Type of this host, for its price; with --on aws the types to launch.", _TYPES, default=()
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_trials()
+        if getattr(self, "on", HERE) == HERE:
+            self._check_planning()
+
+    def _check_planning(self) -> None:
+        adaptive, price = FieldName("adaptive"), FieldName("usd_per_hour")
+        if not self.adaptive:
+            refuse(self, ("budget", "target_throughput"), adaptive)
+        elif self.budget is None:
+            raise wrong(
+                "budget", "{adaptive} needs {field}, as 30trials, 2h or 5USD", adaptive=adaptive,
+            )  # fmt: skip
+        elif self.budget.usd is not None and not (self.usd_per_hour or self.instance):
+            raise wrong(
+                "budget", "a budget of {usd:g} USD needs the price of this host",
+                usd=self.budget.usd,
+                hint=Message(
+                    "give {price}, or {instance} for one of the catalogue", price=price,
+                    instance=FieldName("instance"),
+                ),
+            )  # fmt: skip
+        if len(self.instance) + bool(self.usd_per_hour) > 1:
+            raise wrong(
+                "usd_per_hour", "{given} both price this host",
+                given=[price, *self.instance] if self.usd_per_hour else self.instance,
+                hint="give one of them",
+            )  # fmt: skip
+
+
+class SweepRun(PlannedSweep):
+    """A sweep that is measured, on this machine or on AWS."""
+
+    executor: str | None = ask(
+        "How trials run: by default ray on a cluster and on several GPUs, else process; inline is "
+        "for debugging (no limits, never fitted).",
+        ClientChoice("executor", EXECUTORS, "inline"),
+        default=None,
+    )
+    retry_failed: bool = ask("Repeat failed and contaminated trials.", Flag(), default=False)
+    on: str = ON
+    dry_run: bool = DRY_RUN
+    hours: float | None = HOURS
+    queue: float | None = QUEUE
+    owner: str | None = OWNER
+    sweep_id: str | None = SWEEP_ID
+    bucket: str | None = BUCKET
+    subnet: str | None = SUBNET
+    image: str | None = IMAGE
+    instance_profile: str | None = PROFILE
+    region: tuple[str, ...] = launch(
+        "AWS regions, tried in this order.", Regions("REGION"), "us-east-1", default=()
+    )
+    market: str | None = launch("Market of the rented instance.", MARKET, "any", default=None)
+    database_parameter: str | None = of_launch(
+        "SSM parameter that holds the URL of a shared PostgreSQL.", Kind(), default=None
+    )
+
+    only_on_aws = _ONLY_ON_AWS
+
+    @property
+    def on_aws(self) -> bool:
+        """Whether it measures there, which spends money and leaves this machine's quiet."""
+        return self.on == AWS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.on_aws:
+            self._check_launch()
+            return
+        refuse(self, self.only_on_aws, Message("{on} aws", on=FieldName("on")))
+        if self.adaptive and self.retry_failed:
+            raise wrong(
+                "retry_failed", "{adaptive} goes on past failures", adaptive=FieldName("adaptive"),
+                hint=Message("leave {failed} out", failed=FieldName("retry_failed")),
+            )  # fmt: skip
+
+    def _check_launch(self) -> None:
+        for name, why in _NOT_ON_AWS.items():
+            if getattr(self, name):
+                raise wrong(name, "{field} {why}", why=why)
+        if self.data and not self.data.startswith(f"{S3}://"):
+            raise wrong(
+                "data", "{field} {why}",
+                why=_NOT_IN_S3[is_address(self.data)],
+                hint="copy it there, and name s3://BUCKET/PREFIX",
+            )  # fmt: skip
+        if any(map(is_own, self.networks)):
+            raise wrong(
+                "networks", "{field}: a file of your own is not sent to AWS",
+                hint="name known networks",
+            )  # fmt: skip
+        dollars(self.budget)
+        if not self.instance:
+            raise wrong("instance", "{on} aws needs {field}, as g4dn.xlarge", on=FieldName("on"))
+
+
+_NOT_IN_S3 = {
+    True: Message("is read from S3 by an instance"),
+    False: Message("lies on this machine"),
+}
+# What means nothing on another machine, and why.
+_NOT_ON_AWS = {
+    "disk_path": Message(
+        "is of this machine; on AWS a volume is mounted for each of {disks}",
+        disks=FieldName("disks"),
+    ),
+    "ray_address": Message("is a cluster of yours; a launch brings its own machine"),
+    "usd_per_hour": Message("is known of an instance"),
+    "adaptive": Message("is not for AWS; give the grid"),
+    "target_throughput": Message("goes with {adaptive}", adaptive=FieldName("adaptive")),
+}
+
+
+class NewSweep(SweepRun):
+    """A sweep that a client starts."""
+
+    dry_run: bool = ask("Show the plan; start nothing.", Flag(), where="http", default=False)
+    max_minutes: float = ask(
+        "It is ended after so long.", Amount(most=10_080), where="http", default=1440.0
+    )
+    fresh_since: datetime | None = ask(
+        "Repeat trials measured before this time: 2026-11-21T03:00Z.",
+        Moment(),
+        where="http",
+        default=None,
+    )
+
+    only_on_aws = _ONLY_ON_AWS[1:]  # its plan may be asked for here, too
+
+
+class Watching(Question):
+    """How a sweep is watched from inside: its log and its metrics."""
+
+    log_file: Path | None = _watch(
+        "Log file, one JSON object a line.", File(), "the user's log", default=None
+    )
+    log_level: str = _watch(
+        "Least level that is logged.",
+        Choice("log level", ("debug", "info", "warning")),
+        default="info",
+    )
+    metrics_port: int | None = _watch("Port for Prometheus metrics.", PORT, default=None)
+    metrics_host: str | None = _watch(
+        "Address of the metrics port; it has no password.", Text("HOST"), "127.0.0.1", default=None
+    )
+    metrics_file: Path | None = _watch(
+        "File for metrics (.prom), for the node exporter.", File(), default=None
+    )
+
+    def __post_init__(self) -> None:
+        if self.metrics_host and self.metrics_port is None:
+            hint = Message("add {port}", port=FieldName("metrics_port"))
+            raise wrong("metrics_host", "{field} is the address of a port", hint=hint)
+
+    def refuse_elsewhere(self) -> None:
+        """`UsageError` where another machine measures."""
+        for name in ("metrics_port", "metrics_file", "log_file"):
+            if getattr(self, name) is not None:
+                raise wrong(name, "{field} is of this machine")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What clients may name: data sets (name -> path), own networks (name -> `file.py:build`)."""
+
+    data: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
+
+    def resolved(self, sweep: R) -> R:
+        """A client's sweep with the paths of what it names; `UsageError` for what is not allowed,
+        and for a grid that nobody wants to plan."""
+        counts = [len(getattr(sweep, name)) for name in _PRODUCT]
+        if (trials := math.prod(max(1, count) for count in counts)) > MOST_TRIALS:
+            raise wrong("vcpus", "that would be {trials:,} trials", trials=trials,
+                        hint=Message("at most {most:,} are taken", most=MOST_TRIALS))  # fmt: skip
+        return sweep.replace(
+            networks=tuple(map(self._network, sweep.networks)),
+            data=None if sweep.data is None else self._data(sweep.data),
+        )
+
+    def _network(self, name: str) -> str:
+        from advisor.models.performance.networks import bundled_networks
+
+        if name in self.code:
+            return self.code[name]
+        if is_own(name.lower()) or ("/" in name and not bundled_networks().knows(name)):
+            raise wrong(
+                "networks", "{field}: '{name}' names code of this machine", name=name[:80],
+                hint=Message("only what `advisor serve --allow-code` names may be run: {names}",
+                             names=", ".join(sorted(self.code)) or Message("it names none")),
+            )  # fmt: skip
+        return name.lower()
+
+    def _data(self, name: str) -> str:
+        if name in self.data:
+            return self.data[name]
+        if self.data:
+            raise unknown_name("data set", name, self.data, field="data")
+        raise wrong(
+            "data", "{field}: no data set is allowed here",
+            hint="`advisor serve --allow-data NAME=PATH` names one, or leave it out for "
+            "photographs that are made",
+        )  # fmt: skip
