@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,14 @@ _NOBODY = 65534  # PostgreSQL refuses to run as root
 
 
 class PostgreSQL:
-    """A server with a place for each test; it can be stopped, killed and started again."""
+    """A server with a place for each test; it can be stopped, killed and started again.
 
-    def __init__(self):
+    `inside` names a network namespace whose `address` it answers at; this process reaches it by its
+    socket then (`near_url`).
+    """
+
+    def __init__(self, inside="", address="127.0.0.1"):
+        self._inside, self._address = inside, address
         found = importlib.util.find_spec("pgserver")
         if found is None:
             pytest.skip("needs pgserver (extra dev)")
@@ -34,6 +40,10 @@ class PostgreSQL:
         self._data = self._folder / "data"
         self._programs = Path(found.origin).parent / "pginstall" / "bin"
         self._user = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if _is_root() else {}
+        self._before = []
+        if inside:  # only root may enter it
+            self._user, ids = {}, (f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups")
+            self._before = ["ip", "netns", "exec", inside, "setpriv", *ids]
         self.port = _free_port()
         try:
             self._make()
@@ -42,7 +52,7 @@ class PostgreSQL:
             pytest.skip(f"no PostgreSQL here: {error} {getattr(error, 'stderr', '')}")
 
     def _make(self):
-        if self._user:
+        if _is_root():
             os.chown(self._folder, _NOBODY, _NOBODY)
             if not self._may_run():
                 copied = self._folder / "pginstall"
@@ -55,6 +65,8 @@ class PostgreSQL:
             "initdb", "-D", self._data, "-U", "advisor", "--pwfile", password,
             "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync",
         )  # fmt: skip
+        with (self._data / "pg_hba.conf").open("a") as file:
+            file.write("host all all samenet scram-sha-256\n")
         self.start()
 
     def _may_run(self):
@@ -66,13 +78,14 @@ class PostgreSQL:
 
     def _run(self, program, *arguments):
         return subprocess.run(
-            [str(self._programs / program), *map(str, arguments)],
+            [*self._before, str(self._programs / program), *map(str, arguments)],
             check=True, capture_output=True, text=True, timeout=60, cwd=self._folder, **self._user,
         )  # fmt: skip
 
     def start(self):
         # No test pulls the plug: what the kernel has, is safe from all that happens here.
-        options = f"-p {self.port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        listen = f"-p {self.port} -k {self._folder} -c listen_addresses={self._address}"
+        options = f"{listen} -c fsync=off"
         log = self._folder / "log"
         for left in reversed(range(20)):
             try:
@@ -95,13 +108,20 @@ class PostgreSQL:
             time.sleep(0.05)
 
     def remove(self):
-        if _answers(self.port):
-            self.stop("immediate")
+        if self._inside or _answers(self.port):
+            with suppress(subprocess.CalledProcessError):
+                self.stop("immediate")
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def url(self, database="postgres", user="advisor", password=PASSWORD, schema="public"):
-        place = f"127.0.0.1:{self.port}/{database}?options=-csearch_path%3D{schema}"
+        place = f"{self._address}:{self.port}/{database}?options=-csearch_path%3D{schema}"
         return f"postgresql://{user}:{password}@{place}"
+
+    def near_url(self, url):
+        """The same place by the server's socket, which no network parts from us."""
+        near = sqlalchemy.make_url(url)._replace(host=None, port=None)
+        near = near.update_query_dict({"host": str(self._folder), "port": str(self.port)})
+        return near.render_as_string(hide_password=False)
 
     def new_database(self, **changes):
         """The URL of an empty place: a schema, which is quicker made than a database."""
@@ -118,7 +138,9 @@ class PostgreSQL:
         return name
 
     def execute(self, statement, url=None):
-        url = sqlalchemy.make_url(url or self.url()).set(drivername="postgresql+psycopg")
+        url = url or self.url()
+        near = sqlalchemy.make_url(self.near_url(url) if self._inside else url)
+        url = near.set(drivername="postgresql+psycopg")
         engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             connection.exec_driver_sql(statement)

@@ -16,6 +16,7 @@ import click
 from advisor.cli.live import is_terminal, live_block
 from advisor.cli.questions import Name, Positive, SectionedCommand, question_options
 from advisor.cli.stored import fail_if_damaged, print_damaged
+from advisor.cli.sweep_view import dataset_progress
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.messages import Message
 from advisor.places import sweep_log_path
@@ -190,7 +191,7 @@ def stop() -> None:
 
     with closing(open_store(reading=True)) as store:
         held = store.running().values()
-        here = drivers_here(store.name) | {one.pid for one in held if one.here}
+        here = drivers_here(store.identity) | {one.pid for one in held if one.here}
     elsewhere = sorted({one.driver for one in held if not one.here})
     refused = not_ended(here)
     for pid in sorted(here - refused.keys()):
@@ -217,7 +218,9 @@ def stop() -> None:
 def _described(question: SweepGrid) -> list[str] | None:
     if question.is_empty:
         return None
-    return [trial.trial_id for trial in plan_sweep(question, planned_data(question))]
+    with dataset_progress("fetching", "files") as fetching:
+        data = planned_data(question, fetching)
+    return [trial.trial_id for trial in plan_sweep(question, data)]
 
 
 def _seconds(text: str) -> float:

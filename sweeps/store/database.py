@@ -20,6 +20,7 @@ from advisor.sweeps.store.dialects import (
     make_engine,
     name_of,
     parsed_url,
+    server_identity,
     sqlite_file,
 )
 
@@ -68,6 +69,17 @@ class Database:
         except OSError:
             return None
         return (result.st_dev, result.st_ino) if result else None
+
+    def identity(self) -> str:
+        """The file, or what the server says it is; the name where it does not say that."""
+        if self.file:
+            return str(self.file.resolve())
+        if self.in_memory:
+            return self.name
+        try:
+            return self.read(server_identity)
+        except DataError:  # servers that only speak PostgreSQL's protocol have none
+            return self.name
 
     def close(self) -> None:
         """Give the connections back."""

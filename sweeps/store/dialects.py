@@ -90,6 +90,14 @@ def sqlite_file(url: sql.URL) -> Path | None:
     return Path(str(url.database))
 
 
+def server_identity(connection: sql.Connection) -> str:
+    """A PostgreSQL server by the number that it got when it was made, with database and schema."""
+    query = (
+        "SELECT system_identifier, current_database(), current_schema() FROM pg_control_system()"
+    )
+    return "/".join(map(str, connection.exec_driver_sql(query).one()))
+
+
 def is_there(file: Path) -> bool:
     """Whether there is such a file; `DataError` where that may not be looked at."""
     try:

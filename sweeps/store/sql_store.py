@@ -178,6 +178,11 @@ class SqlStore:
         """What a message calls the database; never with its password."""
         return self._database.name
 
+    @property
+    def identity(self) -> str:
+        """Which database that is: the same however its URL is written, of no other one."""
+        return self._database.identity()
+
     def running(self) -> dict[str, Held]:
         """The leases in force, by trial_id; none where the tables are of an older version."""
         return self.leases.held() if look(self._database) is SchemaState.HEAD else {}

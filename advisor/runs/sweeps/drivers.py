@@ -1,7 +1,8 @@
 """The sweeps of this machine, by the store that they measure into: what `advisor sweep stop` ends,
 from before they bring their data.
 
-Each holds an abstract socket that names its process and its store, and goes with the process.
+Each holds an abstract socket that names its process and its store, and goes with the process. A
+store is named by what it is (`SqlStore.identity`), not by how a URL spells it.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ _PREFIX = "instance-sizing-advisor/into"
 
 
 @contextmanager
-def driving(store_name: str) -> Iterator[None]:
-    """This process measures into the store of that name, as long as the block."""
+def driving(store_identity: str) -> Iterator[None]:
+    """This process measures into that store, as long as the block."""
     with socket.socket(socket.AF_UNIX) as mark:
-        mark.bind(f"\0{_place_of(store_name)}/{process_tag()}")
+        mark.bind(f"\0{_place_of(store_identity)}/{process_tag()}")
         yield
 
 
-def drivers_here(store_name: str) -> set[int]:
-    """The processes of this machine (and container) that measure into the store of that name."""
-    begin = f"@{_place_of(store_name)}/"
+def drivers_here(store_identity: str) -> set[int]:
+    """The processes of this machine (and container) that measure into that store."""
+    begin = f"@{_place_of(store_identity)}/"
     try:
         names = Path("/proc/net/unix").read_text().split()
     except OSError:
@@ -52,5 +53,5 @@ def not_ended(pids: Iterable[int]) -> dict[int, str]:
     return refused
 
 
-def _place_of(store_name: str) -> str:
-    return f"{_PREFIX}/{hashlib.sha256(store_name.encode()).hexdigest()[:16]}"
+def _place_of(store_identity: str) -> str:
+    return f"{_PREFIX}/{hashlib.sha256(store_identity.encode()).hexdigest()[:16]}"

@@ -24,6 +24,7 @@ from tests.postgresql import PASSWORD
 from tests.processes import as_in_a_terminal
 from tests.sweeps.builders import measurement, resources, trial
 
+ROOT = Path(__file__).parents[3]
 ADVISOR = [sys.executable, "-m", "advisor"]
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 4)]
 FAST = ("--watch", "--every", "0.05s", "-o", "json")
@@ -87,17 +88,28 @@ def test_stop_ends_the_driver_of_this_machine_and_names_that_of_another():
 
 
 @pytest.mark.slow
-def test_stop_ends_a_sweep_that_still_makes_its_data():
-    """It has no lease yet, and would need a minute for 10,000 photographs."""
+def test_stop_ends_a_sweep_that_still_makes_its_data_however_its_database_is_written(
+    tmp_path, monkeypatch
+):
+    """It has no lease yet, and would need a minute for 10,000 photographs. Another folder's file of
+    the same name is another database."""
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/m.sqlite")
     with closing(open_store()) as store:
-        name = store.name
-    with subprocess.Popen([*ADVISOR, "sweep", "run", *GRID]) as sweep:
-        while not drivers_here(name):
+        identity = store.identity
+    near = {**os.environ, "ADVISOR_DATABASE_URL": "sqlite:///m.sqlite", "PYTHONPATH": str(ROOT)}
+    command = [*ADVISOR, "sweep", "run", *GRID]
+    with subprocess.Popen(command, env=near, cwd=tmp_path) as sweep:
+        while not drivers_here(identity):
             assert sweep.poll() is None
             time.sleep(0.05)
+        with monkeypatch.context() as elsewhere:
+            elsewhere.chdir(tmp_path.parent)
+            elsewhere.setenv("ADVISOR_DATABASE_URL", "sqlite:///m.sqlite")
+            with pytest.raises(MeasuringError, match="nobody measures into this store"):
+                ask("stop")
         assert f"(process {sweep.pid})" in ask("stop")
         assert sweep.wait(timeout=60) == 128 + signal.SIGTERM
-    assert drivers_here(name) == set()
+    assert drivers_here(identity) == set()
 
 
 def test_a_driver_that_may_not_be_stopped_is_named_and_the_others_are_stopped(monkeypatch):
