@@ -108,7 +108,7 @@ def show(path: str, output: str) -> None:
     from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import show_dataset
 
-    with dataset_progress("fetching") as progress:
+    with dataset_progress("fetching", "files") as progress:
         shown = show_dataset(path, progress)
     facts = {
         "decode_seconds_per_sample": shown.decode_seconds,

@@ -20,6 +20,7 @@ from advisor.cli.sweep_view import (
     COLUMNS,
     RIGHT,
     cells_of,
+    dataset_progress,
     print_json,
     print_trials,
     raise_failures,
@@ -37,6 +38,7 @@ from advisor.runs.sweeps.sweeping import (
     host_usd_per_hour,
     plan_sweep,
 )
+from advisor.sweeps.datasets.node_cache import is_cached
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.planning.repeating import wanted_runs
@@ -45,6 +47,7 @@ from advisor.units import format_counted, format_usd
 if TYPE_CHECKING:
     from advisor.cli.sweep_view import Kept
     from advisor.sweeps.driver.runner import Progress
+    from advisor.sweeps.planning.networks import SweepData
 
 # Said where nobody has named one.
 _EXECUTORS = {
@@ -73,14 +76,27 @@ for _command in (status, stop, log, simulate):
 @output_option
 def plan(question: PlannedSweep, output: str) -> None:
     """Show the trials that `run` would measure; measures nothing."""
-    hourly, data = host_usd_per_hour(question), planned_data(question)
+    hourly = host_usd_per_hour(question)
+    with dataset_progress("fetching", "files") as fetching:
+        data = planned_data(question, fetching)
     trials = plan_sweep(question, data)
     if question.adaptive:
         plan_adaptively(trials, question, output)
     else:
         _print_plan(trials, hourly, output)
-    if output == "table" and not all(Path(stored.path).exists() for stored in data.stored):
-        click.echo("The data set is made first, once: a minute more; it settles the trials' ids.")
+    if output == "table":
+        for text in _still_to_come(data):
+            click.echo(text)
+
+
+def _still_to_come(data: SweepData) -> Iterator[str]:
+    """What `run` does before its first trial."""
+    for stored in data.stored:
+        if is_address(stored.path):
+            if not is_cached(stored.path):
+                yield f"{stored.path} is brought first, once to each machine that measures."
+        elif not Path(stored.path).exists():
+            yield "The data set is made first, once: a minute more; it settles the trials' ids."
 
 
 def _print_plan(trials: Sequence[Trial], hourly: float | None, output: str) -> None:
@@ -144,7 +160,7 @@ def _run_here(
     from advisor.sweeps.store import open_store
 
     kept = Kept(adaptive=question.adaptive)
-    with leaving_cleanly(kept.words), closing(open_store()) as store, driving(store.name):
+    with leaving_cleanly(kept.words), closing(open_store()) as store, driving(store.identity):
         with _followed(question, watching, kept, store.name) as (trials, following):
             if question.adaptive:
                 ended = run_adaptively(trials, question, store, following, fresh_since)
@@ -169,7 +185,7 @@ def _followed(
 ) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
     """The trials of a described sweep, whose data are there now, and what follows its progress; the
     sweep is watched meanwhile."""
-    from advisor.cli.sweep_view import dataset_progress, trial_progress
+    from advisor.cli.sweep_view import trial_progress
     from advisor.runs.sweeps.watching import watched
     from advisor.sweeps.watching.tally import HERE
 
@@ -177,8 +193,8 @@ def _followed(
     with watched(watching, usd_per_hour=host_usd_per_hour(question), where=where) as watch:
         if watch.address:
             click.echo(f"metrics at {watch.address}", err=True)
-        doing = "fetching" if is_address(question.data or "") else "making"
-        with dataset_progress(doing) as making:
+        doing = ("fetching", "files") if is_address(question.data or "") else ("making", "images")
+        with dataset_progress(*doing) as making:
             data = prepared_data(question, making)
         trials = plan_sweep(question, data)
         executor = executor_name(question.executor, question.ray_address, trials)

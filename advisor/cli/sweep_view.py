@@ -175,10 +175,12 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 
 @contextmanager
-def dataset_progress(doing: str = "making") -> Iterator[Callable[[int, int], None]]:
+def dataset_progress(
+    doing: str = "making", unit: str = "images"
+) -> Iterator[Callable[[int, int], None]]:
     """Tells how much of a data set is made (or read, ...)."""
     if is_terminal(sys.stderr):
-        with _rich_bar("samples") as bar:
+        with _rich_bar(unit) as bar:
             task = bar.add_task(f"{doing} the data set", total=None, visible=False)
             yield lambda made, total: bar.update(task, completed=made, total=total, visible=True)
         return
@@ -187,7 +189,7 @@ def dataset_progress(doing: str = "making") -> Iterator[Callable[[int, int], Non
     def tell(made: int, total: int) -> None:
         if made == total or time.monotonic() - last[0] > _SECONDS_BETWEEN_LINES:
             last[0] = time.monotonic()
-            click.echo(f"{doing} the data set: {made} of {total} images", err=True)
+            click.echo(f"{doing} the data set: {made} of {total} {unit}", err=True)
 
     yield tell
 

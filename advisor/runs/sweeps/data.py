@@ -29,12 +29,17 @@ _NOMINAL_BYTES_PER_SAMPLE = 104_000.0
 _NOMINAL_BYTES_PER_TOKEN = 5.5
 
 
-def planned_data(grid: SweepGrid) -> SweepData:
+def _silent(_here: int, _all: int) -> None:
+    """For who has nobody to tell."""
+
+
+def planned_data(grid: SweepGrid, on_fetching: Progress = _silent) -> SweepData:
     """The data as far as they are known without making them: what a plan may be shown with.
 
-    Trial ids are final once the data exist.
+    Trial ids are final once the data exist. Those at an address that tells no profile are brought
+    here to be planned with, and `on_fetching` gets (files here, all files).
     """
-    own_data = _planned_own(grid.data) if grid.data else None
+    own_data = _planned_own(grid.data, on_fetching) if grid.data else None
     return _data(grid.networks, own_data, bool(grid.preset), _planned_photographs, _planned_text)
 
 
@@ -42,7 +47,7 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
     """The data, made or brought here if they have to be and copied to the mounted disks;
     `on_progress` gets (made, all). A cluster's nodes bring what lies at an address themselves."""
     if grid.ray_address and is_address(grid.data or ""):
-        return planned_data(grid)
+        return planned_data(grid, on_progress)
     data = data_of_networks(
         grid.networks, grid.data, on_progress, with_photographs=bool(grid.preset)
     )
@@ -56,7 +61,7 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
 
 @contextmanager
 def data_here(
-    place: str, on_progress: Progress = lambda _here, _all: None
+    place: str, on_progress: Progress = _silent
 ) -> Iterator[tuple[Path, CachedData | None]]:
     """A data set as a path of this machine, and what its cache says where `place` is an address:
     then it is brought first, and stays as long as the block."""
@@ -92,13 +97,13 @@ def _data(
     return SweepData(images=images, text=_stored(*text()) if reads_text else None)
 
 
-def _planned_own(place: str) -> StoredData:
+def _planned_own(place: str, on_fetching: Progress) -> StoredData:
     """What lies at an address is not brought here to be planned with where it tells its profile."""
     if is_address(place) and not is_cached(place):
         profile = remote_profile(place)
         if profile:
             return StoredData(profile, place)
-    return _stored_here(place, lambda _here, _all: None)
+    return _stored_here(place, on_fetching)
 
 
 def _stored_here(place: str, on_progress: Progress) -> StoredData:

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from advisor.cli.sweep import sweep
 from advisor.domain import LimitedBy, Status
 from advisor.errors import AdvisorError, MeasuringError, UsageError
+from advisor.sweeps.datasets.opening import profile_folder, write_profile
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement
@@ -22,6 +24,13 @@ GRID = (
     "--memory", "1GiB", "--disks", "unlimited", "--accelerator", "cpu",
 )  # fmt: skip
 CLUSTER = ("plan", *GRID, "--ray-address", "h:6379")
+
+
+def told(*arguments):
+    """What a command says on stdout and on stderr."""
+    result = CliRunner().invoke(sweep, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    return result.stdout, result.stderr
 
 
 def ask(*arguments):
@@ -84,6 +93,24 @@ def test_a_plan_tells_of_data_that_are_not_made_yet(images):
     adaptive = ("--adaptive", "--budget", "1trial")
     said = ask("plan", *GRID, "--data", images, *adaptive)
     assert "At most 1 trial, about 1 min." in said
+
+
+def test_a_plan_tells_of_data_that_it_brings_and_of_those_that_the_sweep_will_bring(
+    images, tmp_path, monkeypatch
+):
+    """Data that tell their profile are planned with where they are."""
+    monkeypatch.setenv("ADVISOR_DATA_CACHE", str(tmp_path / "cache"))
+    address = f"file://{images}"
+    for words in (GRID, (*GRID, "--ray-address", "h:6379")):
+        shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+        out, err = told("plan", *words, "--data", address)
+        assert "fetching the data set: " in err
+        assert "brought first" not in out
+    write_profile(images, profile_folder(images))
+    shutil.rmtree(tmp_path / "cache")
+    out, err = told("plan", *GRID, "--data", address)
+    assert f"{address} is brought first, once to each machine" in out
+    assert err == ""
 
 
 @pytest.mark.parametrize(
