@@ -4,8 +4,8 @@ first, which is measured apart from the trial."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,38 +17,46 @@ from advisor.sweeps.datasets.remote import is_address
 Measure = Callable[[Trial], Measurement]
 
 
+@dataclass(frozen=True, slots=True)
+class DataAtHand:
+    """A trial as it was planned, and the same (`here`) with its data set on a path of this machine;
+    what is known of how the data came joins its row."""
+
+    planned: Trial
+    here: Trial
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def measured(self, measure: Measure) -> Measurement:
+        """The trial's row; a failed one where measuring is refused."""
+        try:
+            result = measure(self.here)
+        except AdvisorError as error:
+            result = failure(self.planned, str(error))
+        environment = {**result.environment, **self.facts}
+        return replace(result, trial=self.planned, environment=environment)
+
+
 @contextmanager
-def data_at_hand(trial: Trial) -> Iterator[Callable[[Measure], Measurement]]:
-    """How to measure the trial while its data set is on a path of this machine, which is as long as
-    the block; a failed measurement where it cannot be brought."""
-    here, refused = trial, ""
-    facts: Mapping[str, Any] = {}
-    with ExitStack() as block:
-        if is_address(trial.dataset_path):
-            try:
-                cached = block.enter_context(cached_data(trial.dataset_path))
-            except AdvisorError as error:
-                refused = str(error)
-            else:
-                here = replace(trial, dataset_path=str(cached.path))
-                facts = {"data_cache": cached.facts}
-
-        def measured(measure: Measure) -> Measurement:
-            try:
-                result = failure(trial, refused) if refused else measure(here)
-            except AdvisorError as error:
-                result = failure(trial, str(error))
-            return replace(result, trial=trial, environment={**result.environment, **facts})
-
-        yield measured
+def data_at_hand(trial: Trial) -> Iterator[DataAtHand]:
+    """The trial with its data set on this machine, as long as the block; `AdvisorError` where it
+    cannot be brought."""
+    if not is_address(trial.dataset_path):
+        yield DataAtHand(trial, trial)
+        return
+    with cached_data(trial.dataset_path) as cached:
+        here = replace(trial, dataset_path=str(cached.path))
+        yield DataAtHand(trial, here, {"data_cache": cached.facts})
 
 
 def with_data(measure: Measure) -> Measure:
-    """Measuring with the data set at hand."""
+    """Measuring with the data set at hand; a failed row where it cannot be brought."""
 
     def measured(trial: Trial) -> Measurement:
-        with data_at_hand(trial) as by:
-            return by(measure)
+        try:
+            with data_at_hand(trial) as data:
+                return data.measured(measure)
+        except AdvisorError as error:
+            return failure(trial, str(error))
 
     return measured
 

@@ -38,6 +38,8 @@ from advisor.sweeps.trial.placement.decision import Placement
 from advisor.sweeps.trial.placement.node import VISIBLE_GPUS
 from advisor.sweeps.trial.placement.taking import placed
 
+Place = Callable[..., AbstractContextManager[Placement]]  # as `placement.taking.placed`
+
 TIMEOUT_SECONDS = 900.0
 # Ten thousand steps of a slow trial take hours.
 TIMEOUT_SECONDS_OF_ITERATIONS = 6 * 3600.0
@@ -97,13 +99,30 @@ def _reported(attempt: Callable[[Trial], Measurement], trial: Trial, number: int
     return measurement
 
 
+def trial_place(
+    trial: Trial, side_by_side: bool, *, place: Place = placed, **options: Any
+) -> AbstractContextManager[Placement]:
+    """The CPUs, memory, GPUs and disk of the trial, its own as long as the block; others that run
+    `side_by_side` share the disk with it only where each has its data set in memory."""
+    return place(
+        trial.resources.vcpus,
+        memory_mib=trial.resources.memory_mib,
+        on_gpu=trial.accelerator.is_gpu,
+        gpu_count=trial.processes,
+        disk=_disk_of(trial),
+        shares_disk=side_by_side and stays_in_memory(trial),
+        trial_id=trial.trial_id,
+        **options,
+    )
+
+
 def run_attempt(
     trial: Trial,
     *,
     limiter: Limiter | None = None,
     command: Sequence[str] = WORKER_COMMAND,
     timeout_seconds: float | None = None,
-    place: Callable[..., AbstractContextManager[Placement]] = placed,
+    place: Place = placed,
     side_by_side: bool = False,
 ) -> Measurement:
     """Measure once in a fresh worker under the trial's limits, on CPUs and GPUs of its own.
@@ -115,15 +134,7 @@ def run_attempt(
     timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
     measurement, shares_disk = None, side_by_side and stays_in_memory(trial)
     try:
-        with place(
-            trial.resources.vcpus,
-            memory_mib=trial.resources.memory_mib,
-            on_gpu=trial.accelerator.is_gpu,
-            gpu_count=trial.processes,
-            disk=_disk_of(trial),
-            shares_disk=shares_disk,
-            trial_id=trial.trial_id,
-        ) as placement:
+        with trial_place(trial, side_by_side, place=place) as placement:
             request = _request(trial, placement.cpus)
             limiter = limiter or choose_limiter(request)
             before = _gpu_before(placement)

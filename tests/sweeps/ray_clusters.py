@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -92,34 +94,58 @@ def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]
             name: {"node_config": {}, "min_workers": 0, **kind} for name, kind in kinds.items()}},
     }  # fmt: skip
     file.write_text(json.dumps(config))
-    command = [
-        Path(sys.executable).parent / "ray", "start", "--head", "--block", f"--port={port}",
-        f"--autoscaling-config={file}", "--num-cpus=0", "--num-gpus=0", f"--temp-dir={folder}",
-        f"--object-store-memory={_STORE_BYTES}", "--include-dashboard=false",
-        "--dashboard-agent-listen-port=0",
-    ]  # fmt: skip
+    options = (
+        "--head", f"--port={port}", f"--autoscaling-config={file}", "--num-cpus=0", "--num-gpus=0",
+        "--include-dashboard=false",
+    )  # fmt: skip
     settings = {
         "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1", "PYTHONPATH": str(ROOT),
-        "RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_autoscaler_v2": "1",
-        "RAY_CLOUD_INSTANCE_ID": _HEAD_ID, "RAY_OVERRIDE_NODE_ID_FOR_TESTING": _HEAD_ID,
-        "RAY_NODE_TYPE_NAME": "ray.head.default",
+        "RAY_enable_autoscaler_v2": "1", "RAY_CLOUD_INSTANCE_ID": _HEAD_ID,
+        "RAY_OVERRIDE_NODE_ID_FOR_TESTING": _HEAD_ID, "RAY_NODE_TYPE_NAME": "ray.head.default",
     }  # fmt: skip
-    with (folder / "out").open("w") as out:
-        running = subprocess.Popen(
-            command, env={**os.environ, **settings}, stdout=out, stderr=subprocess.STDOUT
-        )
-    try:
-        while "Ray runtime started" not in (folder / "out").read_text():
-            assert running.poll() is None, (folder / "out").read_text()
-            time.sleep(0.2)
+    with started_node(folder, *options, **settings):
         yield address
+
+
+@contextmanager
+def started_node(
+    folder: Path, *options: str, inside: Sequence[str] = (), **settings: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """`ray start --block` with these options, up when the block begins; all of it has ended after
+    the block. What it says is in `folder`, which other nodes of the cluster may share; `inside`
+    stands before the command."""
+    command = [
+        *inside, str(Path(sys.executable).parent / "ray"), "start", "--block", *options,
+        f"--temp-dir={folder}", f"--object-store-memory={_STORE_BYTES}",
+        "--dashboard-agent-listen-port=0",
+    ]  # fmt: skip
+    tag = {"RAY_TEST_NODE": secrets.token_hex(8)}
+    said = folder / f"said-{tag['RAY_TEST_NODE']}"
+    env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", **settings, **tag}
+    try:
+        for left in reversed(range(3)):  # Ray itself gives a node 30 s
+            with said.open("w") as out:
+                running = subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT)
+            while running.poll() is None and "Ray runtime started" not in said.read_text():
+                time.sleep(0.2)
+            if running.poll() is None:
+                break
+            assert left, said.read_text()
+            _end_all(lambda one: tag.items() <= one.environ().items())
+        yield running
     finally:
         running.terminate()
         running.wait()
-        for one in psutil.process_iter(["cmdline"]):  # nodes outlive a head by a minute
-            if any(str(folder) in word for word in one.info["cmdline"] or ()):
-                with suppress(psutil.NoSuchProcess):
-                    one.kill()
+        _end_all(lambda one: tag.items() <= one.environ().items())
+        if "--head" in options:  # nodes that its autoscaler started outlive it by a minute
+            _end_all(lambda one: any(str(folder) in word for word in one.cmdline()))
+
+
+def _end_all(is_ours: Callable[[psutil.Process], bool]) -> None:
+    for one in psutil.process_iter():
+        with suppress(psutil.Error):
+            if is_ours(one):
+                one.kill()
 
 
 _DRIVER = """
@@ -142,11 +168,11 @@ with closing(SqlStore(url)) as store:
 
 def driver(
     url: str, address: str, count: int, *accelerators: str, kind: str = "numbered",
-    measure: str = "measured_slowly", **settings: str,
+    measure: str = "measured_slowly", inside: Sequence[str] = (), **settings: str,
 ) -> subprocess.Popen[bytes]:  # fmt: skip
     """A sweep over trials that a function of this module makes and another one measures, in a
-    process of its own."""
-    command = [sys.executable, "-c", _DRIVER, url, address, kind, measure, str(count)]
+    process of its own; `inside` stands before its command."""
+    command = [*inside, sys.executable, "-c", _DRIVER, url, address, kind, measure, str(count)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
     return subprocess.Popen([*command, *accelerators], cwd=ROOT, env=env)
 
@@ -167,6 +193,14 @@ def of_a_fleet(count: int) -> list[Trial]:
         if n % 10 == 0
         else one
         for n, one in enumerate(numbered(count, "cuda:T4", "cuda:L4"))
+    ]
+
+
+def of_three_sizes(count: int) -> list[Trial]:
+    """Trials of 32 GiB, 10 GiB and 1 GiB in turn, of half a CPU or two."""
+    return [
+        trial(resources=resources(vcpus=(0.5, 2.0)[n % 2], memory_mib=1024.0 * gib - n))
+        for n, gib in zip(range(count), cycle((32, 10, 1)), strict=False)
     ]
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from advisor.domain import Measurement, Trial
-from advisor.errors import AdvisorError
+from advisor.domain import Trial
+from advisor.errors import AdvisorError, MeasuringError
 from advisor.sweeps.datasets.making import (
     default_place,
     default_text_place,
@@ -22,19 +28,21 @@ from advisor.sweeps.executors.data import Measure, data_at_hand, failure
 from advisor.sweeps.formats.serialization import measurement_to_dict, trial_from_dict
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.trial.orphans.removing import clean_up
-from advisor.sweeps.trial.placement.taking import placed
-from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
+from advisor.sweeps.trial.placement.decision import Placement
+from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, trial_place
 
 Document = dict[str, Any]
 NODE, EVENTS = "node", "events"  # what comes beside a measurement
+# Those that a trial waits for have deadlines of their own: longer it waits for what hangs.
+_PATIENCE_SECONDS = 24 * 3600.0
 
 
 def measuring_task(
     measure: Measure | None, *, on_cluster: bool
 ) -> Callable[[Document, bool], Iterator[Document]]:
-    """A function of a trial (and of whether others run beside it) that yields, as soon as its data
-    are on the node, the node, and then the measurement, each with the events until then. Without a
-    `measure` it measures the trial on CPUs and a GPU of its own.
+    """A function of a trial (and of whether others run beside it) that yields the node, as soon as
+    it has the trial's data and room for it, and then the measurement, each with the events until
+    then. Without a `measure` it measures the trial on CPUs and a GPU of its own.
 
     A node of a cluster is prepared first: what a killed trial left there is removed, and data that
     sweeps make themselves are made. None of that counts for the trial's deadline, which begins
@@ -43,37 +51,40 @@ def measuring_task(
 
     def run(document: Document, side_by_side: bool) -> Iterator[Document]:
         trial = trial_from_dict(document)
-        one_run = measure or partial(_measured_on_node, side_by_side=side_by_side)
         with ExitStack() as block:
             with collected() as events:
                 emit("placed", trial_id=trial.trial_id)
-                refused = _prepared(trial) if on_cluster else ""
-                at_hand = None if refused else block.enter_context(data_at_hand(trial))
+                try:
+                    if on_cluster:
+                        _clean_node()
+                        _make_data(trial)
+                    data = block.enter_context(data_at_hand(trial))
+                    one_run = measure or block.enter_context(
+                        _place_taken(data.here, side_by_side=side_by_side)
+                    )
+                    row = None
+                except AdvisorError as error:
+                    row = failure(trial, str(error))
             yield {NODE: this_node(), EVENTS: events}
             with collected() as events:
-                row = at_hand(one_run) if at_hand else failure(trial, refused)
+                row = row or data.measured(one_run)
         yield {**measurement_to_dict(row), EVENTS: events}
 
     return run
 
 
-def _measured_on_node(trial: Trial, side_by_side: bool) -> Measurement:
-    """Cores are taken whole, which Ray does not know: a trial that it began too early waits as long
-    as one beside it may take."""
-    place = partial(placed, patience_seconds=timeout_of(trial))
-    return measure_trial(
-        trial, attempt=partial(run_attempt, side_by_side=side_by_side, place=place)
-    )
+@contextmanager
+def _place_taken(trial: Trial, *, side_by_side: bool) -> Iterator[Measure]:
+    """How to measure the trial on CPUs, memory and a GPU that are its own as long as the block.
+    Ray may have begun it too early: it counts no whole cores, and of a node what is declared."""
+    _refuse_too_large(trial)
+    with trial_place(trial, side_by_side, patience_seconds=_PATIENCE_SECONDS) as placement:
+        attempt = partial(run_attempt, side_by_side=side_by_side, place=_taken(placement))
+        yield partial(measure_trial, attempt=attempt)
 
 
-def _prepared(trial: Trial) -> str:
-    """Make the node ready; why it cannot hold the trial, if so."""
-    _clean_node()
-    try:
-        _make_data(trial)
-    except AdvisorError as error:
-        return str(error)
-    return _too_large(trial)
+def _taken(placement: Placement) -> Callable[..., AbstractContextManager[Placement]]:
+    return lambda *_, **__: nullcontext(placement)
 
 
 @cache
@@ -95,15 +106,18 @@ def _make_data(trial: Trial) -> None:
         ensure_text(place)
 
 
-def _too_large(trial: Trial) -> str:
-    """Why this node (or its container) cannot hold the trial; Ray's own count of CPUs may be
-    anything."""
+def _refuse_too_large(trial: Trial) -> None:
+    """`MeasuringError` where this node (or its container) cannot hold the trial, whatever it has
+    declared to Ray."""
     resources, size = trial.resources, machine_size()
     if resources.vcpus > size.vcpus:
-        return f"{resources.vcpus:g} vCPUs asked for, but node {this_node()} has {size.vcpus:g}"
+        raise MeasuringError(
+            "{vcpus:g} vCPUs asked for, but node {node} has {has:g}", vcpus=resources.vcpus,
+            node=this_node(), has=size.vcpus,
+        )  # fmt: skip
     if resources.memory_mib > size.memory_mib:
-        return (
-            f"{resources.memory_mib:,.0f} MiB of memory asked for, but node {this_node()} has "
-            f"{size.memory_mib:,.0f} MiB; ask for less, or start a larger node"
-        )
-    return ""
+        raise MeasuringError(
+            "{memory:mib} of memory asked for, but node {node} has {has:mib}",
+            memory=resources.memory_mib, node=this_node(), has=size.memory_mib,
+            hint="ask for less, or start a larger node",
+        )  # fmt: skip
