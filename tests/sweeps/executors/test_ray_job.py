@@ -1,0 +1,176 @@
+"""A sweep as a job of a Ray cluster, into PostgreSQL: it outlives the terminal that submitted it,
+and is watched and stopped by who reaches the database."""
+
+import fcntl
+import json
+import os
+import pty
+import secrets
+import socket
+import subprocess
+import sys
+import termios
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+from signal import SIGHUP
+from urllib.request import urlopen
+
+import pytest
+import sqlalchemy
+
+from advisor.domain import Status
+from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.store import SqlStore
+from tests.processes import as_in_a_terminal
+from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+from tests.sweeps.ray_clusters import started_node
+
+pytest.importorskip("aiohttp_cors", reason="Ray's job server needs ray[default] (extra dev)")
+pytestmark = [pytest.mark.slow, pytest.mark.ray, *LEFT_TO_THE_COLLECTOR]
+PROGRAMS = Path(sys.executable).parent
+COUNT = 6
+MEMORY = ",".join(f"{1024 + number}MiB" for number in range(COUNT))
+
+
+class Head:
+    """A cluster of one node with a job server, whose user has the database's password in a file."""
+
+    def __init__(self, port, url):
+        self.address, self.url = f"http://127.0.0.1:{port}", url
+
+    def submit(self, *words, name, terminal=None):
+        """`ray job submit`, on a terminal that is closed later or until the job has begun."""
+        environment = json.dumps({"env_vars": {"ADVISOR_DATABASE_URL": self.url}})
+        command = [
+            PROGRAMS / "ray", "job", "submit", "--address", self.address, "--submission-id", name,
+            "--runtime-env-json", environment, *(() if terminal else ("--no-wait",)),
+            "--", "advisor", "sweep", *words,
+        ]  # fmt: skip
+        return subprocess.Popen(
+            command, stdin=terminal, stdout=terminal, stderr=terminal,
+            start_new_session=bool(terminal), preexec_fn=_take_terminal if terminal else None,
+        )  # fmt: skip
+
+    def state(self, name):
+        with urlopen(f"{self.address}/api/jobs/{name}") as answer:
+            return json.load(answer)["status"]
+
+    def wait(self, name):
+        while self.state(name) in ("PENDING", "RUNNING"):
+            time.sleep(0.2)
+        return self.state(name)
+
+
+def _take_terminal():
+    as_in_a_terminal()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@contextmanager
+def terminal_closed_later():
+    """A terminal of one's own; what runs on it loses it after the block."""
+    here, theirs = pty.openpty()
+    try:
+        yield theirs
+    finally:
+        os.close(theirs)
+        os.close(here)
+
+
+@pytest.fixture
+def password():
+    return secrets.token_hex(16)
+
+
+@pytest.fixture
+def head(postgresql, password, tmp_path_factory, tmp_path, monkeypatch):
+    owned = sqlalchemy.make_url(postgresql.new_database())
+    user, schema = f"job_{secrets.token_hex(4)}", owned.query["options"].partition("=")[2]
+    postgresql.execute(f"CREATE ROLE {user} LOGIN PASSWORD '{password}'")
+    postgresql.execute(f"GRANT ALL ON SCHEMA {schema} TO {user}")
+    passwords = tmp_path / "pgpass"
+    passwords.write_text(f"127.0.0.1:{postgresql.port}:*:{user}:{password}\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    monkeypatch.setenv("PATH", f"{PROGRAMS}:{os.environ['PATH']}")
+    folder = tmp_path_factory.mktemp("r")  # a socket's name has 107 bytes
+    ports = free_ports(2)
+    options = (
+        "--head", f"--port={ports[0]}", "--include-dashboard=true", "--dashboard-host=127.0.0.1",
+        f"--dashboard-port={ports[1]}", "--num-cpus=2", '--resources={"advisor_trial": 2}',
+    )  # fmt: skip
+    url = owned._replace(username=user, password=None).render_as_string()
+    with started_node(folder, *options):
+        yield Head(ports[1], url)
+        written = [path for path in folder.rglob("*") if path.is_file()]
+        told = [path for path in written if password.encode() in path.read_bytes()]
+        assert written
+        assert not told
+
+
+def free_ports(count):
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [server.getsockname()[1] for server in servers]
+    for server in servers:
+        server.close()
+    return ports
+
+
+def advisor(head, *words):
+    """A command of another process, of one who reaches the database only."""
+    return subprocess.run(
+        [PROGRAMS / "advisor", "sweep", *words], capture_output=True, text=True, check=False,
+        env={**os.environ, "ADVISOR_DATABASE_URL": head.url},
+    )  # fmt: skip
+
+
+def rows_of(store, at_least):
+    while len(rows := {row.trial.trial_id: row for row in store.all()}) < at_least:
+        time.sleep(0.1)
+    return rows
+
+
+@pytest.mark.timeout(420)
+def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, password, tmp_path):
+    """No password of the database is in the job's description, its log or the dashboard."""
+    images = tmp_path / "images"
+    images.mkdir()
+    write_samples(images, range(40), seed=0)
+    sweep = (
+        "run", "--ray-address", "auto", "--networks", "googlenet", "--tasks", "preprocessing",
+        "--vcpus", "0.5", "--memory", MEMORY, "--disks", "unlimited", "--accelerator", "cpu",
+        "--iterations", "3", "--data", str(images),
+    )  # fmt: skip
+    with terminal_closed_later() as terminal:
+        submitting = head.submit(*sweep, name="sweep-1", terminal=terminal)
+        with closing(SqlStore(head.url)) as store:
+            first = rows_of(store, 1)
+            assert submitting.poll() is None
+    assert submitting.wait(timeout=30) == -SIGHUP
+    with closing(SqlStore(head.url)) as store:
+        later = rows_of(store, len(first) + 1)
+        assert head.state("sweep-1") == "RUNNING"
+        counts = json.loads(advisor(head, "status", "-o", "json").stdout)["counts"]
+        assert sum(counts.get(status, 0) for status in Status) >= len(later)
+        told = advisor(head, "log", "-o", "json").stdout.splitlines()
+        assert later.keys() <= {
+            line["trial_id"] for line in map(json.loads, told) if line["event"] == "stored"
+        }
+        with urlopen(f"{head.address}/api/jobs/") as answer:
+            described = answer.read().decode()
+        assert head.url in described
+        assert password not in described
+
+        assert head.submit("stop", name="stop-1").wait(timeout=60) == 0
+        assert head.wait("stop-1") == "SUCCEEDED"
+        assert head.wait("sweep-1") == "FAILED"  # as after Ctrl-C
+        assert store.leases.held() == {}
+        before = rows_of(store, len(later))
+        assert len(before) < COUNT
+        assert head.submit(*sweep, name="sweep-2").wait(timeout=60) == 0
+        assert head.wait("sweep-2") == "SUCCEEDED"
+        rows = rows_of(store, COUNT)
+    assert before == {name: rows[name] for name in before}
+    assert {row.status for row in rows.values()} <= {Status.OK, Status.CONTAMINATED}
+    assert not any(row.repeats for row in rows.values())
