@@ -46,7 +46,8 @@ def emulated_nodes(gbit_per_second: float, count: int = NODES) -> Iterator[list[
     """
     if os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("tc")):
         raise NoNodes("network namespaces need root, `ip` and `tc` (iproute2)")
-    prefix = f"advisor-{os.getpid()}"
+    # Not as sweeps name what they mount: those remove what is left of processes that have gone.
+    prefix = f"advisor-nodes-{os.getpid()}"
     switch, nodes = f"{prefix}-switch", [f"{prefix}-{number}" for number in range(1, count + 1)]
     try:
         for name in (switch, *nodes):
@@ -62,6 +63,24 @@ def emulated_nodes(gbit_per_second: float, count: int = NODES) -> Iterator[list[
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
+@contextmanager
+def parted(node: str) -> Iterator[None]:
+    """The node's link is down at the switch: what is sent to it or by it is lost, and nobody is
+    told, as when a cable is pulled. Up again after the block."""
+    prefix, _, number = node.rpartition("-")
+    link = ("ip", "-n", f"{prefix}-switch", "link", "set", f"port{number}")
+    _run(*link, "down")
+    try:
+        yield
+    finally:
+        _run(*link, "up")
+
+
+def address_of(node: str) -> str:
+    """Its address in the network of the nodes."""
+    return f"10.77.0.{node.rpartition('-')[2]}"
+
+
 def _join(switch: str, node: str, number: int, gbit_per_second: float) -> None:
     """A node's link to the switch: held to the rate where it leaves the node, and where it leaves
     the switch towards the node."""
@@ -71,6 +90,8 @@ def _join(switch: str, node: str, number: int, gbit_per_second: float) -> None:
     _run("ip", "-n", switch, "link", "set", port, "master", "bridge", "up")
     _run("ip", "-n", node, "addr", "add", f"10.77.0.{number}/24", "dev", "eth0")
     _run("ip", "-n", node, "link", "set", "eth0", "up")
+    # Ray takes for its own the address by which it would leave.
+    _run("ip", "-n", node, "route", "add", "default", "dev", "eth0")
     for namespace, device in ((node, "eth0"), (switch, port)):
         # A burst of a millisecond, and of two segments as TCP hands them over at least; a queue of
         # ten milliseconds: what a switch port buffers.

@@ -1,0 +1,208 @@
+"""The network goes away between real processes: between two nodes of a Ray cluster, and between a
+driver and PostgreSQL. Each is in a network namespace of its own, and the link between them is down
+for longer or shorter than what each side waits for. Needs root and `ip`."""
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack, closing
+
+import psutil
+import pytest
+
+from advisor.domain import Status
+from advisor.sweeps.store import SqlStore
+from benchmarks.nodes import NoNodes, address_of, emulated_nodes, parted
+from tests.postgresql import PostgreSQL
+from tests.sweeps.driver.test_claims import TRIALS
+from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+from tests.sweeps.ray_clusters import ROOT, driver, numbered, started_node
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(900), *LEFT_TO_THE_COLLECTOR]
+PORT = 26379
+# PostgreSQL's connection is given up after 15 s in which nothing is acknowledged.
+SHORT_SECONDS, LONG_SECONDS = 5, 25
+GIVEN_UP_SECONDS = 90  # Ray asks a node five times, for 10 s each
+
+# Names on stdout each trial that it measures; its name stands before the start of its rows.
+_DRIVER = """
+import sys
+from contextlib import closing
+from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.store import SqlStore
+from tests.sweeps.driver.test_claims import Ahead, TRIALS
+
+url, name, lease_seconds = sys.argv[1:]
+
+class Telling(Ahead):
+    def execute(self, trials):
+        for row in super().execute(trials):
+            print(row.trial.trial_id, flush=True)
+            yield row
+
+with closing(SqlStore(url, lease_seconds=float(lease_seconds))) as store:
+    run_sweep(TRIALS, Telling(name, 0.5), store, poll_seconds=0.1)
+"""
+
+
+@pytest.fixture
+def nodes():
+    """Two namespaces that reach each other."""
+    with ExitStack() as block:
+        try:
+            joined = block.enter_context(emulated_nodes(1.0, count=2))
+        except NoNodes as error:
+            pytest.skip(str(error))
+        yield joined
+
+
+@pytest.fixture
+def far_postgresql(nodes):
+    """A server on the first node."""
+    server = PostgreSQL(nodes[0], address_of(nodes[0]))
+    yield server
+    server.remove()
+
+
+def on(node):
+    return ("ip", "netns", "exec", node)
+
+
+def driving(node, url, name, lease_seconds=120):
+    command = [*on(node), sys.executable, "-c", _DRIVER, url, name, str(lease_seconds)]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(store, count):
+    while len(store.done_ids()) < count:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("seconds", [SHORT_SECONDS, LONG_SECONDS])
+def test_a_driver_parted_from_its_database_for_a_while_measures_each_trial_once(
+    nodes, far_postgresql, seconds
+):
+    url = far_postgresql.new_database()
+    with closing(SqlStore(far_postgresql.near_url(url))) as store:
+        one = driving(nodes[1], url, "one")
+        wait_for(store, 2)
+        with parted(nodes[1]):
+            time.sleep(seconds)
+        measured, said = one.communicate(timeout=120)
+        assert one.returncode == 0, said
+        rows = store.all()
+    assert Counter(measured.split()) == Counter(one.trial_id for one in TRIALS)
+    assert {row.trial.trial_id for row in rows} == {one.trial_id for one in TRIALS}
+    assert not any(row.repeats for row in rows)
+
+
+def test_what_a_parted_driver_had_in_hand_goes_to_another_one_and_is_stored_once(
+    nodes, far_postgresql
+):
+    """Its leases end meanwhile; what it measured of these comes second, and is not stored."""
+    url = far_postgresql.new_database()
+    with closing(SqlStore(far_postgresql.near_url(url))) as store:
+        parted_one = driving(nodes[1], url, "parted", lease_seconds=30)
+        wait_for(store, 2)
+        with parted(nodes[1]):
+            other = driving(nodes[0], url, "other", lease_seconds=30)
+            others, said = other.communicate(timeout=120)
+            assert other.returncode == 0, said
+            assert store.done_ids() == {one.trial_id for one in TRIALS}
+            before = store.all()
+        measured, said = parted_one.communicate(timeout=120)
+        assert parted_one.returncode == 0, said
+        assert store.all() == before
+        assert store.leases.held() == {}
+    assert not any(row.repeats for row in before)
+    assert len(set(measured.split()) & set(others.split())) <= 3  # in flight when it was parted
+
+
+def node_options(node, trials):
+    return (
+        f"--node-ip-address={address_of(node)}", "--num-cpus=2", "--num-gpus=0",
+        f'--resources={{"advisor_trial": {trials}}}',
+    )  # fmt: skip
+
+
+@pytest.fixture
+def cluster(nodes, tmp_path_factory, monkeypatch):
+    """A head that takes no trial on the first node; starts others of the cluster."""
+    folder = tmp_path_factory.mktemp("r")  # a socket's name has 107 bytes
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    head = ("--head", f"--port={PORT}", "--include-dashboard=false", *node_options(nodes[0], 1))
+    with ExitStack() as block:
+        block.enter_context(started_node(folder, *head, inside=on(nodes[0])))
+
+        def joined(node, *before):
+            options = (f"--address={address_of_head(nodes)}", *node_options(node, 1))
+            inside = (*on(node), *before)
+            return block.enter_context(started_node(folder, *options, inside=inside))
+
+        yield joined
+
+
+@pytest.mark.parametrize("seconds", [SHORT_SECONDS, GIVEN_UP_SECONDS])
+def test_a_node_parted_from_its_cluster_costs_no_trial(nodes, cluster, tmp_path, seconds):
+    """Parted for long it is given up, and joins anew when it is started again."""
+    given_up = seconds == GIVEN_UP_SECONDS
+    url, count = f"sqlite:///{tmp_path}/m.sqlite", 200 if given_up else 40
+    running = cluster(nodes[1])
+    with closing(SqlStore(url)) as store:
+        sweep = driver(url, address_of_head(nodes), count, inside=on(nodes[0]))
+        wait_for(store, 6)
+        with parted(nodes[1]):
+            time.sleep(seconds)
+        if given_up:
+            running.wait(timeout=120)
+            cluster(nodes[1])
+        assert sweep.wait(timeout=400) == 0
+        rows = store.all()
+    refuse_other_than(rows, count)
+    assert len({row.environment["node"] for row in rows}) == (3 if given_up else 2)
+
+
+def test_a_driver_parted_from_its_head_ends_and_the_same_command_continues(
+    nodes, cluster, tmp_path
+):
+    url, count = f"sqlite:///{tmp_path}/m.sqlite", 60
+    beside = cluster(nodes[1], *_OWN_PROCESSES)
+    with closing(SqlStore(url)) as store:
+        sweep = driver(url, address_of_head(nodes), count, inside=in_its_container(beside))
+        wait_for(store, 6)
+        with parted(nodes[1]):
+            assert sweep.wait(timeout=300) != 0
+        before = {row.trial.trial_id: row for row in store.all() if row.status is Status.OK}
+        beside = cluster(nodes[1], *_OWN_PROCESSES)
+        again = driver(url, address_of_head(nodes), count, inside=in_its_container(beside))
+        assert again.wait(timeout=300) == 0
+        rows = {row.trial.trial_id: row for row in store.all()}
+    assert before == {name: rows[name] for name in before}
+    refuse_other_than(list(rows.values()), count)
+
+
+# A driver joins the head's node wherever it sees the process of that.
+_OWN_PROCESSES = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+
+
+def in_its_container(started):
+    """Stands before a command: beside a node that sees its own processes only."""
+    (first,) = psutil.Process(started.pid).children()
+    return ("nsenter", f"--target={first.pid}", "--net", "--mount", "--pid")
+
+
+def address_of_head(nodes):
+    return f"{address_of(nodes[0])}:{PORT}"
+
+
+def refuse_other_than(rows, count):
+    """Each trial has one row and one good run."""
+    assert Counter(row.trial.trial_id for row in rows) == Counter(
+        one.trial_id for one in numbered(count)
+    )
+    assert {row.reason for row in rows} == {""}
+    assert {row.status for row in rows} == {Status.OK}
+    assert not any(row.repeats for row in rows)
