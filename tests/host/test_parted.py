@@ -168,13 +168,16 @@ def test_a_node_parted_from_its_cluster_costs_no_trial(nodes, cluster, tmp_path,
 def test_a_driver_parted_from_its_head_ends_and_the_same_command_continues(
     nodes, cluster, tmp_path
 ):
+    """What its own node measures meanwhile is stored."""
     url, count = f"sqlite:///{tmp_path}/m.sqlite", 60
     beside = cluster(nodes[1], *_OWN_PROCESSES)
     with closing(SqlStore(url)) as store:
         sweep = driver(url, address_of_head(nodes), count, inside=in_its_container(beside))
         wait_for(store, 6)
         with parted(nodes[1]):
+            had = len(store.all())
             assert sweep.wait(timeout=300) != 0
+        assert len(store.all()) > had + 10
         before = {row.trial.trial_id: row for row in store.all() if row.status is Status.OK}
         beside = cluster(nodes[1], *_OWN_PROCESSES)
         again = driver(url, address_of_head(nodes), count, inside=in_its_container(beside))

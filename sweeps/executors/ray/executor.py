@@ -11,9 +11,12 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from threading import Thread
 from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
@@ -67,6 +70,44 @@ class _Flight:
     submitted_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
 
 
+class _NodeList:
+    """What the nodes that are alive have, no more than some seconds old.
+
+    Asked for in a thread: the question hangs while the head is out of reach, and what has ended
+    is collected meanwhile, before Ray ends this process.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._nodes: list[Node] | None = None
+        self._expires_at = 0.0
+        self._asked: Future[list[Node]] | None = None
+
+    def latest(self) -> list[Node]:
+        """The list; an old one where the head does not answer at once."""
+        if self._asked is None and time.monotonic() > self._expires_at:
+            self._asked = Future()
+            Thread(target=self._ask, args=(self._asked,), daemon=True).start()
+        if self._asked:
+            with suppress(TimeoutError):
+                self._nodes = self._asked.result(None if self._nodes is None else _WAIT_SECONDS)
+                self._expires_at = time.monotonic() + _NODES_CACHED_SECONDS
+                self._asked = None
+        return self._nodes or []
+
+    def expire(self) -> None:
+        """Ask anew: a node has gone."""
+        self._expires_at = 0.0
+
+    def _ask(self, answer: Future[list[Node]]) -> None:
+        try:
+            listed = self._ray.nodes()
+        except Exception as error:
+            answer.set_exception(error)
+        else:
+            answer.set_result([node["Resources"] for node in listed if node["Alive"]])
+
+
 class RayExecutor:
     """As many trials at a time as the nodes take, each on a node that has what it needs.
 
@@ -103,15 +144,15 @@ class RayExecutor:
         self._lost: list[_Flight] = []
         self._coming: dict[Needs, deque[Trial]] = {}
         self._without_node: dict[Needs, float] = {}
-        self._cached_nodes: tuple[float, list[Node]] = (0.0, [])
-        self._places: dict[Needs, int] = {}
+        self._nodes = _NodeList(self._ray)
+        self._places: tuple[list[Node], dict[Needs, int]] = ([], {})
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
         """`MeasuringError` that names the way out when no node takes some of the trials, and the
         autoscaler has no type of node that would."""
         if self._machine:
             return
-        nodes, kinds = self._nodes(), Counter(map(self._needs, trials))
+        nodes, kinds = self._nodes.latest(), Counter(map(self._needs, trials))
         lacking = [needs for needs in kinds if not slots(needs, nodes)]
         scales = bool(lacking) and has_autoscaler(self._ray)
         never = never_started(self._ray, lacking) if scales else lacking
@@ -142,19 +183,15 @@ class RayExecutor:
             self._ray.shutdown()
             clean_up()
 
-    def _nodes(self) -> list[Node]:
-        listed_at, nodes = self._cached_nodes
-        if not listed_at or time.monotonic() - listed_at > _NODES_CACHED_SECONDS:
-            nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-            self._cached_nodes, self._places = (time.monotonic(), nodes), {}
-        return nodes
-
     def _places_of(self, needs: Needs) -> int:
         """How many such trials the nodes take at once."""
-        nodes = self._nodes()
-        if needs not in self._places:
-            self._places[needs] = slots(needs, nodes)
-        return self._places[needs]
+        nodes = self._nodes.latest()
+        if nodes is not self._places[0]:
+            self._places = nodes, {}
+        places = self._places[1]
+        if needs not in places:
+            places[needs] = slots(needs, nodes)
+        return places[needs]
 
     def _fill(self, claimed: Claimed) -> None:
         """Submit what was lost; then, where nodes or what is ahead of them lack work, what is
@@ -170,7 +207,7 @@ class RayExecutor:
         """The next trials, one of each kind in turn: until all nodes have work and `_AHEAD` wait,
         of no kind more than its places and as many."""
         submitted = Counter(flight.needs for flight in self._running.values())
-        there = all_slots(self._nodes())
+        there = all_slots(self._nodes.latest())
         at_work = sum(min(count, self._places_of(one)) for one, count in submitted.items())
         ahead = submitted.total() - at_work
         if at_work >= there and ahead > _AHEAD // 2:
@@ -190,12 +227,12 @@ class RayExecutor:
 
     def _submit(self, flight: _Flight) -> None:
         task = self._task.options(**task_options(flight.needs))
-        side_by_side = any(node.get(TRIAL_RESOURCE, 0) > 1 for node in self._nodes())
+        side_by_side = any(node.get(TRIAL_RESOURCE, 0) > 1 for node in self._nodes.latest())
         self._running[task.remote(trial_to_dict(flight.trial), side_by_side)] = flight
 
     def _unplaceable(self, claimed: Claimed) -> Iterator[Measurement]:
         """The trials whose nodes all went, or never came, for too long."""
-        now, nodes = time.monotonic(), self._nodes()
+        now, nodes = time.monotonic(), self._nodes.latest()
         pending = {ref: one for ref, one in self._running.items() if one.deadline is None}
         kinds = {one.needs for one in pending.values()}
         lacking = {needs for needs in kinds if not self._places_of(needs)}
@@ -256,7 +293,7 @@ class RayExecutor:
         )  # fmt: skip
         if isinstance(error, own_fault) or len(flight.lost) >= LOST_RUNS:
             return failure
-        self._cached_nodes = (0.0, [])
+        self._nodes.expire()
         lost = [*flight.lost, {**run_facts(failure), "reason": failure.reason}]
         flight = _Flight(flight.trial, flight.needs, lost)
         self._lost.append(flight)
