@@ -16,7 +16,7 @@ from advisor.questions.by_task import (
     kinds_of,
     tasks_of,
 )
-from advisor.questions.fields import Schema, wrong
+from advisor.questions.fields import Choice, Schema, wrong
 from advisor.questions.question import Field, Question
 
 Q = TypeVar("Q", bound=Question)
@@ -241,6 +241,9 @@ def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> 
 
 
 def _hint_of(field: Field) -> Message:
+    names = field.kind.names if isinstance(field.kind, Choice) else ()
+    if names:
+        return Message("add it: {names}. {help}", names=names, help=field.help)
     return Message("add it. {help}", help=field.help)
 
 
