@@ -38,7 +38,7 @@ from advisor.engine.candidates import cpu_rates_are_known, disks_for, workloads_
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.probability import batch_latencies
 from advisor.errors import CANNOT_RUN, UsageError
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.records import replace
 
 if TYPE_CHECKING:
@@ -167,6 +167,8 @@ class _Table:
                 "{name} cannot run this: it needs {needed:mib} of GPU memory",
                 name=instance.name, needed=model.gpu_memory_mib(workloads_of(request)[0]),
                 field="instance", code=CANNOT_RUN,
+                hint=Message("ask for a smaller {batch}, or an instance whose GPU has more memory",
+                             batch=FieldName("batch_size")),
             )  # fmt: skip
         self._disks = disks_for(request, catalog, instance, region)
         if not self._disks:
