@@ -27,7 +27,7 @@ help: ## what can be made
 
 .venv/core: pyproject.toml constraints.txt
 	@echo "Setting up .venv with the light core (no torch, no ray) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv # pip is what a Ctrl-C leaves out
 	@$(PIP) --editable .
 	@$(BIN)/python -m compileall -q advisor models sweeps # answers start faster from the first one on
 	@touch $@
@@ -84,7 +84,7 @@ build: .venv/full ## the wheel, out of the source archive, in dist
 sbom: build ## what `pip install` of all extras brings, as CycloneDX, in dist
 	@rm -rf build/installed && $(PYTHON) -m venv build/installed
 	@build/installed/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	    $(TORCH_INDEX) "$$(ls -t dist/*.whl | head -1)[$(EXTRAS)]"
+	    $(if $(findstring sweep,$(EXTRAS)),$(TORCH_INDEX)) "$$(ls -t dist/*.whl | head -1)[$(EXTRAS)]"
 	@$(BIN)/cyclonedx-py environment build/installed --pyproject pyproject.toml --output-file dist/sbom.cdx.json
 
 audit: .venv/full ## known vulnerabilities of what constraints.txt names (asks pypi.org)

@@ -22,6 +22,10 @@ from advisor.messages import Message, Spell, Translate, option_name, render
 MOST_NAMES = 12
 # A process that started a command of ours names a file here: the command's error, as JSON.
 ERROR_VARIABLE = "ADVISOR_ERROR_FILE"
+# The code of a `UsageError` that says no more than that one machine cannot do what is asked.
+CANNOT_RUN = "cannot_run"
+# Of one about a network whose forward pass fails where nothing is computed.
+CANNOT_FOLLOW = "cannot_follow"
 
 
 class AdvisorError(Exception):

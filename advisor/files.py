@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from advisor.errors import DataError, UsageError
+from advisor.messages import FieldName
 
 # Of a name, for the part beside it: names have up to 255 bytes, and a character up to four.
 _SHORT = 40
@@ -18,9 +19,9 @@ def require_writable(path: Path) -> None:
     target = path.resolve()
     try:
         if target.is_dir():
-            raise _not_written("--out {path} is a folder", path, "name a file in it")
+            raise _not_written("{out} {path} is a folder", path, "name a file in it")
         if target.exists() and not os.access(target, os.W_OK):
-            raise _not_written("--out {path} is write-protected", path, "name another file")
+            raise _not_written("{out} {path} is write-protected", path, "name another file")
         if target.exists() and not target.is_file():
             return
         if not target.exists():
@@ -29,12 +30,12 @@ def require_writable(path: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name[:_SHORT]):
             pass
     except OSError as error:
-        text = "--out {path} cannot be written: {reason}"
+        text = "{out} {path} cannot be written: {reason}"
         raise _not_written(text, path, "name another place", reason=error.strerror) from error
 
 
 def _not_written(text: str, path: Path, hint: str, reason: object = "") -> UsageError:
-    return UsageError(text, hint=hint, field="out", path=path, reason=reason)
+    return UsageError(text, hint=hint, field="out", out=FieldName("out"), path=path, reason=reason)
 
 
 def write_whole(path: Path, text: str | bytes) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.answers.cards import cards_meant
-from advisor.answers.context import Context
+from advisor.answers.context import Context, with_anchors
 from advisor.catalog.gpu_names import sheet_name
 from advisor.domain import Gpu, InstancePrediction, OnGpu, Request
 from advisor.engine import stack_assumption
@@ -21,6 +21,7 @@ from advisor.questions.spec_requests import (
     instance_named,
 )
 from advisor.questions.values import GpuFilter
+from advisor.records import replace
 from advisor.render.comparing import (
     COLUMNS,
     comparison_document,
@@ -32,6 +33,10 @@ from advisor.render.comparing import (
     notes_lines,
 )
 from advisor.render.document import plain_document
+from advisor.render.text import wrapped
+
+if TYPE_CHECKING:
+    from advisor.models.performance import PerformanceModel
 
 
 class OfInstances(NamedTuple):
@@ -101,25 +106,39 @@ class Compared(NamedTuple):
 
     def _assumed(self) -> str:
         said = dict.fromkeys(str(stack_assumption(request)) for request in self._requests())
-        return f"Assumed: {'; '.join(said)}."
+        assumed = f"Assumed: {'; '.join(said)}."
+        notes = [str(note) for note in self.context.notes]
+        return "\n".join([assumed, *wrapped("Warning", notes, 3)])
 
 
 def compared(context: Context, question: Compare) -> Compared:
     """The instances of the question, or its GPUs, beside its baseline."""
-    requests = _requests(context, question)
+    asked = _asked(context, question)
     if question.instance:
-        return _instances(context, requests, question)
+        return _instances(context, asked, question)
     cards = cards_meant(context.catalog, question.gpu or GpuFilter())
-    return _gpus(context, requests, cards, question.baseline)
+    return _gpus(context, asked, cards, question.baseline)
 
 
-def _requests(context: Context, question: Compare) -> list[Request]:
+class _Asked(NamedTuple):
+    """One network's request, and the model that knows it, with what is to be said of that."""
+
+    request: Request
+    model: PerformanceModel
+    notes: tuple[Message, ...]
+
+
+def _asked(context: Context, question: Compare) -> list[_Asked]:
     names = [name.strip() for name in question.model.split(",") if name.strip()]
-    return [context.request(question.replace(model=name)) for name in dict.fromkeys(names) or [""]]
+    asked = []
+    for name in dict.fromkeys(names) or [""]:
+        of_one, named = with_anchors(context, question.replace(model=name))
+        asked.append(_Asked(of_one.request(named), of_one.model, of_one.notes))
+    return asked
 
 
-def _instances(context: Context, requests: Sequence[Request], question: Compare) -> Compared:
-    catalog, model, _ = context
+def _instances(context: Context, asked: Sequence[_Asked], question: Compare) -> Compared:
+    catalog = context.catalog
     named = [
         instance_named(name, question, catalog)
         for name in (question.baseline or question.instance[0], *question.instance)
@@ -131,24 +150,28 @@ def _instances(context: Context, requests: Sequence[Request], question: Compare)
             hint=Message("name another {field}", field=FieldName("instance")),
         )  # fmt: skip
     found = []
-    for request in requests:
-        cells = compare_instances(request, catalog, model, names, today=today())
-        found.append(OfInstances(request, cells, cells[names.index(first)]))
+    for one in asked:
+        cells = [
+            replace(cell, warnings=(*one.notes, *cell.warnings))
+            for cell in compare_instances(one.request, catalog, one.model, names, today=today())
+        ]
+        found.append(OfInstances(one.request, cells, cells[names.index(first)]))
     return Compared(context, first, found, [])
 
 
 def _gpus(
-    context: Context, requests: Sequence[Request], cards: Sequence[Gpu], baseline: str | None
+    context: Context, asked: Sequence[_Asked], cards: Sequence[Gpu], baseline: str | None
 ) -> Compared:
-    model, cards_of = context.model, context.catalog.cards
+    cards_of = context.catalog.cards
     first = cards_of[sheet_name(baseline, cards_of)] if baseline else cards[0]
     shown = list(dict.fromkeys([*cards, first]))
     found = [
         OfGpus(
-            request,
-            [on_gpu(request, model, card) for card in shown],
-            on_gpu(request, model, first),
+            one.request,
+            [on_gpu(one.request, one.model, card) for card in shown],
+            on_gpu(one.request, one.model, first),
         )
-        for request in requests
+        for one in asked
     ]
-    return Compared(context, first.name, [], found)
+    notes = tuple(note for one in asked for note in one.notes)
+    return Compared(context._replace(notes=notes), first.name, [], found)

@@ -28,7 +28,7 @@ from advisor.engine.language.prepared import ServingPreparations
 from advisor.engine.language.single import predict_serving
 from advisor.engine.language.ways import Cards, kv_precision_of
 from advisor.errors import UsageError
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions import requests
@@ -169,9 +169,10 @@ def _request(
     mean = request.input_tokens + request.output_tokens
     if request.context_tokens is not None and request.context_tokens < mean:
         raise UsageError(
-            "a mean request has {mean:,.0f} tokens, more than {field} {context:,}", mean=mean,
-            context=request.context_tokens, field="max_context",
-            hint=Message("give the longest request, or a shorter mean one"),
+            "a mean request has {mean:,.0f} tokens, and {model} takes {most:,}", mean=mean,
+            model=model.name, most=request.context_tokens, field="input_tokens",
+            hint=Message("ask for shorter requests: {input} and {output}",
+                         input=FieldName("input_tokens"), output=FieldName("output_tokens")),
         )  # fmt: skip
     return _anchored(context, question, model, request), model, request
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from advisor.api.modules import named_model
+from advisor.api.modules import named_model, with_way_out
 from advisor.api.signatures import arguments_help, fields_of, parameter_of
 from advisor.errors import AdvisorError
 from advisor.messages import Message
@@ -44,7 +44,7 @@ def asks(kinds: Kinds[Any], *sources: str) -> Callable[[Callable[[Asked], A]], C
 
     def decorate(answer: Callable[[Asked], A]) -> Callable[..., A]:
         def ask(**values: Any) -> A:
-            with errors_with_fields():
+            with errors_with_fields(values):
                 return answer(_asked(kinds, fields, values))
 
         functools.update_wrapper(ask, answer)
@@ -74,12 +74,14 @@ def _asked(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, 
 
 
 @contextmanager
-def errors_with_fields() -> Iterator[None]:
-    """Inside, errors name fields as arguments are called, `max_price` and not `--max-price`."""
+def errors_with_fields(values: Mapping[str, Any] = {}) -> Iterator[None]:
+    """Inside, errors name fields as the arguments with these values are called, `max_price` and
+    not `--max-price`."""
     try:
         yield
     except AdvisorError as error:
         error.spell = str
+        with_way_out(error, values)
         raise
 
 

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 from advisor.api.calling import errors_with_fields
 from advisor.api.modules import network
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
-from advisor.errors import unknown_name
+from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.files import require_writable, write_whole
 from advisor.sweeps.anchors.measure.document import anchor_of_script
 from advisor.sweeps.anchors.measure.recorded import read_steps
@@ -40,14 +40,24 @@ class Measuring:
         self.document: dict[str, Any] | None = None
         self._what, self._ran = what, ran
         self._warnings: list[str] = []
+        self._running: Recorder | None = None
 
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="advisor-measure-"))
-        self._recorder = Recorder(self._folder / "steps.jsonl", inf, profiles=False)
+        self._running = Recorder(self._folder / "steps.jsonl", inf, profiles=False)
         self._sampler = GpuSampler(gpu_uuid_in_use()).__enter__()
         self._entered = time.monotonic()
-        self._recorder.begin()
+        self._running.begin()
         return self
+
+    @property
+    def _recorder(self) -> Recorder:
+        if self._running is None:
+            raise UsageError(
+                "nothing is measured outside of its block",
+                hint="write: with advisor.measure(..) as m:",
+            )
+        return self._running
 
     def step(self, samples: int) -> None:
         """A step is done, of so many samples: an optimizer's step, a batch that was computed. On
@@ -66,6 +76,7 @@ class Measuring:
     ) -> None:  # fmt: skip
         try:
             self._recorder.close()
+            self._running = None
             self._sampler.__exit__(kind, error, trace)
             if error is None:
                 self._write()
@@ -75,6 +86,11 @@ class Measuring:
     def _write(self) -> None:
         recorded = read_steps(unfinished(self._folder / "steps.jsonl"))
         recorded.facts["gpu_state"] = self._sampler.environment
+        if not recorded.rows:
+            raise MeasuringError(
+                "the loop of '{name}' told of no step", name=self._what["name"],
+                hint="loop over m.steps(loader), or call m.step(samples) after each step",
+            )  # fmt: skip
         with errors_with_fields():
             self.document = anchor_of_script(
                 sys.argv[:1], [recorded], time.monotonic() - self._entered, self._warnings,
@@ -107,7 +123,7 @@ def measure(
     with errors_with_fields():
         file = Path(fspath(out)) if out is not None else Path(f"anchor-{Path(name).name}.json")
         require_writable(file)
-        what = {"name": name, **({"input_shape": list(input_shape)} if input_shape else {})}
+        what = {"name": name, **({"input_shape": _sizes(input_shape)} if input_shape else {})}
         return Measuring(file, what, {"task": _task(task), "precision": _precision(precision)})
 
 
@@ -139,6 +155,15 @@ def anchor(
         )  # fmt: skip
         write_whole(file, json.dumps(document, indent=1) + "\n")
     return file
+
+
+def _sizes(shape: Sequence[int]) -> list[int]:
+    if isinstance(shape, str) or any(int(size) != size or size < 1 for size in shape):
+        raise UsageError(
+            "input_shape is the sizes of one sample, not {shape}", shape=shape,
+            field="input_shape", hint="as (3, 224, 224)",
+        )  # fmt: skip
+    return [int(size) for size in shape]
 
 
 def _precision(name: str) -> str:

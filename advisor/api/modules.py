@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import json
 import re
 import shutil
 import sys
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from advisor.domain.generation import LanguageTask
-from advisor.errors import UsageError
+from advisor.errors import CANNOT_FOLLOW, AdvisorError, UsageError
+from advisor.messages import Message
 
 
 class Module(Protocol):
@@ -51,7 +53,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 for folder in {path!r}:
     if folder not in sys.path:
         sys.path.append(folder)
-
+{imports}
 
 def _kept():
     with _disable_current_modes(), Path(__file__).with_suffix(".pickle").open("rb") as file:
@@ -68,6 +70,16 @@ def build():
     kept = _kept()["network"]
     return kept._apply(_here) if isinstance(kept, torch.nn.Module) else kept()
 '''
+# A build of torchvision that is not torch's own needs help to be imported.
+_TORCHVISION = """
+from contextlib import suppress
+
+from advisor.models.zoo.torchvision_operators import import_torchvision
+
+with suppress(ImportError):
+    import_torchvision()
+"""
+_USERS_OF_TORCHVISION = (b"torchvision", b"transformers", b"timm")
 _EXAMPLE = """
 
 def example_batch(batch_size):
@@ -112,7 +124,10 @@ def network(
     title = name or str(getattr(module_or_function, "__name__", type(module_or_function).__name__))
     inputs, targets = example if _is_pair(example) else (example, _no_targets(example))
     kept = _pickled({"network": module_or_function, "example": (inputs, targets), "loss": loss})
-    text = _FILE.format(title=title, path=[one for one in sys.path if one])
+    text = _FILE.format(
+        title=title, path=[one for one in sys.path if one],
+        imports=_TORCHVISION if any(one in kept for one in _USERS_OF_TORCHVISION) else "",
+    )  # fmt: skip
     text += "" if example is None else _EXAMPLE.format(shape=_shape_of(inputs))
     text += _LOSS if loss is not None else ""
     digest = hashlib.sha256(kept + text.encode()).hexdigest()[:8]
@@ -127,18 +142,50 @@ def network(
 def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call, with a network that is an object by the name that it got, and a
     configuration of `transformers` as a file."""
-    model = values.get("model")
-    if is_module(model):
-        return {**values, "model": network(model)}
-    if hasattr(model, "to_json_file") and hasattr(model, "model_type"):
-        if values.get("task") not in tuple(LanguageTask):
+    model, is_of_language = values.get("model"), values.get("task") in tuple(LanguageTask)
+    if is_config(model):
+        if not is_of_language:
             raise UsageError(
-                "a configuration goes with task {tasks}; {kind} is no network that is built",
-                tasks=", ".join(LanguageTask), kind=type(model).__name__, field="model",
-                hint="give model=advisor.network(lambda: AutoModel.from_config(config), token_ids)",
+                "{kind} is a configuration, which says enough for task {tasks} alone",
+                tasks=" and ".join(LanguageTask), kind=type(model).__name__, field="model",
+                hint="for other tasks build it: model=advisor.network(lambda: "
+                "AutoModel.from_config(config), batch), with a batch of token ids or pixels",
             )  # fmt: skip
         return {**values, "model": None, "config": _config_file(model)}
-    return dict(values)
+    several = model if isinstance(model, (list, tuple)) else [model]
+    modules = [one for one in several if is_module(one)]
+    if modules and is_of_language:
+        raise UsageError(
+            "task {task} takes a language model by its name or configuration, not {kind}",
+            task=str(values["task"]), kind=type(modules[0]).__name__, field="model",
+            hint="give model.config of a model of transformers",
+        )  # fmt: skip
+    for one in several:
+        if callable(one) and not is_module(one):
+            raise UsageError(
+                "{name} is no network, but makes one", field="model",
+                name=getattr(one, "__name__", type(one).__name__),
+                hint="call it, or give model=advisor.network(it, batch)",
+            )  # fmt: skip
+    named = [network(one) if is_module(one) else one for one in several]
+    return {**values, "model": named if isinstance(model, (list, tuple)) else named[0]}
+
+
+def with_way_out(error: AdvisorError, values: Mapping[str, Any]) -> None:
+    """Mend what the error of a call says of files, where the call gave an object."""
+    if error.field == "config" and is_config(values.get("model")):
+        error.field = "model"
+    if error.code == CANNOT_FOLLOW and is_module(values.get("model")):
+        error.hint = Message(
+            "say what it takes: model=advisor.network(module, batch); or measure it: "
+            "anchor=advisor.anchor(module, batch)"
+        )
+
+
+def is_config(value: object) -> bool:
+    """Whether it is a configuration object of `transformers`, which need not be imported."""
+    has_both = hasattr(value, "to_json_file") and hasattr(value, "model_type")
+    return has_both and not isinstance(value, type)
 
 
 def is_module(value: object) -> bool:
@@ -157,8 +204,9 @@ def kept_folder() -> Path:
 
 def _config_file(config: Any) -> Path:
     """With all its keys: a default that is left out would be a size that nobody knows."""
-    text: str = config.to_json_string(use_diff=False)
-    name = _NOT_A_NAME.sub("-", getattr(config, "name_or_path", "") or config.model_type)
+    title = getattr(config, "name_or_path", "") or type(config).__name__
+    keys = json.loads(config.to_json_string(use_diff=False)) | {"_name_or_path": title}
+    text, name = json.dumps(keys), _NOT_A_NAME.sub("-", title)
     place = kept_folder() / hashlib.sha256(text.encode()).hexdigest()[:8] / name
     place.mkdir(parents=True, exist_ok=True)
     (place / "config.json").write_text(text, encoding="utf-8")

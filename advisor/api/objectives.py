@@ -6,27 +6,45 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
+from advisor.api.answers import Prediction, Recommendation
 from advisor.api.functions import predict, recommend
-from advisor.errors import NoIntervalError, NoOfferError, UsageError
+from advisor.errors import CANNOT_RUN, AdvisorError, NoIntervalError, NoOfferError, UsageError
 from advisor.questions.commands import PREDICT
 
 
 class Objective:
     """Call it with a configuration; see `objective`."""
 
+    # What Ray Tune calls its trials.
+    __name__ = "advisor_objective"
+
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = dict(fields)
 
     def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
         """The figures of one configuration."""
-        fields = {**self._fields, **config}
-        if fields.get("instance"):
-            return _figures(predict(**fields).to_dict())
+        target = {**self._fields, **config}.get("target_throughput")
         try:
-            document = recommend(**fields).to_dict()
-        except (NoOfferError, NoIntervalError):
-            return _NOTHING
-        return _figures(document["recommendation"]) if document["recommendation"] else _NOTHING
+            answer = self.answer(config)
+        except AdvisorError as error:
+            if _says_nothing_answers(error):
+                return dict(_NOTHING)
+            raise
+        if isinstance(answer, Recommendation):
+            spec = answer.to_dict()["recommendation"]
+            return _figures(spec) if spec else dict(_NOTHING)
+        figures = _figures(answer.to_dict())
+        is_met = target is None or figures["throughput_lower"] >= target
+        return figures if is_met else dict(_NOTHING)
+
+    def answer(self, config: Mapping[str, Any]) -> Recommendation | Prediction:
+        """The whole answer of one configuration, as of the best that a tuner found: with an
+        `instance` a prediction, else a recommendation. Raises what those raise."""
+        fields = {**self._fields, **config}
+        if not fields.get("instance"):
+            return recommend(**fields)
+        # A prediction has no target: what it is measured by stays here.
+        return predict(**{k: v for k, v in fields.items() if k != "target_throughput"})
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self._fields.items())
@@ -46,10 +64,13 @@ def objective(**fields: Any) -> Objective:
     of `predict`. The figures: `usd_per_hour`, disk included; `throughput_lower`,
     `throughput_median` and `throughput_upper` in samples (tokens of a language model) per second;
     `usd_per_million` samples or tokens at the median; `answered`, 1 or 0. Where nothing answers,
-    prices are infinite and rates 0. A configuration that contradicts itself raises `UsageError`.
+    which an instance does not that cannot run this or whose lower bound misses
+    `target_throughput`, prices are infinite and rates 0. A configuration that contradicts itself
+    raises `UsageError`.
 
         f = advisor.objective(task="training", model="resnet50", target_throughput=500)
         f({"precision": "amp", "batch_size": 64})["usd_per_hour"]
+        f.answer({"precision": "amp", "batch_size": 64}).recommendation.instance_type
     """
     _refuse_unknown(fields)
     return Objective(fields)
@@ -64,6 +85,11 @@ def _refuse_unknown(fields: Mapping[str, Any]) -> None:
     for name in fields:
         if name not in known:
             raise UsageError("there is no field '{name}'", name=name, field=name)
+
+
+def _says_nothing_answers(error: AdvisorError) -> bool:
+    """Not that the question is wrong, which no other configuration would mend."""
+    return isinstance(error, (NoOfferError, NoIntervalError)) or error.code == CANNOT_RUN
 
 
 def _figures(spec: Mapping[str, Any]) -> dict[str, float]:

@@ -37,8 +37,8 @@ from advisor.engine.assumptions import (
 from advisor.engine.candidates import cpu_rates_are_known, disks_for, workloads_of
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.probability import batch_latencies
-from advisor.errors import UsageError
-from advisor.messages import Message
+from advisor.errors import CANNOT_RUN, UsageError
+from advisor.messages import FieldName, Message
 from advisor.records import replace
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def _notes(request: Request, catalog: Catalog, instance: InstanceType) -> tuple[
                 name=instance.name, instead=instead,
             ),
             field="precision" if not fp32 else "stack",
+            code=CANNOT_RUN,
         )  # fmt: skip
     verdict = check(instance, catalog.gpu_of(instance), needs_gpu=computes and accelerated)
     if not isinstance(verdict, Rejection):
@@ -141,6 +142,7 @@ def _notes(request: Request, catalog: Catalog, instance: InstanceType) -> tuple[
             name=instance.name,
             why=verdict.detail,
             field="instance",
+            code=CANNOT_RUN,
         )
     return (verdict.detail,)
 
@@ -164,7 +166,9 @@ class _Table:
             raise UsageError(
                 "{name} cannot run this: it needs {needed:mib} of GPU memory",
                 name=instance.name, needed=model.gpu_memory_mib(workloads_of(request)[0]),
-                field="instance",
+                field="instance", code=CANNOT_RUN,
+                hint=Message("ask for a smaller {batch}, or an instance whose GPU has more memory",
+                             batch=FieldName("batch_size")),
             )  # fmt: skip
         self._disks = disks_for(request, catalog, instance, region)
         if not self._disks:

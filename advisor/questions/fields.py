@@ -84,7 +84,7 @@ class Network(Text):
         if is_own(name) or name.startswith(("/", ".", "~")) or "\\" in name:
             raise wrong(
                 field, "{field} names a file, and no file is opened for a client",
-                hint="take a name of /v1/networks, or ask by `advisor` where the file is",
+                hint="take a name from the list of networks, or ask by `advisor` where the file is",
             )  # fmt: skip
         return name
 

@@ -16,7 +16,7 @@ from advisor.questions.by_task import (
     kinds_of,
     tasks_of,
 )
-from advisor.questions.fields import Schema, wrong
+from advisor.questions.fields import Choice, Schema, wrong
 from advisor.questions.question import Field, Question
 
 Q = TypeVar("Q", bound=Question)
@@ -41,12 +41,12 @@ def from_texts(kinds: Kinds[Q], texts: Mapping[str, Sequence[str]], noun: str = 
             values[name] = tuple(read.from_text(text, name) for text in given)
         else:
             values[name] = read.from_text(",".join(given), name)
-    return _made(kind, values)
+    return _made(kind, values, kinds)
 
 
 def from_fields(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
     """A question from values that were read already; `UsageError` for a field that is missing."""
-    return _made(kind_for(kinds, values.get("task"), values), values)
+    return _made(kind_for(kinds, values.get("task"), values), values, kinds)
 
 
 def from_values(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
@@ -63,7 +63,7 @@ def from_values(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
             raise _unknown(name, fields)
         if value is not None:
             found[name] = fields[name].kind.from_json(value, name)
-    return _made(kind, found, client=True)
+    return _made(kind, found, kinds, client=True)
 
 
 def from_json(kind: Kinds[Q], body: bytes) -> Q:
@@ -109,7 +109,7 @@ def from_pairs(kinds: Kinds[Q], pairs: Iterable[tuple[str, str]]) -> Q:
         if name not in fields:
             raise _unknown(name, fields)
     found = {name: fields[name].kind.from_link(given, name) for name, given in texts.items()}
-    return _made(kind, found, client=True)
+    return _made(kind, found, kinds, client=True)
 
 
 def options_of(question: Question) -> list[str]:
@@ -228,11 +228,11 @@ def _is_required(field: Field) -> bool:
     return field.required or field.required_of_clients
 
 
-def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> Q:
+def _made(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, client: bool = False) -> Q:
     for field in kind.fields.values():
         needed = field.required or (client and field.required_of_clients)
         if needed and field.name not in values:
-            raise wrong(field.name, "{field} is missing", hint=_hint_of(field))
+            raise wrong(field.name, "{field} is missing", hint=_hint_of(field, kinds))
     try:
         return kind(**values)
     except UsageError as error:
@@ -240,7 +240,12 @@ def _made(kind: type[Q], values: Mapping[str, Any], *, client: bool = False) -> 
         raise
 
 
-def _hint_of(field: Field) -> Message:
+def _hint_of(field: Field, kinds: Kinds[Any]) -> Message:
+    names = field.kind.names if isinstance(field.kind, Choice) else ()
+    if field.name == "task" and isinstance(kinds, ByTask):
+        names = kinds.tasks
+    if names:
+        return Message("add it: {names}. {help}", names=names, help=field.help)
     return Message("add it. {help}", help=field.help)
 
 

@@ -92,12 +92,18 @@ def network_of(
                 network=question.model, task=FieldName("task"),
             )  # fmt: skip
             raise
-        error.hint = Message(
-            "{hint}; for a network of your own give {anchor} FILE that was measured, or {model} "
+        known = error.hint or "see `advisor networks`"
+        own = Message(
+            "for a network of your own give {anchor} FILE that was measured, or {model} "
             "file.py:build",
-            hint=error.hint or "see `advisor networks`", anchor=FieldName("anchor"),
-            model=FieldName("model"),
+            anchor=FieldName("anchor"), model=FieldName("model"),
         )  # fmt: skip
+        # "did you mean googlenet?" ends its sentence.
+        error.hint = (
+            Message("{known} Otherwise, {own}", known=known, own=own)
+            if error.suggestions
+            else Message("{known}; {own}", known=known, own=own)
+        )
         raise
     sample_input = parse_input(question.input, facts) if question.input else None
     if sample_input in (None, facts.input):

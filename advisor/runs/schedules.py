@@ -135,7 +135,7 @@ def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:
         return Checked((*words, *pinned), run_usd=sum(share.budget_usd for share in shares))
     trials = plan_anywhere(sweep)
     if sweep.adaptive:
-        from advisor.runs.adaptive.planning import adaptive_from  # loads scikit-learn
+        from advisor.runs.adaptive.planning import adaptive_from  # loads SciPy
 
         adaptive_from(trials, sweep)
     run_usd = sweep.budget.usd if sweep.budget else None

@@ -154,7 +154,7 @@ def requested_sweep(question: SweepRun, allowed: Allowed) -> RequestedSweep:
         return RequestedSweep(question=sweep, words=(*words, f"--owner={owner}"))
     trials = plan_sweep(sweep, planned_data(sweep))
     if sweep.adaptive:
-        from advisor.runs.adaptive.planning import adaptive_from  # loads scikit-learn
+        from advisor.runs.adaptive.planning import adaptive_from  # loads SciPy
 
         adaptive_from(trials, sweep)
     host_usd_per_hour(sweep)

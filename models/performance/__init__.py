@@ -1,7 +1,7 @@
 """The performance model: what throughput a workload reaches on given resources.
 
-Predicting needs NumPy and the standard library only; what fits imports SciPy and
-scikit-learn when it is called.
+Predicting needs NumPy and the standard library only; what fits imports SciPy
+when it is called.
 """
 
 from importlib import import_module

@@ -173,7 +173,9 @@ class NetworkTable:
         """
         place = self._place(name)
         if place is None:
-            raise unknown_name("network", name, self.names, listed_by="advisor networks")
+            raise unknown_name(
+                "network", name, self.names, listed_by="advisor networks", field="model"
+            )
         variants = self._lines(place)
         if input is None:
             return self._network(variants[0])
@@ -208,7 +210,9 @@ class NetworkTable:
         """The inputs that a network was captured at, its usual one first."""
         place = self._place(name)
         if place is None:
-            raise unknown_name("network", name, self.names, listed_by="advisor networks")
+            raise unknown_name(
+                "network", name, self.names, listed_by="advisor networks", field="model"
+            )
         return tuple(line.split(",", 4)[3] for line in self._lines(place))
 
     def near(self, name: str, most: int = 5) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.errors import UsageError
+from advisor.errors import CANNOT_FOLLOW, UsageError
 from advisor.messages import Message
 from advisor.models.zoo.kernels import PRIME_BATCH, KernelLog, recording
 
@@ -76,10 +76,15 @@ def as_usage_errors(name: str) -> Iterator[None]:
         text = (str(error).strip().splitlines() or [""])[0]
         raise UsageError(
             "torch cannot follow {name} without computing ({kind}: {text})",
-            hint=Message("measure it instead: advisor measure --model {name}", name=name),
+            hint=Message(
+                "say in the file what it takes (INPUT_SHAPE, example_batch), or measure it: "
+                "advisor measure --model {name}",
+                name=name,
+            ),
             name=name,
             kind=type(error).__name__,
             text=text,
+            code=CANNOT_FOLLOW,
         ) from error
 
 

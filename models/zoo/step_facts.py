@@ -7,6 +7,7 @@ precision alone, so the same record gives fp32: without them, and with 4 bytes a
 
 from __future__ import annotations
 
+import logging
 import math
 import weakref
 from collections import defaultdict
@@ -99,14 +100,27 @@ def network_facts(subject: Subject, *, training: bool = True) -> NetworkFacts:
     Raises torch's or the network's own error where neither meta nor fake tensors can follow it.
     """
     try:
-        return _on_meta(subject, training)
+        with _unlogged():
+            return _on_meta(subject, training)
     except Exception as first:
         for follow in (_all_on_meta, _on_fake):
             try:
-                return follow(subject, training)
+                with _unlogged():
+                    return follow(subject, training)
             except Exception as error:
                 error.__context__ = None
         raise first
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Inside, torch does not log the traceback of what raises anyway."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 def _on_meta(subject: Subject, training: bool) -> NetworkFacts:

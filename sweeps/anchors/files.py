@@ -167,7 +167,10 @@ def _mean(group: Sequence[tuple[Observation, Sequence[float]]]) -> Observation:
 def _require_gpu(path: Path, document: Mapping[str, Any]) -> None:
     device = document["device"]
     if device["kind"] != "cuda" or not device["gpu"]:
-        raise no_anchor(path, "it was measured on a CPU, and says nothing about GPUs")
+        raise no_anchor(
+            path, "it was measured on a CPU, and says nothing about GPUs",
+            hint="measure on a machine with an NVIDIA GPU, or ask without it",
+        )  # fmt: skip
     if not (device.get("torch") or document["machine"]["versions"].get("torch")):
         raise no_anchor(path, "it does not say that PyTorch ran, and rates mean PyTorch eager")
 

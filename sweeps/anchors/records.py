@@ -53,6 +53,6 @@ class AnchorFile:
     scaling: tuple[ScalingObservation, ...] = ()
 
 
-def no_anchor(path: Path, why: str) -> UsageError:
+def no_anchor(path: Path, why: str, hint: str = WAY_OUT) -> UsageError:
     """A file that cannot be used, in one line with the way out."""
-    return UsageError("{path} is no anchor: {why}", hint=WAY_OUT, path=path, why=why)
+    return UsageError("{path} is no anchor: {why}", hint=hint, path=path, why=why, field="anchor")

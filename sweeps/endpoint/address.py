@@ -72,7 +72,9 @@ def address_of(url: str) -> Address:
         raise _no_endpoint(url)
     if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(
-            "{field} takes a URL without user, password or parameters", field="endpoint",
+            Message("{field} takes a URL without user, password or parameters",
+                    field=FieldName("endpoint")),
+            field="endpoint",
             hint=Message("a key goes into {variable} or {option}",
                          variable=KEY_VARIABLE, option=FieldName("api_key_file")),
         )  # fmt: skip

@@ -1,6 +1,20 @@
 """A message about a name names the way out, however many names there are."""
 
+import ast
+from pathlib import Path
+from string import Formatter
+
+import advisor
+from advisor import errors
 from advisor.errors import unknown_name
+
+ROOT = Path(advisor.__file__).parents[1]
+ROOMS = ("advisor", "models", "sweeps", "infra")
+NAMES = {
+    name
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, errors.AdvisorError)
+}
 
 
 def test_near_names_are_offered_before_any_list():
@@ -15,3 +29,30 @@ def test_a_list_that_is_cut_says_how_much_is_missing():
 def test_thousands_of_names_are_left_to_the_command_that_lists_them():
     said = str(unknown_name("instance type", "zzz", ["a", "b"], listed_by="advisor catalog list"))
     assert said.endswith("`advisor catalog list` lists those that are known")
+
+
+def _calls():
+    """Each call that makes an error of a text that stands there, with the names it is given."""
+    for room in ROOMS:
+        for file in sorted((ROOT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                    continue
+                given = {one.arg for one in node.keywords} - {"hint", "field", "code"}
+                is_wrong = node.func.id == "wrong"
+                text = node.args[is_wrong : is_wrong + 1]
+                if (node.func.id in NAMES or is_wrong) and text and None not in given:
+                    yield file, node.lineno, text[0], given | ({"field"} if is_wrong else set())
+
+
+def test_every_error_is_given_what_its_text_names():
+    """One that lacks a parameter breaks while it is printed."""
+    lacking = []
+    for file, line, text, given in _calls():
+        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+            named = {
+                name.partition(".")[0] for _, name, _, _ in Formatter().parse(text.value) if name
+            }
+            if named - given:
+                lacking.append((file.relative_to(ROOT).as_posix(), line, named - given))
+    assert lacking == []

@@ -21,7 +21,7 @@ from advisor.engine.language.shortfalls import nearest_row
 from advisor.engine.language.steps import steps_of
 from advisor.engine.language.ways import ways_on
 from advisor.engine.offers import judged_offer
-from advisor.errors import UsageError
+from advisor.errors import CANNOT_RUN, UsageError
 from advisor.records import replace
 
 
@@ -43,7 +43,7 @@ def predict_serving(
     if isinstance(ways, Rejected):
         raise UsageError(
             "{name} cannot serve {model}: {why}", name=name, model=model.name, why=ways.detail,
-            field="instance",
+            field="instance", code=CANNOT_RUN,
         )  # fmt: skip
     replicas = Replicas(request, ways, preparations.predictor)
     table = solved_table(request, ways, replicas)

@@ -173,7 +173,7 @@ def _serving_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
 
 
 def span_text(span: Record, t: Texts) -> str:
-    """'median 38 ms, at most 52 ms'."""
+    """'38 ms on average, at most 52 ms': a bound of the mean of all requests, as the text's."""
     upper = span["upper"]
     return t("lm.span", median=seconds_text(span["median"]),
              upper="?" if upper is None else seconds_text(upper, up=True))  # fmt: skip

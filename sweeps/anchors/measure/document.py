@@ -115,7 +115,7 @@ def anchor_of_script(
     runs = [{"process": n, **_run(one, warnings), **ran} for n, one in enumerate(recorded)]
     facts = recorded[0].facts
     if facts["device"] == "cpu":
-        warnings.append("measured on this CPU, not on a GPU")
+        warnings.append("measured on this CPU, not on a GPU: no answer takes it for an anchor")
     if reason := facts.get("no_profile"):
         warnings.append(f"no operation profile: {reason}")
     operators = {runs[0]["task"]: facts["operators"]} if facts.get("operators") else {}

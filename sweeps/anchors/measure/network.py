@@ -59,7 +59,9 @@ def measure(
         data=data, ends_at=time.monotonic() + minutes * 60, report=report, keep=keep,
     )  # fmt: skip
     if kind == "cpu":
-        session.warnings.append("measured on this CPU, not on a GPU")
+        session.warnings.append(
+            "measured on this CPU, not on a GPU: no answer takes it for an anchor"
+        )
     torch.manual_seed(0)
     for number, task in enumerate(tasks):
         seconds = session.seconds_left / (len(tasks) - number)

@@ -7,6 +7,7 @@ import sys
 import jsonschema
 import pytest
 
+from advisor.agents.protocol import error_document
 from advisor.agents.tools import TOOLS
 from advisor.agents.trimming import trimmed
 from advisor.answers.context import load_context
@@ -114,3 +115,26 @@ def test_the_command_line_and_the_service_load_no_protocol_unless_it_is_asked_fo
         "import advisor.service.app\nsys.exit('mcp' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked", "field", "hint"),
+    [
+        ("recommend", {}, "task", "preprocessing, generation, finetuning"),
+        ("recommend", {"task": "generation", "model": "gpt2", "users": 1}, "input_tokens",
+         "input_tokens and output_tokens"),
+        ("predict", {"task": "training", "model": "resnet50", "instance": "g4dn.xlarge",
+                     "batch_size": 10**5}, "instance", "a smaller batch_size"),
+        ("compare", {"task": "training", "model": "net.py:build", "gpu": "T4,L4"}, "model",
+         "from the list of networks"),
+        ("memory", {"model": "unknownnet"}, "model", "lists those that are known"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_names_its_field_and_a_way_that_an_agent_has(
+    context, tool, asked, field, hint
+):
+    with pytest.raises(UsageError) as error:
+        TOOLS[tool].answer(context, asked)
+    document = error_document(error.value)
+    assert document["field"] == field
+    assert hint in document["hint"]

@@ -154,43 +154,6 @@ def test_a_report_is_that_of_the_command(tmp_path):
         advisor.recommend(**RECOMMEND).report(tmp_path / "a.docx")
 
 
-def test_an_objective_is_a_plain_function_from_settings_to_figures():
-    f = advisor.objective(task="training", model="resnet50", target_throughput=500)
-    chosen = advisor.recommend(
-        task="training", model="resnet50", target_throughput=500, precision="amp"
-    ).recommendation
-    figures = f({"precision": "amp"})
-    assert figures["usd_per_hour"] == chosen.price.total_usd_per_hour
-    assert figures["usd_per_million"] == pytest.approx(chosen.cost.usd_per_million_samples)
-    assert f({"target_throughput": 5e7}) == {
-        "answered": 0, "usd_per_hour": float("inf"), "usd_per_million": float("inf"),
-        "throughput_lower": 0, "throughput_median": 0, "throughput_upper": 0,
-    }  # fmt: skip
-    one = advisor.predict(task="training", model="resnet50", instance="g5.xlarge")
-    of_one = advisor.objective(task="training", model="resnet50")({"instance": "g5.xlarge"})
-    assert of_one["throughput_median"] == one.predicted.throughput.median
-    with pytest.raises(advisor.UsageError, match="'modle'"):
-        advisor.objective(modle="resnet50")
-
-
-@pytest.mark.slow
-def test_optuna_finds_the_cheapest_of_a_grid_with_it():
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    grid = {"precision": ["fp32", "amp"], "batch_size": [16, 64]}
-    f = advisor.objective(task="training", model="resnet50", target_throughput=400)
-    study = optuna.create_study(sampler=optuna.samplers.GridSampler(grid))
-    study.optimize(
-        lambda trial: f({name: trial.suggest_categorical(name, grid[name]) for name in grid})[
-            "usd_per_hour"
-        ]
-    )
-    every = [f({"precision": p, "batch_size": b}) for p in grid["precision"] for b in (16, 64)]
-    assert study.best_value == min(one["usd_per_hour"] for one in every)
-    assert study.best_params["precision"] == "amp"
-
-
 def test_the_stub_is_what_the_questions_give():
     assert stub.FILE.read_text() == stub.stub()
     ast.parse(stub.stub())

@@ -87,7 +87,7 @@ def test_an_encoder_of_transformers_is_a_network_that_is_built():
 
     config = BertConfig(hidden_size=128, num_hidden_layers=2, num_attention_heads=2)
     asked = {"task": "inference", "target_throughput": 50}
-    with pytest.raises(advisor.UsageError, match="generation, finetuning; BertConfig") as error:
+    with pytest.raises(advisor.UsageError, match="BertConfig is a configuration") as error:
         advisor.recommend(model=config, **asked)
     assert error.value.field == "model"
     assert "AutoModel.from_config(config)" in str(error.value.hint)
@@ -142,15 +142,170 @@ def test_too_few_steps_are_no_anchor():
         m.step(4)
 
 
+def test_a_loop_that_tells_of_no_step_is_told_how():
+    told = pytest.raises(advisor.MeasuringError, match=r"m\.steps\(loader\)")
+    with told, advisor.measure("my_net"):
+        pass
+
+
+def test_a_step_outside_of_the_block_is_refused():
+    with pytest.raises(advisor.UsageError, match="outside of its block"):
+        advisor.measure("my_net").step(4)
+    with pytest.raises(advisor.UsageError, match="outside of its block"):
+        _measured().step(4)
+
+
 @pytest.mark.parametrize(
-    ("settings", "field"), [({"precision": "fp4"}, "precision"), ({"task": "sleeping"}, "task")]
+    ("settings", "field"),
+    [
+        ({"precision": "fp4"}, "precision"),
+        ({"task": "sleeping"}, "task"),
+        ({"input_shape": "3x32x32"}, "input_shape"),
+        ({"input_shape": (3, 0)}, "input_shape"),
+        ({"out": "/nonexistent/anchor.json"}, "out"),
+    ],
 )
 def test_a_wrong_setting_is_refused_before_the_loop(settings, field):
     with pytest.raises(advisor.UsageError) as error:
         advisor.measure("my_net", **settings)
     assert error.value.field == field
+    assert "--" not in str(error.value)
 
 
 def test_an_anchor_of_a_cpu_is_refused_for_gpus_with_the_reason():
-    with pytest.raises(advisor.UsageError, match="measured on a CPU"):
+    with pytest.raises(advisor.UsageError, match=r"measured on a CPU.*NVIDIA GPU, or ask without"):
         advisor.recommend(**ASKED, anchor=_measured().file)
+
+
+@pytest.mark.slow
+def test_a_real_loop_on_a_cpu_says_what_its_rate_is_worth():
+    """The rate of this machine is told; that no answer takes it is said at once."""
+    inputs = torch.utils.data.TensorDataset(torch.rand(256, 3, 32, 32), torch.zeros(256).long())
+    net, lost = Small(), torch.nn.functional.cross_entropy
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with advisor.measure("my_net", input_shape=(3, 32, 32)) as m:
+        for images, labels in m.steps(torch.utils.data.DataLoader(inputs, batch_size=8)):
+            optimizer.zero_grad()
+            lost(net(images), labels).backward()
+            optimizer.step()
+    run = m.document["runs"][0]
+    assert (run["task"], run["batch_size"]) == ("training", 8)
+    assert m.samples_per_second > 0
+    assert "no answer takes it for an anchor" in " ".join(m.document["warnings"])
+
+
+@pytest.mark.slow
+def test_a_network_of_torchvision_is_answered_as_the_one_of_its_name():
+    """What it computes is traced from the object, and is what the table has."""
+    models = import_torchvision().models
+    asked = {"task": "inference", "instance": "g5.xlarge", "batch_size": 32}
+    own = advisor.predict(model=models.resnet50(), **asked)
+    named = advisor.predict(model="resnet50", **asked)
+    # Where a network was measured, its own rates answer; both follow the same operations.
+    lower, upper = named.predicted.throughput.lower, named.predicted.throughput.upper
+    assert lower / 2 < own.predicted.throughput.median < upper * 2
+    memory = {"task": "training", "gpu": "T4", "batch_size": 8}
+    of_object = advisor.memory(model=models.resnet50(), **memory).to_dict()["parts_mib"]
+    of_name = advisor.memory(model="resnet50", **memory).to_dict()["parts_mib"]
+    assert of_object == pytest.approx(of_name, rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ViTConfig", "BertConfig", "LlamaConfig"])
+def test_an_object_that_transformers_builds_is_a_network(kind):
+    """With a batch that it takes; without one only what takes images is answered."""
+    transformers = pytest.importorskip("transformers")
+    import_torchvision()
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = getattr(transformers, kind)(**sizes, intermediate_size=128)
+    asked = {"task": "inference", "target_throughput": 10}
+    built = transformers.AutoModel.from_config(config)
+    if kind == "ViTConfig":
+        assert advisor.recommend(model=built, **asked).recommendation is not None
+        return
+    with pytest.raises(advisor.UsageError, match=r"advisor\.network\(module, batch\)"):
+        advisor.recommend(model=built, **asked)
+    network = advisor.network(built, torch.zeros(1, 16, dtype=torch.long))
+    assert advisor.recommend(model=network, **asked).recommendation is not None
+
+
+@pytest.fixture
+def configurations():
+    transformers = pytest.importorskip("transformers")
+    import_torchvision()
+    return transformers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["BertConfig", "ViTConfig", "T5Config", "LlamaConfig"])
+@pytest.mark.parametrize("task", [{"task": "inference"}, {}])
+def test_a_configuration_without_a_task_of_language_names_both_ways(configurations, kind, task):
+    with pytest.raises(advisor.UsageError, match="generation and finetuning alone") as error:
+        advisor.recommend(model=getattr(configurations, kind)(), target_throughput=1, **task)
+    assert error.value.field == "model"
+    assert "advisor.network(" in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["BertConfig", "ViTConfig", "T5Config"])
+def test_the_configuration_of_what_generates_no_text_is_told_so(configurations, kind):
+    with pytest.raises(advisor.UsageError, match="no decoder") as error:
+        advisor.recommend(task="generation", model=getattr(configurations, kind)(), users=1)
+    assert error.value.field == "model"
+    assert "advisor.network(..)" in str(error.value)
+
+
+@pytest.mark.slow
+def test_a_configuration_is_called_by_its_name_in_the_answer(configurations):
+    answer = advisor.recommend(task="generation", model=configurations.LlamaConfig(), users=1)
+    assert answer.recommendation is not None
+    assert "LlamaConfig generation" in str(answer)
+
+
+@pytest.mark.slow
+def test_requests_longer_than_the_model_takes_are_told_so(configurations):
+    with pytest.raises(advisor.UsageError, match="1,366 tokens, and GPT2Config takes 1,024"):
+        advisor.recommend(task="generation", model=configurations.GPT2Config(), users=1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"task": "generation", "model": Small(), "users": 1}, "give model.config"),
+        ({"task": "inference", "model": Small}, "Small is no network, but makes one; call it"),
+        ({"task": "inference", "model": lambda: Small()}, "advisor.network(it, batch)"),
+        ({"task": "inference", "model": {"layer.weight": 3}}, "not dict"),
+    ],
+)
+def test_an_object_that_is_no_answerable_network_names_the_way_out(fields, text):
+    with pytest.raises(advisor.UsageError) as error:
+        advisor.recommend(**fields)
+    assert error.value.field == "model"
+    assert text in str(error.value)
+
+
+@pytest.mark.slow
+def test_a_network_that_does_not_take_the_batch_leaves_no_traceback(capfd):
+    """torch logs what it raises; the one line of the error is enough."""
+    with pytest.raises(advisor.UsageError, match="torch cannot follow"):
+        advisor.recommend(task="inference", model=torch.nn.Linear(3, 4), target_throughput=5)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_own_networks_are_compared_with_each_other_and_with_known_ones():
+    answer = advisor.compare(
+        task="inference", model=[network(Small(), torch.zeros(1, 3, 64, 64)), "vgg16"],
+        gpu=["T4", "L4"],
+    )  # fmt: skip
+    assert len(answer.to_dict()["rows"]) == 4
+    assert "was never measured" in str(answer)
+    one = advisor.compare(
+        task="inference", model=Small(), instance=["g4dn.xlarge", "g5.xlarge"], batch_size=8
+    )
+    predicted = advisor.predict(
+        task="inference", model=Small(), instance="g5.xlarge", batch_size=8
+    ).to_dict()
+    assert one.to_dict()["rows"][1]["predicted"]["throughput"]["median"] == pytest.approx(
+        predicted["predicted"]["throughput"]["median"]
+    )

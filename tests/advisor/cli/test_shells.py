@@ -18,6 +18,19 @@ COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
 _advisor_completion advisor; printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 FISH = "_ADVISOR_COMPLETE=fish_source advisor | source; complete --do-complete 'advisor {words}'"
+# zsh completes on a terminal alone, which its own module gives it; `ready` is typed in parts, as
+# the terminal echoes what is typed.
+ZSH = """
+zmodload zsh/zpty
+zpty terminal zsh -f -i
+zpty -w terminal 'autoload -Uz compinit; compinit -D; unsetopt beep'
+zpty -w terminal 'eval "$(_ADVISOR_COMPLETE=zsh_source advisor)"; echo rea""dy'
+zpty -r terminal line '*ready*'
+zpty -n -w terminal $'{words}\t'
+zpty -r terminal line '*{offered}*'
+print -r -- "$line"
+zpty -d terminal
+"""
 
 
 @pytest.fixture
@@ -50,13 +63,25 @@ def test_a_shell_completes_commands_options_and_names(shell, words, offered):
     assert {line.split("\t")[0] for line in done.stdout.split("\n") if line} == offered
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("advisor rec", "recommend"),
+        ("advisor recommend --task tr", "training"),
+        ("advisor recommend --accel", "accelerated-only"),
+    ],
+)
 @pytest.mark.usefixtures("advisor_on_path")
-def test_zsh_takes_the_script():
-    """Its completion needs a terminal; the script is parsed by zsh where there is one."""
+def test_zsh_completes_what_is_typed(words, offered):
+    """It waits for the word on the line: what is not completed ends by the time that is given."""
     if shutil.which("zsh") is None:
         pytest.skip("no zsh here")
-    script = 'autoload -U compinit; compinit -D; eval "$(_ADVISOR_COMPLETE=zsh_source advisor)"'
-    subprocess.run(["zsh", "-c", script], check=True)
+    script = ZSH.format(words=words, offered=offered)
+    done = subprocess.run(
+        ["zsh", "-f", "-c", script], capture_output=True, text=True, check=True, timeout=200
+    )
+    assert offered in done.stdout
 
 
 def test_every_command_has_a_page_without_warnings(tmp_path):

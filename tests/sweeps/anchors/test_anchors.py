@@ -277,7 +277,6 @@ def test_how_a_ladder_ends_is_no_word_worth(written):
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (a_document(device={"kind": "cpu", "gpu": None}), "on a CPU"),
         (a_document(machine={"versions": {}}), "PyTorch"),
         (a_document(what={"unit": "token"}), "tokens"),
         (a_document(what={"input_shape": [128]}), "no RGB image"),
@@ -292,6 +291,11 @@ def test_other_files_are_refused_with_the_way_out(written, document, words):
     with pytest.raises(UsageError, match=words) as caught:
         written(document)
     assert "--anchor takes" in str(caught.value)
+
+
+def test_a_measurement_on_a_cpu_is_refused_with_where_to_measure(written):
+    with pytest.raises(UsageError, match=r"on a CPU.*on a machine with an NVIDIA GPU"):
+        written(a_document(device={"kind": "cpu", "gpu": None}))
 
 
 def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):

@@ -29,7 +29,7 @@ from advisor.engine.language.tuning.ways import (
 )
 from advisor.engine.language.ways import Cards
 from advisor.engine.offers import judged_offer
-from advisor.errors import UsageError
+from advisor.errors import CANNOT_RUN, UsageError
 from advisor.models.language.finetuning import FineTuning, unsupported
 from advisor.records import replace
 
@@ -61,7 +61,7 @@ def predict_tuning(
     if isinstance(way, Rejected):
         raise UsageError(
             "{name} cannot tune {model}: {why}", name=name, model=model.name, why=way.detail,
-            field="instance",
+            field="instance", code=CANNOT_RUN,
         )  # fmt: skip
     chosen = TuningTable.of(request, [way]).candidate(0, preparations.predictor)
     return TuningPrediction(

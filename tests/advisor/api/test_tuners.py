@@ -1,0 +1,158 @@
+"""A question as a function of settings, and tuners that search over it."""
+
+import math
+import pickle
+from itertools import product
+
+import pytest
+
+import advisor
+
+NOTHING = {
+    "answered": 0, "usd_per_hour": math.inf, "usd_per_million": math.inf, "throughput_lower": 0,
+    "throughput_median": 0, "throughput_upper": 0,
+}  # fmt: skip
+ASKED = {"task": "training", "model": "resnet50"}
+GRID = {"precision": ["fp32", "amp"], "batch_size": [16, 64]}
+
+
+def test_an_objective_is_a_plain_function_from_settings_to_figures():
+    f = advisor.objective(**ASKED, target_throughput=500)
+    chosen = advisor.recommend(**ASKED, target_throughput=500, precision="amp").recommendation
+    figures = f({"precision": "amp"})
+    assert figures["usd_per_hour"] == chosen.price.total_usd_per_hour
+    assert figures["usd_per_million"] == pytest.approx(chosen.cost.usd_per_million_samples)
+    assert f({"target_throughput": 5e7}) == NOTHING
+    with pytest.raises(advisor.UsageError, match="'modle'"):
+        advisor.objective(modle="resnet50")
+
+
+def test_an_objective_answers_for_named_instances():
+    one = advisor.predict(**ASKED, instance="g5.xlarge")
+    of_one = advisor.objective(**ASKED)({"instance": "g5.xlarge"})
+    assert of_one["throughput_median"] == one.predicted.throughput.median
+
+
+def test_a_named_instance_answers_where_its_lower_bound_meets_the_target():
+    """So that a search over instances minimises the price as a recommendation does."""
+    lower = advisor.predict(**ASKED, instance="g5.xlarge").predicted.throughput.lower
+    f = advisor.objective(**ASKED, instance="g5.xlarge")
+    assert f({"target_throughput": lower - 1})["answered"] == 1
+    assert f({"target_throughput": lower + 1}) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {**ASKED, "instance": "g4dn.xlarge", "batch_size": 4096},
+        {**ASKED, "instance": "c7i.xlarge", "precision": "amp"},
+        {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 40,
+         "instance": "g4dn.xlarge"},
+        {"task": "finetuning", "model": "meta-llama/Llama-3.1-8B", "tokens": 1e8,
+         "instance": "g4dn.xlarge", "method": "full"},
+    ],
+)  # fmt: skip
+def test_an_instance_that_cannot_run_it_is_no_error_of_the_search(settings):
+    assert advisor.objective()(settings) == NOTHING
+
+
+@pytest.mark.parametrize("wrong", [{"precision": "fp3"}, {"instance": "g9.xlarge"}, {"lr": 0.1}])
+def test_a_wrong_setting_stops_a_search(wrong):
+    """No other configuration would mend it."""
+    with pytest.raises(advisor.UsageError):
+        advisor.objective(**ASKED)(wrong)
+
+
+def test_the_whole_answer_of_the_best_is_had_from_the_same_object():
+    f = advisor.objective(**ASKED, target_throughput=400)
+    assert f.answer({"precision": "amp"}).recommendation.instance_type
+    assert f.answer({"instance": "g5.xlarge"}).instance_type == "g5.xlarge"
+
+
+def test_an_objective_goes_to_other_processes():
+    f = advisor.objective(**ASKED, target_throughput=400)
+    assert pickle.loads(pickle.dumps(f))({"precision": "amp"}) == f({"precision": "amp"})
+
+
+def _best():
+    f = advisor.objective(**ASKED, target_throughput=400)
+    every = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
+    priced = [(f(config)["usd_per_hour"], config) for config in every]
+    return min(priced, key=lambda one: one[0])
+
+
+@pytest.fixture
+def optuna():
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+@pytest.mark.slow
+def test_optuna_finds_the_cheapest_of_a_grid(optuna):
+    f = advisor.objective(**ASKED, target_throughput=400)
+    study = optuna.create_study(sampler=optuna.samplers.GridSampler(GRID))
+    study.optimize(
+        lambda trial: f({name: trial.suggest_categorical(name, GRID[name]) for name in GRID})[
+            "usd_per_hour"
+        ]
+    )
+    assert (study.best_value, study.best_params) == _best()
+
+
+@pytest.mark.slow
+def test_optunas_usual_sampler_gets_past_what_cannot_run(optuna):
+    """Its prices are infinite, which is no failure of a trial."""
+    f = advisor.objective(**ASKED, target_throughput=400)
+
+    def price(trial):
+        gpu = trial.suggest_categorical("gpu", ["T4", "L4", "A10G"])
+        return f({"gpu": gpu, "batch_size": trial.suggest_int("batch_size", 8, 8192, log=True)})[
+            "usd_per_hour"
+        ]
+
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    study.optimize(price, n_trials=20)
+    values = [trial.value for trial in study.trials]
+    assert math.inf in values
+    assert f.answer(study.best_params).recommendation.price.total_usd_per_hour == min(values)
+
+
+@pytest.mark.slow
+def test_optuna_weighs_price_against_throughput(optuna):
+    f = advisor.objective(**ASKED)
+
+    def figures(trial):
+        found = f({"instance": trial.suggest_categorical("instance", ["g5.xlarge", "g6.xlarge"])})
+        return found["usd_per_hour"], found["throughput_lower"]
+
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    study.optimize(figures, n_trials=6)
+    assert study.best_trials
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.timeout(600)
+def test_ray_tune_finds_the_cheapest_of_a_grid(ray_cluster, tmp_path):
+    """The object itself is the trainable, on workers of a cluster."""
+    pytest.importorskip("pyarrow")
+    import ray
+    from ray import tune
+
+    ray.init(ray_cluster.address, log_to_driver=False)
+    try:
+        tuner = tune.Tuner(
+            advisor.objective(**ASKED, target_throughput=400),
+            param_space={name: tune.grid_search(values) for name, values in GRID.items()},
+            tune_config=tune.TuneConfig(metric="usd_per_hour", mode="min"),
+            run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
+        )
+        results = tuner.fit()
+    finally:
+        ray.shutdown()
+    assert not results.errors
+    best = results.get_best_result()
+    assert (best.metrics["usd_per_hour"], best.config) == _best()
+    assert {"answered", "throughput_lower"} <= set(best.metrics)
+    assert any(path.name.startswith("advisor_objective") for path in tmp_path.iterdir())
