@@ -3,8 +3,9 @@
 from advisor.engine.assumptions import stack_assumption
 from advisor.engine.candidates import BATCH_SIZES
 from advisor.engine.decision import recommend
-from advisor.engine.limits import MOST_INSTANCES, STAGE_NAMES, answers
+from advisor.engine.limits import MOST_INSTANCES, answers
 from advisor.engine.prepared import Preparations
+from advisor.engine.shortfalls import STAGE_NAMES
 
 __all__ = [
     "BATCH_SIZES",

@@ -9,11 +9,8 @@ from typing import Any
 from advisor.domain import Candidate, Recommendation, Relaxation, Request
 from advisor.domain.decision import Judged
 from advisor.domain.spec_request import SpecRequest
-from advisor.engine.limits import (
-    count_that_would_do,
-    least_first_rate_of,
-    stage_name,
-)
+from advisor.engine.limits import count_that_would_do, least_first_rate_of
+from advisor.engine.shortfalls import stage_name
 from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.rejections import counted_reasons

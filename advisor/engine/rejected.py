@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from advisor.domain import LazyRejected, Rejected, Request, nearest_first
-from advisor.engine.limits import TOO_SLOW, turned_down
+from advisor.engine.limits import TOO_SLOW
 from advisor.engine.prepared import CpuTypes
+from advisor.engine.shortfalls import turned_down
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.records import NamedTuple, dataclass

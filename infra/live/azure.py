@@ -53,7 +53,10 @@ class AzurePrices:
     def _items(self, region: str, portion: tuple[str, ...]) -> list[Any]:
         if (region, portion) not in self._told:
             pages = self._source.pages(_question(region, portion), self._following, self._say)
-            self._told[region, portion] = [item for page in pages for item in self._listed(page)]
+            # A list that lies holds much else: that is not kept.
+            sizes = {name.casefold() for name in portion}
+            items = (item for page in pages for item in self._listed(page))
+            self._told[region, portion] = [item for item in items if _size(item) in sizes]
         return self._told[region, portion]
 
     def _listed(self, page: Mapping[str, Any]) -> list[Any]:

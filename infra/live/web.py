@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,9 +29,15 @@ ATTEMPTS = 4
 # how long is believed up to here.
 FIRST_PAUSE_SECONDS = 0.5
 MOST_PAUSE_SECONDS = 20.0
-# Five thousand of Google's SKUs, a page, take 3 MiB in the documented form.
+# What a file may have, and one page, of which five thousand of Google's SKUs take 3 MiB in the
+# documented form; read as JSON it may take thirty times as much. All pages of a list together:
+# Google's has tens of thousands of SKUs.
 MOST_MIB = 64
+MOST_MIB_A_PAGE = 16
+MOST_MIB_OF_A_LIST = 512
 MOST_PAGES = 500
+# For all of one answer: a body that trickles keeps each read within its own limit.
+ANSWER_SECONDS = 90.0
 # RFC 9110 and 8470: the request may be sent again as it is.
 _TRANSIENT = (408, 425, 429)
 
@@ -60,6 +67,7 @@ class WebList:
         where pages do not end, or the service cannot be asked.
         """
         asked = set[tuple[tuple[str, str], ...]]()
+        left = MOST_MIB_OF_A_LIST * 2**20
         wanted: Parameters | None = first
         with _client(self) as client:
             while wanted is not None:
@@ -70,7 +78,10 @@ class WebList:
                                     service=self.service, count=len(asked), most=MOST_PAGES,
                                     hint="a proxy in between may cause this")  # fmt: skip
                 asked.add(question)
-                page = _tried(partial(_page, self, client, wanted))
+                page, size = _tried(partial(_page, self, client, wanted))
+                left -= size
+                if left < 0:
+                    raise _too_much(self, MOST_MIB_OF_A_LIST)
                 wanted = following(page)
                 if wanted is not None:
                     say(f"{self.service}: page {len(asked)} read")
@@ -82,7 +93,7 @@ def download(url: str) -> bytes:
     parts = urlsplit(url)
     source = WebList(service=str(parts.hostname), url=url)
     with _client(source) as client:
-        return _tried(partial(_body, source, client, {}))
+        return _tried(partial(_body, source, client, {}, MOST_MIB))
 
 
 def checked_url(url: str, option: str) -> str:
@@ -150,23 +161,23 @@ def _tried(ask: Callable[[], Answer]) -> Answer:
     return tries(ask)
 
 
-def _page(source: WebList, client: Client, wanted: Parameters) -> dict[str, Any]:
-    """JSON has no NaN and no infinity, though Python reads them."""
-    body = _body(source, client, wanted)
+def _page(source: WebList, client: Client, wanted: Parameters) -> tuple[dict[str, Any], int]:
+    """A page and its bytes. JSON has no NaN and no infinity, though Python reads them."""
+    body = _body(source, client, wanted, MOST_MIB_A_PAGE)
     try:
         page = json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise _again(unreadable(source.service)) from None
     if not isinstance(page, dict):
         raise unreadable(source.service)
-    return page
+    return page, len(body)
 
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def _body(source: WebList, client: Client, wanted: Parameters) -> bytes:
+def _body(source: WebList, client: Client, wanted: Parameters, most_mib: float) -> bytes:
     import httpx2
 
     try:
@@ -174,23 +185,31 @@ def _body(source: WebList, client: Client, wanted: Parameters) -> bytes:
         with client.stream("GET", address) as answer:
             if not answer.is_success:
                 raise _refused(source, answer)
-            return _whole(source, answer)
+            return _whole(source, answer, most_mib)
     except httpx2.TimeoutException:
         raise _again(late(source.service)) from None
     except (httpx2.RemoteProtocolError, httpx2.DecodingError):
         raise _again(unreadable(source.service)) from None
     except (httpx2.TransportError, httpx2.InvalidURL):
         raise _again(unreachable(source.service)) from None
+    except UnicodeEncodeError:  # the link to the next page has half a character
+        raise unreadable(source.service) from None
 
 
-def _whole(source: WebList, answer: Response) -> bytes:
-    body = bytearray()
+def _whole(source: WebList, answer: Response, most_mib: float) -> bytes:
+    body, end = bytearray(), time.monotonic() + ANSWER_SECONDS
     for piece in answer.iter_bytes():
         body += piece
-        if len(body) > MOST_MIB * 2**20:
-            raise LiveError("{service} answered more than {most} MiB at once",
-                            service=source.service, most=MOST_MIB)  # fmt: skip
+        if len(body) > most_mib * 2**20:
+            raise _too_much(source, most_mib)
+        if time.monotonic() > end:
+            raise late(source.service)
     return bytes(body)
+
+
+def _too_much(source: WebList, most_mib: float) -> LiveError:
+    return LiveError("{service} answered more than {most} MiB", service=source.service,
+                     most=most_mib)  # fmt: skip
 
 
 def _refused(source: WebList, answer: Response) -> LiveError:

@@ -110,6 +110,11 @@ FAULTS = {
     "not-a-number": (200, b'{"Items": [NaN], "skus": [NaN]}'),
     "nothing-in-it": (200, b'{"Items": 7, "skus": 7}'),
     "deep": (200, b"[" * 200_000),
+    "half-a-character": (
+        200,
+        rb'{"Items": [], "skus": [], "NextPageLink": "https://a/?b=\ud800",'
+        rb' "nextPageToken": "\ud800"}',
+    ),
 }
 
 
@@ -121,6 +126,7 @@ class Listed:
     skus: list[Any] = field(default_factory=list)
     page: int = 100
     endless: bool = False
+    trickles: bool = False
     faults: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
@@ -199,7 +205,11 @@ def serving(listed: Listed) -> Iterator[Listed]:
                 if status == 429:
                     self.send_header("Retry-After", "0")
                 self.end_headers()
-                self.wfile.write(content)
+                pieces = [content[at : at + 1] for at in range(len(content))]
+                for piece in pieces if listed.trickles else [content]:
+                    self.wfile.write(piece)
+                    if listed.trickles and listed.released.wait(0.05):
+                        break
             except OSError:
                 pass  # the client has given up, as it should
 

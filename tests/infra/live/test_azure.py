@@ -126,6 +126,7 @@ def test_a_service_that_fails_once_is_asked_again(listed, fault: str) -> None:
         ("not-a-number", "cannot be read"),
         ("nothing-in-it", "cannot be read"),
         ("deep", "cannot be read"),
+        ("half-a-character", "cannot be read"),
         ("hang", "did not answer in time"),
     ],
 )
@@ -144,11 +145,25 @@ def test_pages_that_lead_in_a_circle_end(listed) -> None:
     assert len(listed.asked) == 2
 
 
-def test_an_answer_without_end_is_cut(listed, monkeypatch) -> None:
-    monkeypatch.setattr("advisor.infra.live.web.MOST_MIB", 0.001)
-    listed.meters = [meter(A100, 4.775, location="x" * 5000)]
-    with pytest.raises(LiveError, match="more than"):
+@pytest.mark.parametrize("limit", ["MOST_MIB_A_PAGE", "MOST_MIB_OF_A_LIST"])
+def test_an_answer_without_end_is_cut(limit: str, listed, monkeypatch) -> None:
+    """One page, and all pages together, each of which is small."""
+    monkeypatch.setattr(f"advisor.infra.live.web.{limit}", 0.004)
+    size = 6000 if limit == "MOST_MIB_A_PAGE" else 2000
+    listed.meters = [meter(A100, 4.775 + one, location="x" * size) for one in range(9)]
+    listed.page = 1
+    with pytest.raises(LiveError, match=r"more than 0\.004 MiB"):
         ask(listed)
+    assert len(listed.asked) <= 2
+
+
+def test_a_body_that_trickles_is_given_up_though_no_read_waits_long(listed, monkeypatch) -> None:
+    """A byte now and then would hold a refresh for ever; it is not asked for again."""
+    monkeypatch.setattr("advisor.infra.live.web.ANSWER_SECONDS", 0.3)
+    listed.meters, listed.trickles = [meter(A100, 4.775)], True
+    with pytest.raises(LiveError, match="did not answer in time"):
+        ask(listed)
+    assert len(listed.asked) == 1
 
 
 def test_nobody_there_is_told(monkeypatch) -> None:
