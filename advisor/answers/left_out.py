@@ -6,11 +6,14 @@ from datetime import date
 
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.prices import RATE_VARIABLE
+from advisor.domain import Market
 from advisor.domain.spec_request import SpecRequest
 from advisor.engine.offers import offers_in, place_query
 from advisor.messages import FieldName, Message
 from advisor.naming import covers_clouds
 from advisor.records import replace
+
+COMMITMENTS = tuple(market for market in Market if market.startswith("commitment"))
 
 
 def left_out(
@@ -18,8 +21,12 @@ def left_out(
 ) -> tuple[Message, ...]:
     """Clouds without a region of the name that a question about every cloud gives, and how many
     types have no price that is not old `today`, where `strict` asks for one."""
-    notes = [_clouds(request, catalog), _old(request, catalog, today) if strict else None]
     asked = place_query(request, accelerated=None)
+    notes = [
+        _clouds(request, catalog),
+        _without_commitments(catalog, asked),
+        _old(request, catalog, today) if strict else None,
+    ]
     return (*(note for note in notes if note is not None), *unconverted_notes(catalog, asked))
 
 
@@ -45,6 +52,17 @@ def _clouds(request: SpecRequest, catalog: Catalog) -> Message | None:
     return Message(
         "{field} {region} leaves out the clouds without such a region: {clouds}",
         field=FieldName("region"), region=region, clouds=others,
+    )  # fmt: skip
+
+
+def _without_commitments(catalog: Catalog, asked: OfferQuery) -> Message | None:
+    """Most clouds sell commitments, under whatever name: reservations, savings plans."""
+    clouds = catalog.without_prices(asked) if asked.market in COMMITMENTS else []
+    if not clouds:
+        return None
+    return Message(
+        "clouds left out, as their commitment prices are not known offline: {clouds}",
+        clouds=clouds,
     )  # fmt: skip
 
 

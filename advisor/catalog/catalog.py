@@ -28,6 +28,8 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.records import dataclass, replace
 
+# Clouds whose prices are public, and nothing else of their types (unless a user imports it).
+_WITHOUT_FACTS = ("coreweave", "crusoe")
 DEFAULT_CLOUD = "aws"
 
 
@@ -252,6 +254,11 @@ class Catalog:
                 found.setdefault(currency, []).append(cloud.name)
         return found
 
+    def without_prices(self, query: OfferQuery) -> list[str]:
+        """Clouds that are asked about and of which no price on the market is known."""
+        asked = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
+        return [name for name in asked if not self._cloud(name).has_prices(query.market)]
+
     def unconverted_offers(self, query: OfferQuery) -> dict[str, list[Offer]]:
         """The offers that match, of each currency of which no rate is known: a dollar of their
         price stands for a unit of it. None where the query limits dollars."""
@@ -371,6 +378,11 @@ class Catalog:
 
     def _cloud(self, name: str) -> Cloud:
         if name not in self._clouds:
+            if name in _WITHOUT_FACTS:
+                raise UsageError(
+                    "vCPUs and RAM of {name}'s types are not known here", name=name, field="cloud",
+                    hint="`advisor catalog import` ranks those of a file that tells them",
+                )  # fmt: skip
             raise UsageError(
                 "the catalogue has no data on cloud '{name}'", name=name, field="cloud",
                 hint=Message("it has: {clouds}; any means all of them", clouds=tuple(self._clouds)),

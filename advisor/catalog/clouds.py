@@ -105,6 +105,10 @@ class Cloud:
         """Whether its prices are known in dollars."""
         return not math.isnan(self._currencies[self.currency].per_usd)
 
+    def has_prices(self, market: Market | None) -> bool:
+        """Whether any price on the market is known, in whatever currency."""
+        return any(True for _ in self._prices_in(None, market))
+
     def unconverted(self, query: OfferQuery) -> frozenset[str]:
         """Currencies without a rate that prices in the region and on the market are in."""
         if query.region not in (None, *self.priced_regions):

@@ -21,6 +21,8 @@ from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_
 from advisor.records import replace
 
 LOCAL = "instance_store"
+# Disks that GCP sells, and of which too little is known.
+_WITHOUT_FACTS = ("hyperdisk", "pd-extreme")
 # Space beside the data set, for checkpoints, shuffled copies and the file system itself.
 HEADROOM = 1.2
 # Local disks are known by their random 4 KiB reads alone; IOPS x 4 KiB is a floor of what
@@ -96,8 +98,18 @@ def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
 def _parse_type(text: str, rules: Mapping[str, DiskRule]) -> str:
     name = text.strip().lower()
     if name not in (*rules, LOCAL):
-        raise unknown_name("disk type", text.strip(), (*rules, LOCAL), field="disk")
+        raise unknown_disk(text.strip(), (*rules, LOCAL))
     return name
+
+
+def unknown_disk(name: str, known: Iterable[str]) -> UsageError:
+    """The error for a type that is not among the known ones, though its cloud may sell it."""
+    if name.lower().startswith(_WITHOUT_FACTS):
+        return UsageError(
+            "rates and prices of {name} are not known here", name=name, field="disk",
+            hint="name one of GCP's Persistent Disks: pd-standard, pd-balanced, pd-ssd",
+        )  # fmt: skip
+    return unknown_name("disk type", name, known, field="disk")
 
 
 def _require_sold(choice: DiskChoice, rule: DiskRule) -> None:

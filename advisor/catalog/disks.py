@@ -27,6 +27,7 @@ from advisor.catalog.disk_orders import (
     local_if_it_fits,
     parse_choice,
     undominated,
+    unknown_disk,
     volumes,
     without_slow_steps,
 )
@@ -54,7 +55,7 @@ from advisor.domain import (
     InstanceType,
     Price,
 )
-from advisor.errors import NoOfferError, UsageError, unknown_name
+from advisor.errors import NoOfferError, UsageError
 from advisor.records import replace
 
 # An order with the rate and the price of its volume, and (MiB/s, IOPS) of an instance, None: all.
@@ -437,7 +438,7 @@ class DiskCatalog:
 
     def _rule(self, disk_type: str) -> DiskRule:
         if disk_type not in self.rules:
-            raise unknown_name("disk type", disk_type, self.types, field="disk")
+            raise unknown_disk(disk_type, self.types)
         return self.rules[disk_type]
 
 

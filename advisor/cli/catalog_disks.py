@@ -12,10 +12,10 @@ import click
 
 from advisor.catalog import Catalog, DiskCatalog, load_catalog
 from advisor.catalog.assumed import READ_IOPS, READ_MIB_S
-from advisor.catalog.disk_orders import LOCAL
+from advisor.catalog.disk_orders import LOCAL, unknown_disk
 from advisor.cli.questions import output_option
 from advisor.domain import ESTIMATED, HOURS_PER_MONTH, DiskChoice
-from advisor.errors import UsageError, unknown_name
+from advisor.errors import UsageError
 from advisor.questions.spec_requests import OWN_DISK
 from advisor.render.blocks import price_block
 from advisor.render.catalog import assumed_block, assumed_text
@@ -76,7 +76,7 @@ def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str
     home = [at for at in catalogue.disk_clouds if name in catalogue.disks_of(at).rules][:1]
     if not home:
         sold = {kind for at in catalogue.disk_clouds for kind in catalogue.disks_of(at).rules}
-        raise unknown_name("disk type", name, sold, field="disk")
+        raise unknown_disk(name, sold)
     return home
 
 

@@ -28,6 +28,8 @@ _KINDS = {
 }
 
 
+# GCP's Persistent Disks: pd-standard, pd-balanced, pd-ssd.
+_PERSISTENT = "pd-"
 _BY_SERIES = {
     SERIES: Message("RAM and cores of {name} follow its series' name, not checked"),
     SERIES_CORES: Message("cores of {name} follow its series' name, not checked"),
@@ -36,6 +38,7 @@ _BY_SERIES = {
 
 def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
     """One short clause for the disk and one for the host, where anything of them is assumed."""
+    yield from _not_compared(instance, disk)
     kind = "local" if disk.rate.type == LOCAL else disk.rate.type
     parts = [_part(fact) for fact in disk.assumed]
     if parts and all(fact.told for fact in disk.assumed):
@@ -56,6 +59,21 @@ def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
                 "assumed)",
                 name=instance.name, limit=fact.value, low=fact.low, high=fact.high,
             )  # fmt: skip
+
+
+def _not_compared(instance: InstanceType, disk: Disk) -> Iterator[Message]:
+    """Disks that the instance could have, and of which too little is known."""
+    if instance.cloud == "gcp" and disk.rate.type.startswith(_PERSISTENT):
+        yield Message("Hyperdisk is not compared: its rates and prices are not known here")
+    if (
+        disk.rate.type != LOCAL
+        and instance.instance_store_gib
+        and not (instance.instance_store_read_iops)
+    ):
+        yield Message(
+            "the local disk of {name} is not compared: its rate is not published",
+            name=instance.name,
+        )  # fmt: skip
 
 
 def _part(fact: AssumedFact) -> Message:

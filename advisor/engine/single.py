@@ -27,6 +27,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
+from advisor.domain.price_age import aged
 from advisor.engine.assumptions import (
     Assumed,
     assumptions,
@@ -99,10 +100,10 @@ def predict_instance(
     warned += [*burst_warnings(disk, prediction), *idle_gpus(instance, workload, prediction)]
     return InstancePrediction(
         instance=instance,
-        disk=disk,
+        disk=replace(disk, price=aged(disk.price, today)) if today and disk.price else disk,
         workload=workload,
         prediction=prediction,
-        price=price,
+        price=aged(price, today) if today and price else price,
         notes=notes,
         by_batch=points,
         good_batch_size=smallest_good_batch(points),

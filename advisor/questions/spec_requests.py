@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from advisor.catalog import Catalog
-from advisor.catalog.disk_orders import LOCAL
+from advisor.catalog.disk_orders import LOCAL, unknown_disk
 from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import (
     ANY,
@@ -15,7 +15,7 @@ from advisor.domain import (
     Range,
 )
 from advisor.domain.words import ANY_MARKET
-from advisor.errors import UsageError, unknown_name
+from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.placed import HardwareQuestion, PlacedQuestion
@@ -160,7 +160,7 @@ def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
                 text=text, hint="name types alone (gp3,io2), or one disk",
             )  # fmt: skip
         if name not in known and name != OWN_DISK:
-            raise unknown_name("disk type", name, {*known, OWN_DISK}, field="disk")
+            raise unknown_disk(name, {*known, OWN_DISK})
     if not names:
         raise wrong("disk", "{field} takes a disk (gp3:500GiB) or types to choose among (gp3,io2)")
     return tuple(dict.fromkeys(LOCAL if name == OWN_DISK else name for name in names))

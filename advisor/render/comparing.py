@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.domain import (
+    LIST,
+    Disk,
     InstancePrediction,
     OnGpu,
     Request,
@@ -30,7 +32,7 @@ SCHEMA = "advisor.comparison/1"
 COLUMNS = (
     "network", "instance_type", "gpu", "batch_size", "throughput_lower", "throughput_median",
     "throughput_upper", "relative", "total_usd_per_hour", "usd_per_million_samples", "bottleneck",
-    "provenance", "cloud", "region", "price_kind", "price_as_of",
+    "provenance", "cloud", "region", "price_kind", "price_as_of", "price_source", "disk_price_kind",
 )  # fmt: skip
 
 
@@ -89,12 +91,22 @@ def notes_lines(answers: Sequence[InstancePrediction | ServingPrediction]) -> li
 
 
 def _price_text(answer: InstancePrediction | ServingPrediction) -> str | None:
-    """'g5.xlarge of aws in us-east-1, list of 2026-07-20'; None without a price."""
+    """'g5.xlarge of aws in us-east-1, observed of 2024-09-28 ($0.22 to $2.74/h), estimated disk';
+    None without a price."""
     price = answer.price
     if price is None:
         return None
     instance, region = answer.instance, answer.region
-    return f"{instance.name} of {instance.cloud} in {region}, {price.kind} of {price.as_of}"
+    text = f"{instance.name} of {instance.cloud} in {region}, {price.kind} of {price.as_of}"
+    if price.low < price.high:
+        ends = format_usd(price.low_usd_per_hour), format_usd(price.high_usd_per_hour)
+        text += f" ({ends[0]} to {ends[1]}/h)"
+    disk = _disk_of(answer).price
+    return f"{text}, {disk.kind} disk" if disk and disk.kind != LIST else text
+
+
+def _disk_of(answer: InstancePrediction | ServingPrediction) -> Disk:
+    return answer.disk if isinstance(answer, InstancePrediction) else answer.candidate.spec.disk
 
 
 def gpus_text(by_network: Sequence[tuple[Request, Sequence[OnGpu], OnGpu]], baseline: str) -> str:
@@ -129,6 +141,8 @@ def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "provenance": predicted.get("provenance"),
         "price_kind": price.get("kind"),
         "price_as_of": price.get("as_of"),
+        "price_source": price.get("source"),
+        "disk_price_kind": (row.get("disk") or {}).get("price_kind"),
     }
 
 

@@ -24,7 +24,7 @@ COLUMNS = (
     "throughput_upper", "latency_p50_ms", "latency_p99_ms", "instance_usd_per_hour",
     "disk_usd_per_hour", "total_usd_per_hour", "total_low_usd_per_hour", "total_high_usd_per_hour",
     "usd_per_million_samples", "bottleneck", "risk",
-    "provenance", "price_as_of", "price_kind", *RUN_COLUMNS,
+    "provenance", "price_as_of", "price_kind", *RUN_COLUMNS, "price_source", "disk_price_kind",
 )  # fmt: skip
 MARKDOWN_COLUMNS = (
     "rank", "instance_type", "gpu", "disk_order", "disk_read_iops", "disk_read_mib_per_second",
@@ -109,6 +109,7 @@ def with_telling(
         "region": len({row["region"] for row in rows}) > 1,
         "market": request["market"] == "any",
         "price_kind": any(row["price_kind"] != "list" for row in rows),
+        "disk_price_kind": any(row.get("disk_price_kind") not in (None, "list") for row in rows),
     }
     first, *others = columns
     shown = [name for name, is_told in telling.items() if is_told]
@@ -155,6 +156,8 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         "provenance": predicted["provenance"],
         "price_as_of": price["as_of"],
         "price_kind": price["kind"],
+        "price_source": price["source"],
+        "disk_price_kind": record["disk"]["price_kind"],
         **_run_cells(record["run"]),
     }
 

@@ -7,6 +7,7 @@ from datetime import date
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import FREE, InstanceType, Market, Offer, Price, Rejected
 from advisor.domain.language import GenerationRequest, ServingPrediction
+from advisor.domain.price_age import aged, aged_spec
 from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
 from advisor.engine.language.decision import ranked_rows
@@ -51,9 +52,10 @@ def predict_serving(
     at = int(rows[0]) if len(rows) else nearest_row(table)
     version = preparations.predictor.engine_version(request.engine)
     chosen = table.candidate(at, preparations.predictor)
+    chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
     return ServingPrediction(
         candidate=chosen,
-        price=price,
+        price=aged(price, today) if price else None,
         front=with_chosen(latency_front(request, ways, replicas, 1, float(table.usd[at])), chosen),
         steps=steps_of(request, preparations, chosen),
         assumptions=serving_assumptions(request, model, version, chosen),

@@ -1,11 +1,14 @@
 """What an answer leaves out is told: clouds by the region's name, and types with old prices."""
 
+import json
 from datetime import date
 
 import pytest
 
 from advisor.answers.left_out import left_out
 from advisor.catalog import OfferQuery, load_catalog
+from advisor.cli.main import run
+from advisor.domain import Market
 from advisor.domain.spec_request import SpecRequest
 
 DAY = date(2026, 11, 23)
@@ -32,6 +35,18 @@ def test_who_names_no_region_of_all_clouds_leaves_none_out(catalog, cloud, regio
     assert not [note for note in notes if "leaves out" in str(note)]
 
 
+@pytest.mark.parametrize(
+    ("cloud", "clouds"), [("azure", ["azure"]), ("aws", []), ("gcp", []), ("any", ["azure", "oci"])]
+)
+def test_commitments_that_nobody_lists_are_left_out_by_cloud(catalog, cloud, clouds):
+    """Azure's reservations are in no source; AWS's and GCP's commitments are known."""
+    request = SpecRequest(cloud=cloud, region=None, market=Market.COMMITMENT_1Y)
+    notes = left_out(request, catalog, DAY, strict=False)
+    named = [one.parameters["clouds"] for one in notes if "commitment prices" in str(one)]
+    assert set(clouds) <= set(*named)
+    assert not {"aws", "gcp"} & set(*named)
+
+
 def test_prices_in_a_currency_without_a_rate_are_left_out_by_name(catalog, monkeypatch):
     """Leafcloud sells in euros alone, OVH some types; with a rate they are ranked as others are."""
     (note,) = left_out(SpecRequest(cloud="any", region=None), catalog, DAY, strict=False)
@@ -53,3 +68,38 @@ def test_strict_counts_the_types_whose_every_price_is_old(catalog):
     assert note.parameters["count"] == len(types)
     oldest = min(offer.price.as_of for offer in offers)
     assert left_out(request, catalog, oldest, strict=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--cloud", "gcp", "--region", "us-central1"], "Hyperdisk is not compared"),
+        (["--cloud", "aws", "--gpu", "RTX PRO 4500 Blackwell Server"],
+         "the local disk of g7.2xlarge is not compared"),
+        (["--cloud", "aws", "--gpu", "A10G"], ""),
+    ],
+)  # fmt: skip
+def test_a_disk_that_is_not_compared_is_named(asked, told, capsys):
+    """What an instance could have beside what it gets: only where too little of it is known."""
+    words = ["recommend", "--task", "training", "--model", "resnet50", "--precision", "amp", *asked]
+    assert run([*words, "-o", "json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["assumptions"]
+    found = [told in one for one in notes if "not compared" in one]
+    assert found == ([True] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--cloud", "gcp", "--disk", "hyperdisk-balanced:500GiB"], "hyperdisk-balanced are not"),
+        (["--cloud", "gcp", "--disk", "hyperdisk-ml,pd-ssd"], "hyperdisk-ml are not known here"),
+        (["--cloud", "coreweave"], "vCPUs and RAM of coreweave's types are not known here"),
+    ],
+)
+def test_what_exists_and_is_not_known_is_no_slip_of_the_pen(asked, told, capsys):
+    """The error says what is not known, and not what the user might have meant."""
+    words = ["recommend", "--task", "training", "--model", "resnet50", *asked]
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert "did you mean" not in said

@@ -48,6 +48,26 @@ def test_how_each_price_is_known_is_told_with_what_is_assumed(capsys, monkeypatc
     assert "Warning: the instance price is" in text
 
 
+def test_an_old_price_has_the_interval_that_recommend_tells(capsys, monkeypatch) -> None:
+    """In JSON and in text: months after its day a price lies in a wider interval than on it."""
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-11-27")
+    asked = ["--task", "training", "--model", "resnet50", "--cloud", "runpod"]
+    assert run(["recommend", *asked, "--gpu", "RTX 3090", "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)["recommendation"]
+    words = ["compare", *asked, "--instance", told["instance_type"], "--instance", "1x-l4.secure"]
+    first = _document(words, capsys)["rows"][0]["price"]
+    ends = "low_usd_per_hour", "high_usd_per_hour"
+    assert [first[end] for end in ends] == [told["price"][end] for end in ends]
+    assert first["low_usd_per_hour"] < first["usd_per_hour"] < first["high_usd_per_hour"]
+    assert run(words) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "observed of 2026-08-22 ($0.169 to $0.407/h), estimated disk" in text
+    assert run([*words, "-o", "csv"]) == 0
+    head, row, *_ = capsys.readouterr().out.splitlines()
+    assert head.endswith("price_kind,price_as_of,price_source,disk_price_kind")
+    assert row.endswith(",estimated")
+
+
 def test_the_baseline_may_be_any_card_as_people_write_it(capsys) -> None:
     """RTX8000 is added as a row of its own, and is 1 for every network."""
     document = _document([*GPUS, "--baseline", "RTX8000"], capsys)
