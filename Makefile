@@ -5,7 +5,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # Without a GPU, torch's own index has a build without CUDA (PyPI's is several GB). Where that index
 # cannot be reached pip goes on with the others.
 TORCH_INDEX ?= $(shell command -v nvidia-smi >/dev/null || echo --extra-index-url https://download.pytorch.org/whl/cpu --retries 1)
-SYSTEM_PACKAGES := chromium libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fontconfig fonts-dejavu-core fonts-wqy-microhei
+SYSTEM_PACKAGES := chromium libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fontconfig fonts-dejavu-core fonts-wqy-microhei \
+	prometheus zsh fish
 # The tests boot Debian's kernel over this machine's files.
 HOST_PACKAGES := qemu-system-x86 linux-image-cloud-amd64 initramfs-tools e2fsprogs iproute2
 PYTEST := $(BIN)/python -m pytest
@@ -40,7 +41,7 @@ help: ## what can be made
 
 setup: .venv/full ## everything, in .venv
 
-system-deps: ## apt-get install what tests of the page and of PDF use: Chromium, Pango, fonts (root)
+system-deps: ## apt-get install what some tests use: Chromium, Pango, fonts, Prometheus, shells (root)
 	@echo "Installing by apt-get: $(SYSTEM_PACKAGES) ..."
 	@apt-get -qq update && apt-get -qq install -y --no-install-recommends $(SYSTEM_PACKAGES) >/dev/null
 

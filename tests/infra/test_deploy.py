@@ -3,11 +3,12 @@
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx2
@@ -20,6 +21,7 @@ from benchmarks.served import Served
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = yaml.safe_load((ROOT / "infra/deploy/compose.yaml").read_text())
 DASHBOARD = json.loads((ROOT / "infra/deploy/dashboard.json").read_text())
+MONITORING = (ROOT / "docs/how-to/monitoring.md").read_text()
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 ADVISOR = [sys.executable, "-m", "advisor.cli.main"]
@@ -78,15 +80,8 @@ def test_every_expression_of_the_dashboard_is_promql():
 @pytest.mark.slow
 def test_every_metric_and_label_of_the_dashboard_is_served():
     with Served("--mcp", "--workers", "2") as service:
-        address = f"http://127.0.0.1:{service.port}"
-        assert httpx2.post(f"{address}/v1/recommend", json=ASKED, timeout=60).status_code == 200
-        call = {
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": "networks", "arguments": {"search": "vgg"}},
-        }  # fmt: skip
-        accept = {"Accept": "application/json, text/event-stream"}
-        assert httpx2.post(f"{address}/mcp", json=call, headers=accept).status_code == 200
-        text = httpx2.get(f"{address}/metrics").text
+        use(service)
+        text = httpx2.get(f"http://127.0.0.1:{service.port}/metrics").text
     labels = dict[str, set[str]]()
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -99,6 +94,67 @@ def test_every_metric_and_label_of_the_dashboard_is_served():
         }
         asked = grouped | set(re.findall(r"(\w+)=~?\"", expression))
         assert asked - SCRAPED <= set.union(*(labels[name] for name in names))
+
+
+@pytest.mark.slow
+def test_a_prometheus_of_its_own_has_something_for_every_panel(tmp_path):
+    """It scrapes as docs/how-to/monitoring.md tells, with a key, and is asked what Grafana asks."""
+    if shutil.which("prometheus") is None:
+        pytest.skip("Prometheus is not installed (make system-deps)")
+    with Served("--mcp", "--workers", "2") as service, ExitStack() as block:
+        made = subprocess.run(
+            [*ADVISOR, "keys", "add", "prometheus", "--scope", "read"],
+            capture_output=True, text=True, check=True, env=service.environment,
+        )  # fmt: skip
+        (key,) = re.findall(r"adv_\S+", made.stdout)
+        (tmp_path / "key").write_text(key)
+        (config,) = re.findall(r"```yaml\n(scrape_configs:.*?)```", MONITORING, re.DOTALL)
+        config = yaml.safe_load(config)
+        (job,) = config["scrape_configs"]
+        job["authorization"]["credentials_file"] = str(tmp_path / "key")
+        job["static_configs"] = [{"targets": [f"127.0.0.1:{service.port}"]}]
+        config["global"] = {"scrape_interval": "1s"}
+        (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
+        address = f"127.0.0.1:{free_port()}"
+        process = subprocess.Popen(
+            [
+                "prometheus", f"--config.file={tmp_path}/prometheus.yml",
+                f"--storage.tsdb.path={tmp_path}/rows", f"--web.listen-address={address}",
+            ],
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        block.callback(process.wait)
+        block.callback(process.terminate)
+        ask = block.enter_context(httpx2.Client(base_url=f"http://{address}", timeout=60))
+
+        def has_rows(expression):
+            try:
+                answer = ask.get("/api/v1/query", params={"query": as_grafana_sends(expression)})
+            except httpx2.TransportError:  # it starts
+                return False
+            assert answer.status_code in (200, 503), answer.text
+            return answer.status_code == 200 and bool(answer.json()["data"]["result"])
+
+        def all_have_rows():
+            use(service, key)  # rates are those of what comes between two looks
+            return all(has_rows(expression) for expression in EXPRESSIONS)
+
+        until(all_have_rows, seconds=120)
+
+
+def use(service, key=None):
+    """An answer of each kind that the dashboard counts."""
+    call = {
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "networks", "arguments": {"search": "vgg"}},
+    }  # fmt: skip
+    headers = {"Accept": "application/json, text/event-stream"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    address = f"http://127.0.0.1:{service.port}"
+    with httpx2.Client(base_url=address, headers=headers, timeout=60) as client:
+        assert client.post("/v1/recommend", json=ASKED).status_code == 200
+        assert client.post("/mcp", json=call).status_code == 200
 
 
 def test_the_panels_of_the_dashboard_stand_side_by_side():
