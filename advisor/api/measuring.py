@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from math import inf
+from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -157,13 +158,14 @@ def anchor(
     return file
 
 
-def _sizes(shape: Sequence[int]) -> list[int]:
-    if isinstance(shape, str) or any(int(size) != size or size < 1 for size in shape):
+def _sizes(shape: Any) -> list[int]:
+    sizes = list(shape) if isinstance(shape, Iterable) else []
+    if not sizes or not all(isinstance(size, Integral) and int(size) > 0 for size in sizes):
         raise UsageError(
-            "input_shape is the sizes of one sample, not {shape}", shape=shape,
+            "input_shape is the sizes of one sample, not {shape}", shape=str(shape),
             field="input_shape", hint="as (3, 224, 224)",
         )  # fmt: skip
-    return [int(size) for size in shape]
+    return [int(size) for size in sizes]
 
 
 def _precision(name: str) -> str:

@@ -7,9 +7,10 @@ from math import inf
 from typing import Any
 
 from advisor.api.answers import Prediction, Recommendation
+from advisor.api.calling import errors_with_fields
 from advisor.api.functions import predict, recommend
 from advisor.errors import CANNOT_RUN, AdvisorError, NoIntervalError, NoOfferError, UsageError
-from advisor.questions.commands import PREDICT
+from advisor.questions.commands import PREDICT, RECOMMEND
 
 
 class Objective:
@@ -23,7 +24,7 @@ class Objective:
 
     def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
         """The figures of one configuration."""
-        target = {**self._fields, **config}.get("target_throughput")
+        target = _target({**self._fields, **config})
         try:
             answer = self.answer(config)
         except AdvisorError as error:
@@ -33,9 +34,10 @@ class Objective:
         if isinstance(answer, Recommendation):
             spec = answer.to_dict()["recommendation"]
             return _figures(spec) if spec else dict(_NOTHING)
-        figures = _figures(answer.to_dict())
-        is_met = target is None or figures["throughput_lower"] >= target
-        return figures if is_met else dict(_NOTHING)
+        spec = answer.to_dict()
+        if spec["price"] is None or spec["predicted"]["throughput"]["lower"] < target:
+            return dict(_NOTHING)
+        return _figures(spec)
 
     def answer(self, config: Mapping[str, Any]) -> Recommendation | Prediction:
         """The whole answer of one configuration, as of the best that a tuner found: with an
@@ -64,7 +66,7 @@ def objective(**fields: Any) -> Objective:
     of `predict`. The figures: `usd_per_hour`, disk included; `throughput_lower`,
     `throughput_median` and `throughput_upper` in samples (tokens of a language model) per second;
     `usd_per_million` samples or tokens at the median; `answered`, 1 or 0. Where nothing answers,
-    which an instance does not that cannot run this or whose lower bound misses
+    which an instance does not that cannot run this, has no known price, or whose lower bound misses
     `target_throughput`, prices are infinite and rates 0. A configuration that contradicts itself
     raises `UsageError`.
 
@@ -78,13 +80,22 @@ def objective(**fields: Any) -> Objective:
 
 def _refuse_unknown(fields: Mapping[str, Any]) -> None:
     """Before a tuner starts hundreds of trials of it."""
-    from advisor.questions.commands import RECOMMEND
     from advisor.questions.listings import Sources
 
     known = {**RECOMMEND.fields, **PREDICT.fields, **Sources.fields}
     for name in fields:
         if name not in known:
             raise UsageError("there is no field '{name}'", name=name, field=name)
+
+
+def _target(fields: Mapping[str, Any]) -> float:
+    """The target, read as `recommend` reads it; 0 where none is asked for."""
+    name = "target_throughput"
+    target = fields.get(name)
+    if target is None:
+        return 0.0
+    with errors_with_fields():
+        return float(RECOMMEND.fields[name].kind.from_text(str(target), name))
 
 
 def _says_nothing_answers(error: AdvisorError) -> bool:

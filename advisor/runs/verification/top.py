@@ -106,7 +106,8 @@ def best_candidates(
             break
     if not found:
         raise UsageError(
-            "one instance with whole GPUs is verified, and none is recommended", field="top"
+            "no spec of the answer is one instance with whole GPUs, and only those are verified",
+            field="top",
         )
     return tuple(found.values())
 

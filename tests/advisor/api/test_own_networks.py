@@ -162,6 +162,8 @@ def test_a_step_outside_of_the_block_is_refused():
         ({"task": "sleeping"}, "task"),
         ({"input_shape": "3x32x32"}, "input_shape"),
         ({"input_shape": (3, 0)}, "input_shape"),
+        ({"input_shape": (3, None)}, "input_shape"),
+        ({"input_shape": 224}, "input_shape"),
         ({"out": "/nonexistent/anchor.json"}, "out"),
     ],
 )

@@ -39,6 +39,15 @@ def test_a_named_instance_answers_where_its_lower_bound_meets_the_target():
     f = advisor.objective(**ASKED, instance="g5.xlarge")
     assert f({"target_throughput": lower - 1})["answered"] == 1
     assert f({"target_throughput": lower + 1}) == NOTHING
+    assert f({"target_throughput": "1"})["answered"] == 1, "a text, as `recommend` takes it"
+
+
+@pytest.mark.parametrize("task", [ASKED, {"task": "generation", "model": "llama-3.1-8b"}])
+def test_an_instance_whose_price_nobody_knows_is_no_answer(task):
+    """Its rates are known, and a search by price cannot rank it."""
+    unpriced = {**task, "instance": "p6-b300.48xlarge", "market": "spot"}
+    assert advisor.predict(**unpriced).to_dict()["price"] is None
+    assert advisor.objective()(unpriced) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -56,7 +65,16 @@ def test_an_instance_that_cannot_run_it_is_no_error_of_the_search(settings):
     assert advisor.objective()(settings) == NOTHING
 
 
-@pytest.mark.parametrize("wrong", [{"precision": "fp3"}, {"instance": "g9.xlarge"}, {"lr": 0.1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"precision": "fp3"},
+        {"instance": "g9.xlarge"},
+        {"lr": 0.1},
+        {"instance": "g5.xlarge", "target_throughput": -5},
+        {"instance": "g5.xlarge", "target_throughput": "fast"},
+    ],
+)
 def test_a_wrong_setting_stops_a_search(wrong):
     """No other configuration would mend it."""
     with pytest.raises(advisor.UsageError):

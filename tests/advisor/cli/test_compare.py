@@ -68,6 +68,19 @@ def test_an_old_price_has_the_interval_that_recommend_tells(capsys, monkeypatch)
     assert row.endswith(",estimated")
 
 
+def test_the_price_of_a_tuned_model_has_the_same_interval_however_it_is_asked_for(
+    capsys, monkeypatch
+) -> None:
+    """Of an old price, by `recommend` and by `predict`."""
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-11-27")
+    asked = ["--task", "finetuning", "--model", "llama-3.1-8b", "--tokens", "1e7"]
+    asked += ["--cloud", "runpod"]
+    told = _document(["recommend", *asked], capsys)["recommendation"]
+    alone = _document(["predict", *asked, "--instance", told["instance_type"]], capsys)
+    assert alone["price"]["high_usd_per_hour"] > 1.5 * alone["price"]["usd_per_hour"]
+    assert alone["price"] == told["price"]
+
+
 def test_the_baseline_may_be_any_card_as_people_write_it(capsys) -> None:
     """RTX8000 is added as a row of its own, and is 1 for every network."""
     document = _document([*GPUS, "--baseline", "RTX8000"], capsys)

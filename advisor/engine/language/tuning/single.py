@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog
 from advisor.domain import Gpu, Rejected
+from advisor.domain.price_age import aged, aged_spec
 from advisor.domain.tuning import (
     FineTuningRequest,
     TunedMemory,
@@ -64,9 +65,10 @@ def predict_tuning(
             field="instance", code=CANNOT_RUN,
         )  # fmt: skip
     chosen = TuningTable.of(request, [way]).candidate(0, preparations.predictor)
+    chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
     return TuningPrediction(
         candidate=chosen,
-        price=price,
+        price=aged(price, today) if price else None,
         assumptions=tuning_assumptions(request, chosen),
         warnings=tuning_warnings(chosen, way, today),
     )
