@@ -16,6 +16,7 @@ from advisor.catalog.assumed import (
 )
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import AssumedFact, Disk, InstanceType
+from advisor.domain.spec_request import SpecRequest
 from advisor.messages import Message
 
 _RATE = Message("{value:,g} MiB/s ({low:,g} to {high:,g})")
@@ -36,9 +37,10 @@ _BY_SERIES = {
 }
 
 
-def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
+def assumed_facts(request: SpecRequest, instance: InstanceType, disk: Disk) -> Iterator[Message]:
     """One short clause for the disk and one for the host, where anything of them is assumed."""
-    yield from _not_compared(instance, disk)
+    if request.disk is None and not request.disk_types:
+        yield from _not_compared(instance, disk)
     kind = "local" if disk.rate.type == LOCAL else disk.rate.type
     parts = [_part(fact) for fact in disk.assumed]
     if parts and all(fact.told for fact in disk.assumed):
@@ -62,7 +64,8 @@ def assumed_facts(instance: InstanceType, disk: Disk) -> Iterator[Message]:
 
 
 def _not_compared(instance: InstanceType, disk: Disk) -> Iterator[Message]:
-    """Disks that the instance could have, and of which too little is known."""
+    """Disks that the instance could have, and of which too little is known. Whoever names a disk
+    compares none."""
     if instance.cloud == "gcp" and disk.rate.type.startswith(_PERSISTENT):
         yield Message("Hyperdisk is not compared: its rates and prices are not known here")
     if (

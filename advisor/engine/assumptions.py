@@ -75,7 +75,9 @@ def assumptions(
     """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
     `count` instances, `ranked` whether it was chosen among instances."""
     dataset = request.dataset
-    found = [*assumed_facts(chosen.instance, chosen.disk)] if chosen and chosen.disk else []
+    found = (
+        [*assumed_facts(request, chosen.instance, chosen.disk)] if chosen and chosen.disk else []
+    )
     found += [
         Message(
             "{name} ({samples:,} samples of {kilobytes} kB, {storage}, {size:mib})",

@@ -34,7 +34,7 @@ def serving_assumptions(
     """Everything the answer takes for granted, one short clause each."""
     spec = chosen.spec if chosen else None
     return (
-        *(assumed_facts(spec.offer.instance, spec.disk) if spec else ()),
+        *(assumed_facts(request, spec.offer.instance, spec.disk) if spec else ()),
         *_of_engine(request, version),
         *_of_requests(request),
         *_of_formats(request, model, chosen),

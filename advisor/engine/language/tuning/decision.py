@@ -169,7 +169,7 @@ def tuning_assumptions(
 
 def _assumed(request: FineTuningRequest, chosen: FineTuningCandidate | None) -> Iterator[Message]:
     if chosen is not None:
-        yield from assumed_facts(chosen.spec.offer.instance, chosen.spec.disk)
+        yield from assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
     yield Message("PyTorch with FSDP or data parallel, compiled, fused attention, in 16 bits")
     if request.method == LlmMethod.FULL:
         yield Message("AdamW with 32-bit weights, gradients and moments")
