@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +72,7 @@ class Companions:
         code = process.returncode
         if code == 0 or self._over:
             return
-        if code == 1 and said.strip():
-            told = json.loads(said.strip().splitlines()[-1])
+        if told := _told(said):
             self._fail(told["status"], f"process {rank}: {told['reason']}")
         elif code > 0:
             self._fail("failed", f"process {rank} ended with exit code {code}")
@@ -83,6 +82,16 @@ class Companions:
                 f"process {rank} was killed from outside (signal {-code}); the whole machine's "
                 "memory? (dmesg)",
             )
+
+
+def _told(said: str) -> dict[str, str]:
+    """The `status` and `reason` among the lines on stdout; libraries may print others. Empty where
+    it could not say any more."""
+    for line in reversed(said.splitlines()):
+        with suppress(ValueError):
+            if isinstance(told := json.loads(line), dict) and told.keys() >= {"status", "reason"}:
+                return told
+    return {}
 
 
 def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
