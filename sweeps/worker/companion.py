@@ -1,4 +1,5 @@
-"""Another process of a trial on several GPUs: `python -m advisor.sweeps.worker.companion RANK`.
+"""Another process of a trial on several GPUs, beside the worker (a process id), with which it ends:
+`python -m advisor.sweeps.worker.companion RANK WORKER`.
 
 Reads the job of the worker (`advisor.sweeps.worker.__main__`) as one line of JSON on stdin, and
 computes beside it. Prints nothing where all goes well, else one line of JSON with `status` and
@@ -8,6 +9,7 @@ computes beside it. Prints nothing where all goes well, else one line of JSON wi
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -24,7 +26,7 @@ _PATIENCE_SECONDS = 5.0
 
 def main() -> None:
     """Compute as long as the worker measures."""
-    end_with_parent()
+    end_with_parent(parent=int(sys.argv[2]))
     job = json.loads(sys.stdin.readline())
     from advisor.sweeps.formats.serialization import trial_from_dict
     from advisor.sweeps.trial.faults import ending_of
@@ -96,8 +98,9 @@ def _told(said: str) -> dict[str, str]:
 
 def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        (*_COMMAND, str(rank)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+        (*_COMMAND, str(rank), str(os.getpid())),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert process.stdin is not None
     process.stdin.write(json.dumps(job) + "\n")
     process.stdin.flush()

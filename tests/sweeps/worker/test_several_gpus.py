@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -17,6 +19,7 @@ from advisor.domain import Stack, Status, Task
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.machine.processes import stat_fields
+from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.common_run import common_steps
 from tests.sweeps.builders import PROFILE, TIME_BOX, resources, trial
@@ -167,6 +170,15 @@ def test_a_process_that_is_killed_ends_the_trial_with_its_name_and_leaves_none(i
     assert row.status is Status.FAILED
     assert "process 1 was killed" in row.reason
     assert companions() == []
+
+
+def test_a_process_whose_worker_has_gone_before_it_began_ends():
+    """A kill within its first moments, before the kernel is told to end it with its worker."""
+    command = [sys.executable, "-P", "-m", "advisor.sweeps.worker.companion", "1", "1"]
+    ended = subprocess.run(
+        command, input="{}\n", capture_output=True, text=True, env=worker_environment(), check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + signal.SIGKILL, "", "")
 
 
 def companions():
