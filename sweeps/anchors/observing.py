@@ -152,10 +152,14 @@ def _tf32(row: Measurement) -> Tf32:
 
 
 def _step_seconds(row: Measurement) -> float | None:
-    """Of a step without the input pipeline: as the stage's own run says, else all of a step on a
-    batch that nothing loads."""
-    batch = row.trial.samples_per_step
+    """Of a step without the input pipeline: as the stage's own run says, else all of a step of one
+    GPU on a batch that nothing loads."""
+    trial, batch = row.trial, row.trial.samples_per_step
     rate = row.stage_rates.get(Stage.ACCELERATOR.value)
-    if rate is None and row.trial.workload.dataset.storage_format == _SYNTHETIC:
+    if (
+        rate is None
+        and trial.processes == 1
+        and trial.workload.dataset.storage_format == _SYNTHETIC
+    ):
         rate = row.throughput_samples_per_second
     return batch / rate if rate and is_positive(rate) else None

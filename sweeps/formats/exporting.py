@@ -45,6 +45,7 @@ _PLACES = {
     "median_samples_per_second": "median_samples_per_second",
     "stall_share": "stall_share",
     "runs": "run_steps",
+    "processes": "trial.processes",
 }
 SUMMARY_COLUMNS = tuple(_PLACES)
 _values = attrgetter(*_PLACES.values())

@@ -19,7 +19,7 @@ def trial_name(trial: Trial) -> str:
 
 
 def steps_text(trial: Trial) -> str:
-    """What computes the steps, and how: 'cuda:T4 amp channels_last'; what is usual goes without
+    """What computes the steps, and how: '4 x cuda:T4 amp channels_last'; what is usual goes without
     saying."""
     workload = trial.workload
     unusual = {
@@ -29,7 +29,8 @@ def steps_text(trial: Trial) -> str:
     }
     words = [setting.value for setting, usual in unusual.items() if setting is not usual]
     words += [name for name in SETTINGS_OF_STEPS if trial.plan.get(name)]
-    return " ".join([str(trial.accelerator), *words])
+    several = [f"{trial.processes} x"] if trial.processes > 1 else []
+    return " ".join([*several, str(trial.accelerator), *words])
 
 
 def planned_facts(trial: Trial) -> dict[str, Any]:
@@ -40,6 +41,7 @@ def planned_facts(trial: Trial) -> dict[str, Any]:
         "task": workload.task.value,
         "batch_size": workload.batch_size,
         "accelerator": str(trial.accelerator),
+        "processes": trial.processes,
         "precision": workload.precision.value,
         "memory_format": workload.memory_format.value,
         "stack": workload.stack.value,

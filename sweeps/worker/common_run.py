@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from advisor.domain import Trial
+from advisor.errors import MeasuringError
 from advisor.sweeps.worker.group import Group, exchanges_gradients
 from advisor.sweeps.worker.machine_state import machine_state
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
@@ -65,7 +66,15 @@ class CommonRun:
         # What counts begins with a full queue.
         self._warm_up(QUEUE_DEPTH)
         outside = self._taken + prepared_ahead(self._trial)
-        return self._steps(int(min(count, most_steps(self._trial, outside))))
+        # As many each as there are processes, and one of all is over within all of them.
+        count = max(count, self._group.size)
+        found = self._steps(int(min(count, most_steps(self._trial, outside))))
+        if not found:
+            raise MeasuringError(
+                "in {steps} steps of each process none is of all together", steps=count,
+                hint="give it more samples, or a smaller batch size",
+            )  # fmt: skip
+        return found
 
     def _warm_up(self, least: int) -> None:
         self._taken += warm_up(self._runner, self._batches, least)

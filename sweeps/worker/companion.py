@@ -1,4 +1,5 @@
-"""Another process of a trial on several GPUs: `python -m advisor.sweeps.worker.companion RANK`.
+"""Another process of a trial on several GPUs, beside the worker (a process id), with which it ends:
+`python -m advisor.sweeps.worker.companion RANK WORKER`.
 
 Reads the job of the worker (`advisor.sweeps.worker.__main__`) as one line of JSON on stdin, and
 computes beside it. Prints nothing where all goes well, else one line of JSON with `status` and
@@ -8,11 +9,12 @@ computes beside it. Prints nothing where all goes well, else one line of JSON wi
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ _PATIENCE_SECONDS = 5.0
 
 def main() -> None:
     """Compute as long as the worker measures."""
-    end_with_parent()
+    end_with_parent(parent=int(sys.argv[2]))
     job = json.loads(sys.stdin.readline())
     from advisor.sweeps.formats.serialization import trial_from_dict
     from advisor.sweeps.trial.faults import ending_of
@@ -72,8 +74,7 @@ class Companions:
         code = process.returncode
         if code == 0 or self._over:
             return
-        if code == 1 and said.strip():
-            told = json.loads(said.strip().splitlines()[-1])
+        if told := _told(said):
             self._fail(told["status"], f"process {rank}: {told['reason']}")
         elif code > 0:
             self._fail("failed", f"process {rank} ended with exit code {code}")
@@ -85,10 +86,21 @@ class Companions:
             )
 
 
+def _told(said: str) -> dict[str, str]:
+    """The `status` and `reason` among the lines on stdout; libraries may print others. Empty where
+    it could not say any more."""
+    for line in reversed(said.splitlines()):
+        with suppress(ValueError):
+            if isinstance(told := json.loads(line), dict) and told.keys() >= {"status", "reason"}:
+                return told
+    return {}
+
+
 def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        (*_COMMAND, str(rank)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+        (*_COMMAND, str(rank), str(os.getpid())),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert process.stdin is not None
     process.stdin.write(json.dumps(job) + "\n")
     process.stdin.flush()

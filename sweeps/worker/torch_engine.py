@@ -85,7 +85,8 @@ class TorchEngine:
         self._without_onednn = self._lacks_onednn_lstm(module)
         self._module: Any = torch.compile(module) if stack is Stack.COMPILE else module
         if parallel:
-            self._module = DistributedDataParallel(module)
+            # Around what is compiled: torch.compile leaves the network inside one as it was.
+            self._module = DistributedDataParallel(self._module)
         self._without_gradients: Callable[[], AbstractContextManager[Any]] = torch.inference_mode
         self._launched = self._optimized = 0
         self._loss: Any = None

@@ -143,7 +143,9 @@ class TestAffinity(LimiterContract):
     def limiter(self):
         return Affinity()
 
-    @pytest.mark.parametrize("changes", [{"vcpus": 0.5}, {"read_mib_per_second": 50.0}])
+    @pytest.mark.parametrize(
+        "changes", [{"vcpus": 0.5}, {"read_mib_per_second": 50.0}, {"processes": 2}]
+    )
     def test_what_it_cannot_hold_it_does_not_claim(self, limiter, changes):
         with limiter.hold(asked(**changes)) as hold:
             assert hold.limited_by is LimitedBy.NONE

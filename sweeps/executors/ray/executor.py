@@ -11,8 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -88,11 +87,12 @@ class _NodeList:
         if self._asked is None and time.monotonic() > self._expires_at:
             self._asked = Future()
             Thread(target=self._ask, args=(self._asked,), daemon=True).start()
-        if self._asked:
-            with suppress(TimeoutError):
-                self._nodes = self._asked.result(None if self._nodes is None else _WAIT_SECONDS)
-                self._expires_at = time.monotonic() + _NODES_CACHED_SECONDS
+        if asked := self._asked:
+            wait([asked], None if self._nodes is None else _WAIT_SECONDS)
+            if asked.done():
                 self._asked = None
+                self._nodes = asked.result()
+                self._expires_at = time.monotonic() + _NODES_CACHED_SECONDS
         return self._nodes or []
 
     def expire(self) -> None:

@@ -53,7 +53,7 @@ def needs_of(trial: Trial, machine: Machine | None = None) -> Needs:
         reads = trial.dataset_path and not stays_in_memory(trial)
         needs[disk] = 1.0 if reads else _PRESENCE
     if trial.accelerator.is_gpu:
-        needs["GPU"] = 1.0
+        needs["GPU"] = float(trial.processes)
         if trial.accelerator.gpu:
             needs[f"{GPU_RESOURCE}{trial.accelerator.gpu}"] = _PRESENCE
     if machine:
@@ -137,7 +137,7 @@ def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
                 return f"no node has {what} {name.removeprefix(prefix)} (there: {there}); {way_out}"
     if wanted.get("GPU") and not any(node.get("GPU", 0) >= 1 for node in usable):
         return "no node has a GPU; start one that has, or use --accelerator emulated:T4"
-    for name, text in (("CPU", _cpus), ("memory", _memory)):
+    for name, text in (("GPU", _gpus), ("CPU", _cpus), ("memory", _memory)):
         most = max((node.get(name, 0.0) for node in usable), default=0.0)
         if wanted.get(name, 0.0) > most:
             return (
@@ -156,6 +156,10 @@ def refuse_ambiguous(trials: Iterable[Trial], nodes: Sequence[Node]) -> None:
             "the cluster has several kinds of GPUs",
             hint=Message("say which ones: --accelerator {requested}", requested=requested),
         )
+
+
+def _gpus(count: float) -> str:
+    return f"{count:g} GPUs"
 
 
 def _cpus(count: float) -> str:

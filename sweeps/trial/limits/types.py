@@ -13,7 +13,8 @@ from advisor.domain import LimitedBy, Resources
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRequest:
     """What one trial may use. `memory_mib` counts page cache; `device` is the MAJOR:MINOR of
-    the block device behind the data set (None: unknown); None as a rate means not limited."""
+    the block device behind the data set (None: unknown); None as a rate means not limited. So
+    many `processes` compute, each with a GPU of its own."""
 
     vcpus: float
     memory_mib: float
@@ -21,6 +22,7 @@ class LimitRequest:
     read_mib_per_second: float | None = None
     read_iops: float | None = None
     device: str | None = None
+    processes: int = 1
 
     @property
     def is_fraction(self) -> bool:
@@ -42,6 +44,7 @@ def request_for(resources: Resources, cpus: tuple[int, ...], device: str | None)
         read_mib_per_second=resources.disk.read_mib_per_second,
         read_iops=resources.disk.read_iops,
         device=device,
+        processes=resources.gpu_count,
     )
 
 

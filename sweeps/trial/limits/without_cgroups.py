@@ -25,9 +25,9 @@ from advisor.sweeps.trial.limits.usage import PROCESS_TREE, read_fields
 class Affinity:
     """Holds whole vCPUs by CPU affinity and private memory by RLIMIT_DATA.
 
-    Page cache is not held. When a disk rate or a fraction of a vCPU is asked for, or a process
-    has more memory mapped than its limit, the hold says `none`, and the measurement is never
-    fitted.
+    Page cache is not held. When a disk rate or a fraction of a vCPU is asked for, several processes
+    compute (nothing adds up what they take), or one has more memory mapped than its limit, the
+    hold says `none`, and the measurement is never fitted.
     """
 
     @contextmanager
@@ -43,7 +43,7 @@ class AffinityHold:
     def __init__(self, request: LimitRequest) -> None:
         self._request = request
         self._pids: list[int] = []
-        self._bears_rlimit = True
+        self._bears_rlimit = request.processes == 1
 
     @property
     def held(self) -> Held:

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 from advisor.cli.measurements import measurements
 from advisor.domain import Status
 from advisor.errors import DataError
+from advisor.render.schema_check import first_fault
 from advisor.sweeps.formats.exporting import to_jsonl
 from advisor.sweeps.formats.serialization import measurement_from_dict
 from advisor.sweeps.store import open_store
@@ -45,6 +46,12 @@ def test_the_list_has_failed_trials_too(rows):
     listed = json.loads(ask("list", "-o", "json"))["measurements"]
     assert [row["status"] for row in listed] == ["ok", "out_of_memory"]
     assert "out of memory" in ask("list")
+
+
+def test_the_lists_json_is_what_its_schema_says(rows):
+    for words in ((), ("--spread",)):
+        document = json.loads(ask("list", "-o", "json", *words))
+        assert first_fault(document, document["schema"]) is None
 
 
 def test_the_check_names_what_is_weak_and_what_to_do(rows):

@@ -168,12 +168,21 @@ def test_a_row_of_settings_that_no_answer_assumes_is_no_observation(setting):
 
 def test_a_row_of_several_gpus_tells_the_step_of_one_of_them():
     """Its rate of the accelerator is that of all, each at the pace that one has alone."""
-    row = a_measurement()
+    row = a_measurement(stage_rates={"accelerator": 64.0})
     four = replace(row.trial, resources=replace(row.trial.resources, gpu_count=4))
-    rates = {stage: 4 * rate for stage, rate in row.stage_rates.items()}
-    found = observed(replace(row, trial=four, stage_rates=rates), "", sheet)
-    assert found.seconds == pytest.approx(observed(row, "", sheet).seconds)
+    found = observed(replace(row, trial=four, stage_rates={"accelerator": 4 * 64.0}), "", sheet)
+    assert found.seconds == observed(row, "", sheet).seconds == 0.25
     assert found.workload == row.trial.workload
+
+
+def test_the_common_step_of_several_gpus_is_not_taken_for_that_of_one():
+    """It has the exchange of gradients in it; of a row without one GPU's own run nothing is known,
+    where of one GPU the main run on made batches would stand for that."""
+    row = a_measurement()
+    assert row.stage_rates == {}
+    four = replace(row.trial, resources=replace(row.trial.resources, gpu_count=4))
+    assert observed(row, "", sheet).seconds > 0
+    assert "alone" in observed(replace(row, trial=four), "", sheet).reason
 
 
 def test_a_driver_that_was_told_to_do_without_tf32_did_without():

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import CacheState, DiskRate
+from advisor.domain import CacheState, DiskRate, Task
 from advisor.errors import MeasuringError
 from advisor.runs.sweeps.sweeping import executor_name
 from advisor.sweeps.executors.ray.placing import (
@@ -70,6 +71,15 @@ def test_a_node_takes_a_trial_a_gpu_at_a_time():
     eight = node("T4", cpus=96.0, trials=8.0, gpus=8.0)
     assert slots(needs_of(on("cuda:T4", vcpus=4.0)), [eight]) == 8
     assert slots(needs_of(on("cuda:T4", vcpus=48.0)), [eight]) == 2
+
+
+def test_a_trial_on_several_gpus_takes_them_all_from_one_node():
+    four = on("cuda:T4", task=Task.INFERENCE)
+    four = replace(four, resources=replace(four.resources, gpu_count=4))
+    assert slots(needs_of(four), [T4, T4, T4, T4]) == 0
+    assert slots(needs_of(four), [node("T4", trials=8.0, gpus=8.0, cpus=8.0)]) == 2
+    with pytest.raises(MeasuringError, match="they need 4 GPUs, and the largest node has 1"):
+        refuse([needs_of(four)], {needs_of(four): 1}, [T4], scales=False)
 
 
 def test_eight_trials_share_a_node_only_as_far_as_its_cpus_and_memory_reach():

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from advisor.domain import MemoryFormat, Precision, Stack
+from advisor.domain import MemoryFormat, Precision, Stack, Task
 from advisor.sweeps.trial.formatting import steps_text, trial_name
 from tests.sweeps.builders import TIME_BOX, trial
 
@@ -20,3 +20,9 @@ def test_trials_that_differ_in_a_setting_have_other_names():
     searching = replace(plain, workload=workload, plan={**TIME_BOX, "cudnn_benchmark": True})
     assert steps_text(searching) == "cuda amp channels_last compile cudnn_benchmark"
     assert steps_text(searching) in trial_name(searching)
+
+
+def test_a_trial_on_several_gpus_says_how_many():
+    one = trial(accelerator="cuda:T4", task=Task.INFERENCE)
+    four = replace(one, resources=replace(one.resources, gpu_count=4))
+    assert steps_text(four) == "4 x cuda:T4"

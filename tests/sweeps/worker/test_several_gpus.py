@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -13,9 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import Status, Task
+from advisor.domain import Stack, Status, Task
+from advisor.models.zoo.opening import open_network
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.machine.processes import stat_fields
+from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.common_run import common_steps
 from tests.sweeps.builders import PROFILE, TIME_BOX, resources, trial
@@ -92,6 +96,60 @@ def test_two_processes_train_one_network_and_the_first_is_measured_alone_too(ima
 
 @pytest.mark.machine
 @pytest.mark.slow
+def test_where_the_plan_has_time_for_one_step_each_there_is_one_of_all(images):
+    """A step of the slower process may not end while the faster one still runs."""
+    one = replace(
+        two(
+            images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5,
+            batch_size=4,
+        ),
+        plan={**TIME_BOX, "min_steps": 1, "measure_seconds": 0.1, "max_seconds": 0.1},
+    )  # fmt: skip
+    row = run_attempt(one)
+    assert row.status in GOOD, row.reason
+    assert row.step_seconds
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+def test_what_several_processes_train_is_compiled_where_the_trial_asks_for_that(
+    images, tmp_path, monkeypatch
+):
+    """And leaves its kernels where the next trial looks for them."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    one = two(images, network="cifar10_cnn", task=Task.TRAINING, batch_size=16)
+    one = replace(one, workload=replace(one.workload, stack=Stack.COMPILE))
+    row = run_attempt(one)
+    assert row.status in GOOD, row.reason
+    assert row.environment["gradient_exchange"] == "gloo"
+    assert [path for path in tmp_path.rglob("*") if path.suffix in (".cpp", ".so")]
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+def test_why_a_process_failed_is_found_among_what_its_libraries_print(images, tmp_path):
+    """Here the user's own file fails in the second process, and prints as that one exits."""
+    own = tmp_path / "own.py"
+    own.write_text(
+        "import atexit, sys, torch\n"
+        "def build():\n"
+        "    if 'companion' in sys.argv[0]:\n"
+        "        atexit.register(print, 'bye')\n"
+        "        raise RuntimeError('no room for a second one')\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(10))\n"
+        "INPUT_SHAPE = (3, 8, 8)\n"
+    )
+    one = two(images, network=f"{own}:build", task=Task.INFERENCE, accelerator="cpu", batch_size=4)
+    opened = open_network(one.workload.network)
+    one = replace(one, plan={**one.plan, "network_fingerprint": opened.fingerprint})
+    row = run_attempt(one, timeout_seconds=100.0)
+    assert row.status is Status.FAILED
+    assert "process 1: " in row.reason
+    assert "no room for a second one" in row.reason
+
+
+@pytest.mark.machine
+@pytest.mark.slow
 def test_a_machine_with_fewer_gpus_than_the_trial_has_processes_is_refused(images):
     row = run_attempt(two(images, task=Task.INFERENCE, accelerator="cuda"), timeout_seconds=100.0)
     assert row.status is Status.FAILED
@@ -112,6 +170,15 @@ def test_a_process_that_is_killed_ends_the_trial_with_its_name_and_leaves_none(i
     assert row.status is Status.FAILED
     assert "process 1 was killed" in row.reason
     assert companions() == []
+
+
+def test_a_process_whose_worker_has_gone_before_it_began_ends():
+    """A kill within its first moments, before the kernel is told to end it with its worker."""
+    command = [sys.executable, "-P", "-m", "advisor.sweeps.worker.companion", "1", "1"]
+    ended = subprocess.run(
+        command, input="{}\n", capture_output=True, text=True, env=worker_environment(), check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + signal.SIGKILL, "", "")
 
 
 def companions():
