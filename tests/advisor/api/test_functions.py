@@ -43,6 +43,13 @@ def _printed(capsys, *words):
     return code, capsys.readouterr().out
 
 
+def _differs(command, fields):
+    """Asked twice: a day may begin between an answer and the other."""
+    return all(
+        asked_by_python(command, fields) != asked_by_command(command, fields) for _ in range(2)
+    )
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_an_answer_is_the_json_and_the_text_of_the_command(name, capsys):
     fields = ASKED[name]
@@ -66,13 +73,12 @@ def test_lists_are_those_of_the_command_line(capsys):
 @pytest.mark.slow
 def test_500_random_questions_get_the_json_of_the_command_line():
     rows = list(islice(questions(seed=24), 500))
-    differ = [row for row in rows if asked_by_python(*row) != asked_by_command(*row)]
-    assert differ == []
+    assert [row for row in rows if _differs(*row)] == []
 
 
 def test_some_questions_get_the_json_of_the_command_line():
     rows = list(islice(questions(seed=7), 6))
-    assert [row for row in rows if asked_by_python(*row) != asked_by_command(*row)] == []
+    assert [row for row in rows if _differs(*row)] == []
 
 
 def test_values_of_python_are_read_as_texts_are():
