@@ -205,11 +205,10 @@ def _details(spec: Mapping[str, Any], t: Texts) -> list[tuple[str, str]]:
 
 
 def _latency_text(latency: Mapping[str, float | None], t: Texts) -> str:
-    p50, p99 = latency["p50_ms"], latency["p99_ms"]
-    median = f"{format_rate(p50 or 0.0)} ms"
-    if p99 is None:
-        return median
-    return t("detail.latency_value", p50=median, p99=f"{ceil_ms(p99 / 1000):,g} ms")
+    p50, p99 = (
+        f"{ceil_ms(ms / 1000):,g} ms" if ms else "" for ms in (latency["p50_ms"], latency["p99_ms"])
+    )
+    return t("detail.latency_value", p50=p50, p99=p99) if p99 else p50
 
 
 def _gpus_text(predicted: Mapping[str, Any]) -> str:
