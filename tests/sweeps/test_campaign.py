@@ -311,9 +311,12 @@ def test_what_ends_a_cells_process_costs_that_cell(fault, status, tmp_path):
     ladder = ladder_of(network.info, batches, fingerprint=network.fingerprint)
     assert measure_ladder(campaign(tmp_path, budget=batches), ladder)
     found = [row.status for row in read_file(tmp_path / "c.jsonl").measurements]
+    first, ended, *larger = found
+    assert ended is status
     # Out of memory ends the ladder: what is larger has none either.
-    assert found[1:] == ([status, found[0]] if status is Status.FAILED else [status])
-    assert found[0] in (Status.OK, Status.CONTAMINATED)
+    assert len(larger) == (status is Status.FAILED)
+    # Other processes may spoil one of them.
+    assert {first, *larger} <= {Status.OK, Status.CONTAMINATED}
 
 
 @pytest.mark.slow
