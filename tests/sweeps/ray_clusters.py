@@ -70,6 +70,10 @@ _NO_COMMANDS = (
 _HEAD_ID, FIRST_NODE = "f" * 51 + "00000", "f" * 51 + "00001"
 
 
+# A Ray of its own, which another test may have started in this process, keeps to loopback.
+_AS_A_CLUSTER = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
+
+
 @contextmanager
 def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]:
     """The address of a cluster of a head that takes no trial; its autoscaler starts and ends nodes
@@ -77,9 +81,10 @@ def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]
     every Ray of the machine.)"""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    from ray._private.services import get_node_ip_address
+    # As its nodes find it; a Ray that this process is connected to may have another one.
+    from ray._private.services import node_ip_address_from_perspective
 
-    address = f"{get_node_ip_address()}:{port}"
+    address = f"{node_ip_address_from_perspective(None)}:{port}"
     module = "tests.sweeps.ray_provider.EmulatedNodes"
     head = {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0}
     file = folder / "cluster.json"
@@ -121,7 +126,7 @@ def started_node(
     ]  # fmt: skip
     tag = {"RAY_TEST_NODE": secrets.token_hex(8)}
     said = folder / f"said-{tag['RAY_TEST_NODE']}"
-    env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", **settings, **tag}
+    env = {**os.environ, **_AS_A_CLUSTER, "RAY_USAGE_STATS_ENABLED": "0", **settings, **tag}
     try:
         for left in reversed(range(3)):  # Ray itself gives a node 30 s
             with said.open("w") as out:
@@ -173,7 +178,7 @@ def driver(
     """A sweep over trials that a function of this module makes and another one measures, in a
     process of its own; `inside` stands before its command."""
     command = [*inside, sys.executable, "-c", _DRIVER, url, address, kind, measure, str(count)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+    env = {**os.environ, **_AS_A_CLUSTER, "PYTHONPATH": str(ROOT), **settings}
     return subprocess.Popen([*command, *accelerators], cwd=ROOT, env=env)
 
 
