@@ -74,8 +74,8 @@ class Companions:
         code = process.returncode
         if code == 0 or self._over:
             return
-        if told := _told(said):
-            self._fail(told["status"], f"process {rank}: {told['reason']}")
+        if ending := _ending(said):
+            self._fail(ending["status"], f"process {rank}: {ending['reason']}")
         elif code > 0:
             self._fail("failed", f"process {rank} ended with exit code {code}")
         else:
@@ -86,13 +86,14 @@ class Companions:
             )
 
 
-def _told(said: str) -> dict[str, str]:
+def _ending(said: str) -> dict[str, str]:
     """The `status` and `reason` among the lines on stdout; libraries may print others. Empty where
     it could not say any more."""
     for line in reversed(said.splitlines()):
         with suppress(ValueError):
-            if isinstance(told := json.loads(line), dict) and told.keys() >= {"status", "reason"}:
-                return told
+            ending = json.loads(line)
+            if isinstance(ending, dict) and ending.keys() >= {"status", "reason"}:
+                return ending
     return {}
 
 

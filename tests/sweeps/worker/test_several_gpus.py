@@ -208,7 +208,7 @@ def kill_companion():
     deadline = time.monotonic() + 90.0
     while time.monotonic() < deadline:
         for pid in companions():
-            time.sleep(8.0)  # it has loaded torch, most likely; any moment is good
+            time.sleep(8.0)  # torch is loaded by then; any moment is good
             os.kill(pid, signal.SIGKILL)
             return
         time.sleep(0.2)
