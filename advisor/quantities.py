@@ -15,21 +15,25 @@ from advisor.messages import FieldName, Message
 
 _MIB_PER_UNIT = {"mib": 1.0, "mb": 1.0, "m": 1.0, "gib": 1024.0, "gb": 1024.0, "g": 1024.0}
 _MIB_PER_UNIT |= {"tib": 1024.0**2, "tb": 1024.0**2, "t": 1024.0**2}
-_QUANTITY = re.compile(r"^\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]+)\s*$")
+_QUANTITY = re.compile(r"\s*([0-9.,_]+)\s*([a-zA-Z]+)\s*")
+_GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
+_POWERS = {"k": 3, "thousand": 3, "m": 6, "million": 6, "b": 9, "bn": 9, "billion": 9}
+# Thousands where a point divides them; no program ends a number in such zeros.
+_POINTED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{2}0")
 
 
 def parse_memory_mib(text: str) -> float:
     """'2GiB' -> 2048.0. A bare number has no unit and is refused."""
-    match = _QUANTITY.match(text)
+    match = _QUANTITY.fullmatch(text)
     unit = match.group(2).lower() if match else ""
     if not match or unit not in _MIB_PER_UNIT:
         raise UsageError(
             "'{text}' is not a size", text=text,
             hint="write it with its unit, like 512MiB, 4GiB or 1TiB",
         )  # fmt: skip
-    size = float(match.group(1)) * _MIB_PER_UNIT[unit]
+    size = read_number(match.group(1)) * _MIB_PER_UNIT[unit]
     if not (math.isfinite(size) and size > 0):
-        raise UsageError("'{text}' is not a size above 0", text=text)
+        raise UsageError("'{text}' is not a size above 0", text=text, hint=_WRITTEN)
     return size
 
 
@@ -55,30 +59,64 @@ def parse_range(text: str, parse: Callable[[str], float]) -> Range:
     return Range(least, most)
 
 
-def parse_positive(text: str, what: str) -> float:
-    """A finite number above 0, or a `UsageError` that names `what`."""
+def read_number(text: str, *, counted: bool = False, field: str | None = None) -> float:
+    """'5000', '5,000', '5_000' or '5e3' -> 5000.0; NaN for what is no number.
+
+    What is `counted`, such as samples and tokens, may be '5k', '50M' or '1.5 billion', too.
+    Raises `UsageError` for '5.000': a point divides thousands where others write a comma.
+    """
+    digits, power = text.strip(), 0
+    if counted and (scaled := _QUANTITY.fullmatch(digits)) and scaled[2].lower() in _POWERS:
+        digits, power = scaled[1], _POWERS[scaled[2].lower()]
+    elif _POINTED.fullmatch(digits) and (counted or digits.endswith(".000")):
+        few, many = digits.rstrip("0").rstrip("."), digits.replace(".", "")
+        raise UsageError(
+            "'{text}' may mean {few} or {many}", text=text, few=few, many=many, field=field,
+            hint=Message("write {few} or {many}", few=few, many=many),
+        )  # fmt: skip
+    if _GROUPED.fullmatch(digits):
+        digits = digits.replace(",", "")
     try:
-        value = float(text)
+        return float(f"{digits}e{power}" if power else digits)
     except ValueError:
-        value = math.nan
+        return math.nan
+
+
+def write_number(value: float) -> str:
+    """'500' rather than '500.0', without loss: as `read_number` takes it."""
+    text = f"{value:.12g}"
+    return text if float(text) == value else repr(value)
+
+
+def parse_positive(text: str, what: str, *, counted: bool = False) -> float:
+    """A finite number above 0, or a `UsageError` that names `what`."""
+    value = read_number(text, counted=counted, field=_field_of(what))
     if not (math.isfinite(value) and value > 0):
-        raise _refused("{what} must be a number above 0, not '{value}'", what, text)
+        said = Message("{what} must be a number above 0, not '{value}'", what=what, value=text)
+        raise UsageError(said, hint=_COUNTED if counted else _WRITTEN, field=_field_of(what))
     return value
 
 
-def parse_number(value: object, what: str, *, whole: bool = False, most: float = math.inf) -> float:
+def parse_number(
+    value: object, what: str, *, whole: bool = False, counted: bool = False, most: float = math.inf
+) -> float:
     """'500' -> 500.0, a whole one as int; `UsageError` for 0, -5, nan, inf, 'abc' and too much."""
-    number = parse_positive(str(value), what)
+    number = parse_positive(str(value), what, counted=counted)
     if number > most:
-        raise _refused("{what} must be at most {most:,.0f}, not '{value}'", what, value, most=most)
+        said = Message("{what} must be at most {most:,.0f}, not '{value}'", what=what, most=most,
+                       value=value)  # fmt: skip
+        raise UsageError(said, field=_field_of(what))
     if not whole:
         return number
     if number != math.floor(number):
-        raise _refused("{what} must be a whole number, not '{value}'", what, value)
+        said = Message("{what} must be a whole number, not '{value}'", what=what, value=value)
+        raise UsageError(said, hint=_COUNTED, field=_field_of(what))
     return int(number)
 
 
-def _refused(text: str, what: str, value: object, **parameters: object) -> UsageError:
-    field = str(what) if isinstance(what, FieldName) else None
-    message = Message(text, code="", **{"what": what, "value": value, **parameters})
-    return UsageError(message, field=field)
+_WRITTEN = Message("write it like 5000, 5,000 or 0.5")
+_COUNTED = Message("write it like 5000, 5,000, 5k or 1.5M")
+
+
+def _field_of(what: str) -> str | None:
+    return str(what) if isinstance(what, FieldName) else None

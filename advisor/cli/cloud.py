@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.cloud_view import reaped_lines, status_lines
-from advisor.cli.questions import Text, output_option
+from advisor.cli.questions import Positive, Text, output_option
 from advisor.errors import Stopped, one_line
 
 if TYPE_CHECKING:
@@ -89,7 +89,11 @@ def template(name: str) -> None:
     help="The sweep's S3 bucket.",
 )
 @click.option(
-    "--lines", type=click.IntRange(1), default=40, show_default=True, help="Of each log, at most."
+    "--lines",
+    type=Positive("--lines", whole=True),
+    default=40,
+    show_default=True,
+    help="Of each log, at most.",
 )
 def log(sweep_id: str, bucket: str, lines: int) -> None:
     """Show the end of each log that the instances of a sweep left: of their work, of a start that

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.questions import Name, output_option
+from advisor.cli.questions import Name, Positive, output_option
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
 from advisor.units import format_mib, format_rate
@@ -37,7 +37,8 @@ def dataset() -> None:
 
 @dataset.command()
 @click.argument("kind", type=Name("kind of data set", ("photographs", "text")))
-@click.option("--samples", type=click.IntRange(1), default=10_000, show_default=True,
+@click.option("--samples", type=Positive("--samples", whole=True), default="10000",
+              show_default=True,
               help="Number of photographs; a text has the Penn Treebank's length.")  # fmt: skip
 @_out_option
 @output_option
@@ -62,10 +63,14 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
 @click.option("--resize", type=click.IntRange(8, 10_000), metavar="PIXELS",
               help="Longest allowed shorter edge; not for lmdb.")  # fmt: skip
 @click.option(
-    "--quality", type=click.IntRange(1, 100), help="JPEG quality of resized images.  [default: 95]"
+    "--quality",
+    type=Positive("--quality", whole=True, most=100),
+    help="JPEG quality of resized images.  [default: 95]",
 )
 @click.option(
-    "--processes", type=click.IntRange(1), help="Decoding processes.  [default: one a CPU]"
+    "--processes",
+    type=Positive("--processes", whole=True),
+    help="Decoding processes.  [default: one a CPU]",
 )
 @output_option
 def convert(

@@ -49,7 +49,7 @@ _MOST_RUNS = 9
 )
 @click.option(
     "--runs",
-    type=click.IntRange(1, _MOST_RUNS),
+    type=Positive("--runs", whole=True, most=_MOST_RUNS),
     help="Fresh processes: of a network's best batch (default: 3, if the minutes allow), or of the "
     "whole script (default: 1).",
 )

@@ -19,7 +19,7 @@ import click
 from click.core import ParameterSource
 
 from advisor.cli.leaving import handled_signals
-from advisor.cli.questions import output_option, question_from, question_options
+from advisor.cli.questions import Positive, output_option, question_from, question_options
 from advisor.cli.schedule_view import added_text, list_text, schedule_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
@@ -189,8 +189,8 @@ def list_(output: str) -> None:
 
 @schedule.command()
 @click.argument("name")
-@click.option("--runs", "most", type=click.IntRange(1, 1000), default=10, show_default=True,
-              help="Number of latest runs to show.")  # fmt: skip
+@click.option("--runs", "most", type=Positive("--runs", whole=True, most=1000), default="10",
+              show_default=True, help="Number of latest runs to show.")  # fmt: skip
 @output_option
 def show(name: str, most: int, output: str) -> None:
     """Show one schedule: its runs, their costs, the fits after them and drift."""

@@ -68,7 +68,7 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **options: Any)
             ignored=tuple(word.strip() for word in options["ignore"].split(",") if word.strip()),
         ),
         workload=options["workload"],
-        target=parse_positive(target, "--target-throughput") if target else None,
+        target=parse_positive(target, "--target-throughput", counted=True) if target else None,
         trials=_trials(options["budget"]),
         seed=_seed(options["seed"]),
         stops=not options["no_stop"],

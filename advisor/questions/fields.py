@@ -44,6 +44,12 @@ class Kind:
         """What a command line or a plan has."""
         return some_text(text, field)
 
+    def from_texts(self, texts: Sequence[str], field: str) -> Any:
+        """Of several texts: each where it repeats, else all of them as one with commas."""
+        if self.repeats:
+            return tuple(self.from_text(text, field) for text in texts)
+        return self.from_text(",".join(texts), field)
+
     def from_json(self, value: Any, field: str) -> Any:
         """A JSON value of a client."""
         return self.from_text(client_text(value, field), field)

@@ -31,7 +31,7 @@ from advisor.questions.language_fields import (
     TOKENS,
     LanguageQuestion,
 )
-from advisor.questions.numbers import Number, Share
+from advisor.questions.numbers import RATE, Number, Share
 from advisor.questions.placed import HardwareQuestion, PlacedQuestion
 from advisor.questions.question import ask
 from advisor.questions.shared import (
@@ -122,7 +122,7 @@ class LoadedGeneration(Generation):
 
     target_requests_per_s: float | None = ask(
         "Requests a second, which come at random times (Poisson).",
-        Number(metavar="RATE"),
+        RATE,
         section=LANGUAGE,
         default=None,
     )

@@ -14,7 +14,7 @@ from advisor.domain.generation import (
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, File, Text, wrong
-from advisor.questions.numbers import Number
+from advisor.questions.numbers import RATE, Number
 from advisor.questions.question import Question, ask
 from advisor.questions.shared import (
     HARDWARE,
@@ -119,13 +119,13 @@ INSTANCE: Any = ask(
 TARGET_THROUGHPUT: Any = ask(
     "Tokens per second to reach: output tokens of generation, tokens of finetuning. Without a "
     "target, results are ranked by cost: of a million output tokens, or of the run.",
-    Number(metavar="RATE"),
+    RATE,
     section=LANGUAGE,
     default=None,
 )
 RUN_TOKENS: Any = ask(
     "Length of the run in tokens: those of the data set, times the epochs.",
-    Number(metavar="TOKENS"),
+    Number(counted=True, metavar="TOKENS"),
     section=LANGUAGE,
 )
 

@@ -31,7 +31,7 @@ from advisor.questions.fields import (
     Text,
     wrong,
 )
-from advisor.questions.numbers import Number
+from advisor.questions.numbers import RATE, Number
 from advisor.questions.placed import HardwareQuestion, PlacedQuestion
 from advisor.questions.question import Question, ask
 from advisor.questions.shared import (
@@ -172,7 +172,7 @@ class Recommend(RunQuestion, HardwareQuestion):
     target_throughput: float | None = ask(
         "Samples per second to reach (images, sequences or tokens). Without it, results are "
         "ranked by cost: of the run, or of a million samples.",
-        Number(metavar="RATE"),
+        RATE,
         section=TARGET,
         default=None,
     )
@@ -265,6 +265,4 @@ class Recommend(RunQuestion, HardwareQuestion):
 class Verify(WorkloadQuestion):
     """What `advisor verify` is asked of its workload."""
 
-    target_throughput: float = ask(
-        "Samples per second to reach.", Number(metavar="RATE"), section=TARGET
-    )
+    target_throughput: float = ask("Samples per second to reach.", RATE, section=TARGET)

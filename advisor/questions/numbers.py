@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from advisor.messages import FieldName
-from advisor.quantities import parse_number
+from advisor.quantities import parse_number, read_number, write_number
 from advisor.questions.fields import Kind, Schema, json_name, only_text, wrong
 
 # As far as a double counts, which is what JSON's readers have.
@@ -15,7 +15,7 @@ _MOST_WHOLE = 2**53
 
 
 class Number(Kind):
-    """A finite number above 0."""
+    """A finite number above 0; what is `counted`, as all whole ones are, may be 5k or 1.5M."""
 
     metavar = "NUMBER"
 
@@ -23,11 +23,13 @@ class Number(Kind):
         self,
         *,
         whole: bool = False,
+        counted: bool = False,
         most: float = math.inf,
         client_most: float = math.inf,
         metavar: str = "NUMBER",
     ) -> None:
         self.whole = whole
+        self.counted = counted or whole
         self.most = most
         self.client_most = min(most, client_most, _MOST_WHOLE if whole else math.inf)
         self.metavar = metavar
@@ -35,6 +37,10 @@ class Number(Kind):
     def from_text(self, text: str, field: str) -> float:
         """'500' -> 500.0; refuses 0, -5, nan, inf and 'abc'."""
         return self._checked(text, field, self.most)
+
+    def from_texts(self, texts: Sequence[str], field: str) -> float:
+        """The same of one text: two are not the thousands of one number."""
+        return self.from_text(only_text(texts, field), field)
 
     def from_json(self, value: Any, field: str) -> float:
         """The same of a JSON number."""
@@ -48,8 +54,7 @@ class Number(Kind):
 
     def text_of(self, value: Any) -> str:
         """Without loss: '500' rather than '500.0', and as many digits as it takes."""
-        text = f"{value:.12g}"
-        return text if float(text) == value else repr(value)
+        return write_number(value)
 
     def schema(self) -> Schema:
         """With its limits."""
@@ -59,45 +64,41 @@ class Number(Kind):
         return schema
 
     def _checked(self, value: Any, field: str, most: float) -> float:
-        return parse_number(value, FieldName(field), whole=self.whole, most=most)
+        return parse_number(
+            value, FieldName(field), whole=self.whole, counted=self.counted, most=most
+        )
 
 
-class Probability(Number):
-    """A number from 0.5 up to, not including, 1."""
-
-    def __init__(self) -> None:
-        super().__init__(metavar="PROBABILITY")
-
-    def schema(self) -> Schema:
-        """With its limits."""
-        return {"type": "number", "minimum": 0.5, "exclusiveMaximum": 1}
-
-    def _checked(self, value: Any, field: str, most: float) -> float:
-        number = super()._checked(value, field, most)
-        if not 0.5 <= number < 1:
-            raise wrong(
-                field, "{field} must lie between 0.5 and 1 (as 0.9), not '{value}'", value=value
-            )
-        return number
+# Of samples or tokens in a second.
+RATE = Number(counted=True, metavar="RATE")
 
 
 class Share(Number):
     """A number from 0 up to, not including, 1."""
 
-    def __init__(self) -> None:
-        super().__init__(most=1, metavar="SHARE")
+    least, example = 0.0, 0.5
+
+    def __init__(self, metavar: str = "SHARE") -> None:
+        super().__init__(most=1, metavar=metavar)
 
     def schema(self) -> Schema:
         """With its limits."""
-        return {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+        return {"type": "number", "minimum": self.least, "exclusiveMaximum": 1}
 
     def _checked(self, value: Any, field: str, most: float) -> float:
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not 0 <= number < most:
+        number = read_number(str(value), field=field)
+        if not self.least <= number < most:
             raise wrong(
-                field, "{field} must lie between 0 and 1 (as 0.5), not '{value}'", value=value
-            )
+                field, "{field} must lie between {least:g} and 1 (as {example}), not '{value}'",
+                least=self.least, example=self.example, value=value,
+            )  # fmt: skip
         return number
+
+
+class Probability(Share):
+    """A number from 0.5 up to, not including, 1."""
+
+    least, example = 0.5, 0.9
+
+    def __init__(self) -> None:
+        super().__init__("PROBABILITY")

@@ -36,11 +36,7 @@ def from_texts(kinds: Kinds[Q], texts: Mapping[str, Sequence[str]], noun: str = 
         field = fields.get(name)
         if field is None or field.where == "http":
             raise unknown_name(noun, name, fields, field=name)
-        read = field.kind
-        if read.repeats:
-            values[name] = tuple(read.from_text(text, name) for text in given)
-        else:
-            values[name] = read.from_text(",".join(given), name)
+        values[name] = field.kind.from_texts(given, name)
     return _made(kind, values, kinds)
 
 

@@ -213,7 +213,7 @@ class PlannedSweep(SweepGrid):
     )
     target_throughput: float | None = _planning(
         "With --adaptive: find the cheapest spec that reaches this rate (samples/s).",
-        Amount(metavar="RATE"),
+        Amount(counted=True, metavar="RATE"),
         default=None,
     )
     usd_per_hour: float | None = _planning(

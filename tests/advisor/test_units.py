@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError, unknown_name
-from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
+from advisor.quantities import (
+    parse_memory_mib,
+    parse_number,
+    parse_positive,
+    parse_rate_mib_per_second,
+    write_number,
+)
 from advisor.units import (
     floor_rate,
     format_counted,
@@ -65,6 +71,84 @@ def test_a_rate_needs_its_per_second():
 def test_a_target_must_be_a_finite_number_above_0(text):
     with pytest.raises(UsageError, match="--target-throughput must be a number above 0"):
         parse_positive(text, "--target-throughput")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("5000", 5000), ("5,000", 5000), ("5_000", 5000), ("5e3", 5000),
+        (" 1,281,167.5 ", 1281167.5),
+        ("1.624", 1.624), ("0.500", 0.5), ("1e8", 1e8),
+    ],
+)  # fmt: skip
+def test_a_number_may_be_typed_with_its_thousands_divided(text, number):
+    assert parse_number(text, "it") == parse_number(text.strip() + " ", "it") == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("50M", 50_000_000), ("5k", 5000), ("5 K", 5000), ("1.5B", 1_500_000_000),
+        ("2.3m", 2_300_000),
+        ("1.28 million", 1_280_000), ("3bn", 3_000_000_000), ("1,200k", 1_200_000), ("1e8", 10**8),
+    ],
+)  # fmt: skip
+def test_what_is_counted_may_be_typed_in_thousands_millions_and_billions(text, number):
+    assert parse_number(text, "it", counted=True, whole=True) == number
+
+
+@pytest.mark.parametrize("text", ["30m", "5k", "1.5B"])
+def test_hours_and_prices_have_no_millions(text):
+    with pytest.raises(UsageError, match=r"a number above 0, not .*; write it like 5000, 5,000"):
+        parse_number(text, "--max-hours")
+
+
+@pytest.mark.parametrize(
+    ("text", "counted", "way_out"),
+    [
+        ("5.000", False, "write 5 or 5000"),
+        ("300.000", True, "write 300 or 300000"),
+        ("5.000", True, "write 5 or 5000"),
+        ("1.250", True, "write 1.25 or 1250"),
+    ],
+)
+def test_a_point_that_may_divide_thousands_is_refused_with_both_readings(text, counted, way_out):
+    with pytest.raises(UsageError, match=way_out):
+        parse_number(text, "it", counted=counted)
+    for reading in way_out.removeprefix("write ").split(" or "):
+        assert parse_number(reading, "it", counted=counted) > 0
+
+
+@pytest.mark.parametrize(
+    "text", ["5,00", "5,0000", ",500", "1.281.167", "1,28,167", "5 000", "5kk"]
+)
+def test_thousands_that_are_divided_otherwise_are_refused_with_the_way_to_write_them(text):
+    with pytest.raises(UsageError, match=r"write it like 5000, 5,000, 5k or 1.5M"):
+        parse_number(text, "it", counted=True)
+
+
+@given(st.integers(1, 10**15))
+def test_a_whole_number_is_the_same_with_and_without_its_commas(number):
+    for text in (f"{number}", f"{number:,}", f"{number:_}"):
+        assert parse_number(text, "it", whole=True, counted=True) == number
+
+
+@given(st.integers(1, 10**6), st.sampled_from([("k", 3), ("M", 6), ("B", 9)]))
+def test_a_scaled_count_is_exact(thousandths, unit):
+    letter, power = unit
+    text = f"{thousandths / 1000:.3f}{letter}"
+    assert parse_number(text, "it", counted=True) == thousandths * 10 ** (power - 3)
+
+
+@given(st.floats(1e-6, 1e15), st.booleans())
+def test_a_number_is_read_as_it_is_written(value, counted):
+    assert parse_number(write_number(value), "it", counted=counted) == value
+
+
+@given(st.text(max_size=12), st.booleans())
+def test_any_text_is_a_number_above_0_or_a_usage_error(text, counted):
+    with contextlib.suppress(UsageError):
+        assert 0 < parse_number(text, "it", counted=counted) < math.inf
 
 
 @pytest.mark.parametrize(

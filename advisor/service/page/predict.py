@@ -12,10 +12,10 @@ from starlette.responses import Response
 from advisor.answers.context import Context
 from advisor.answers.predicting import predicted
 from advisor.errors import AdvisorError, UsageError
-from advisor.quantities import parse_number
 from advisor.questions.named import (
     Predict,
 )
+from advisor.questions.numbers import RATE
 from advisor.questions.values import Curve
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
@@ -155,7 +155,7 @@ def target_of(asked: Mapping[str, str]) -> float | None:
     """The target that a rate is held to; None where none is asked for, or it is no number."""
     text = asked.get("target_throughput")
     try:
-        return parse_number(text, "target_throughput") if text else None
+        return RATE.from_text(text, "target_throughput") if text else None
     except UsageError:
         return None
 

@@ -82,7 +82,10 @@ def test_some_questions_get_the_json_of_the_command_line():
 
 
 def test_values_of_python_are_read_as_texts_are():
-    plain = advisor.recommend(**RECOMMEND, gpu="T4,L4", precision="amp", vcpus=8, strict=None)
+    plain = advisor.recommend(
+        **RECOMMEND | {"target_throughput": "0.5k"}, gpu="T4,L4", precision="amp", vcpus=8,
+        strict=None,
+    )  # fmt: skip
     typed = advisor.recommend(
         task=Task.INFERENCE, model="googlenet", target_throughput=np.float64(500.0),
         gpu=["T4", "L4"], precision=Precision.AMP, vcpus=np.int64(8), strict=False,

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from urllib.parse import urlencode
 
+import click
 import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.cli.main import run
-from advisor.cli.questions import options_of_kind
+from advisor.cli.main import cli, run
+from advisor.cli.questions import TaskFieldType, options_of_kind
 from advisor.errors import UsageError
 from advisor.questions import listings, models, named
 from advisor.questions.models import (
     Recommend,
 )
+from advisor.questions.numbers import Number, Share
 from advisor.questions.reading import (
     from_json,
     from_link,
@@ -73,6 +75,53 @@ def test_what_is_read_is_within_the_schema_that_is_told(values):
 def test_the_texts_of_a_question_ask_it_again(values):
     question = from_values(Recommend, values)
     assert from_texts(Recommend, texts_of(question)) == question
+
+
+@pytest.mark.parametrize("text", ["5k", "5,000", "5_000", "5e3", "0.005M"])
+def test_a_number_in_a_link_or_a_plan_may_be_typed_as_people_do(text):
+    workload = {"task": "inference", "model": "googlenet", "target_throughput": text}
+    plain = {**workload, "target_throughput": "5000"}
+    assert from_link(Recommend, urlencode(workload).encode()) == from_texts(
+        Recommend, {name: [value] for name, value in plain.items()}
+    )
+
+
+def test_two_numbers_of_a_plan_are_not_the_thousands_of_one():
+    with pytest.raises(UsageError, match="--max-price is given 2 times"):
+        from_texts(Recommend, {"task": ["inference"], "model": ["x"], "max_price": ["1", "500"]})
+
+
+def _numeric_options(group, *names):
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if isinstance(command, click.Group):
+            yield from _numeric_options(command, *names, name)
+            continue
+        for option in command.params:
+            for kind in _kinds_of(option.type):
+                if isinstance(kind, Number):
+                    yield " ".join((*names, name, option.opts[0])), kind
+
+
+def _kinds_of(option_type):
+    if isinstance(option_type, TaskFieldType):
+        fields = [kind.fields.get(option_type.field) for kind in option_type.kinds.kinds]
+        return [field.kind for field in fields if field]
+    return [getattr(option_type, "kind", None)]
+
+
+def test_every_numeric_option_of_every_command_takes_divided_thousands():
+    """But for shares, which are below 1, and what may not be as large."""
+    kinds = {
+        name: kind
+        for name, kind in _numeric_options(cli)
+        if not isinstance(kind, Share) and kind.most >= 5000
+    }
+    assert len(kinds) > 60
+    for name, kind in kinds.items():
+        assert kind.from_text("5,000", name) == kind.from_text("5000", name) == 5000
+        if kind.counted:
+            assert kind.from_text("5k", name) == 5000
 
 
 def test_what_is_as_usual_is_no_part_of_the_command():
