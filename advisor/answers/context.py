@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Request
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own, names_a_file
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.places import own_model_path
@@ -81,7 +81,7 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
     """The context once the question's anchors were joined with its model, and the question with
     the network's name as the model then knows it."""
     name, table = question.model, context.model.table
-    own = name if is_own(name) else name.lower()
+    own = name if names_a_file(name) else name.lower()
     question = question.replace(model=table.find(name).name if table.knows(name) else own)
     files = question.anchor if isinstance(question, RunQuestion) else ()
     if not files and not is_own(name):

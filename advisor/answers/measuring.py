@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Task
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own, own_file
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.zoo.networks import network_info
@@ -37,8 +37,7 @@ def checked_reference(reference: str) -> str:
     """The name of a network of the zoo, or of a file that exists; else a `UsageError`."""
     if not is_own(reference):
         return network_info(reference).name
-    place = Path(f"{reference.partition('.py')[0]}.py").expanduser()
-    if not os.access(place, os.R_OK):
+    if not os.access(place := Path(own_file(reference)[0]).expanduser(), os.R_OK):
         raise UsageError(
             "there is no file {file} that can be read", file=place, field="model",
             hint=Message("name one as {field} path/to/file.py:build", field=FieldName("model")),

@@ -191,4 +191,9 @@ def traced_profile(
                 "--input-size"
             ) from error
         except WorkerEnded as error:
-            raise MeasuringError(f"tracing failed: {worker.last_output()}") from error
+            raise UsageError(
+                "tracing {network} failed: {reason}",
+                hint="run the file by itself to see where",
+                network=reference,
+                reason=worker.last_output(),
+            ) from error

@@ -105,25 +105,19 @@ def _facts(reference: str, task: Task) -> NetworkFacts:
 
 def _input(network: Runnable) -> dict[str, Any]:
     """What a batch of it is made of: fields of `OwnSizes`."""
-    inputs, _ = network.synthetic_batch(_FEWEST_ROWS)
-    first = inputs if hasattr(inputs, "shape") else next(iter(_tensors(inputs)), None)
-    if first is None or first.ndim < 2:
-        return {"input_shape": network.info.input_shape, "sample": _sample(network)}
+    from advisor.models.zoo.kernels import tensors_in
+
+    first = next(tensors_in(network.synthetic_batch(_FEWEST_ROWS)[0]), None)
+    if first is None:
+        return {"input_shape": network.info.input_shape, "sample": network.info.unit}
     whole = not (first.is_floating_point() or first.is_complex())
+    shape = tuple(first.shape[1:])
     return {
-        "input_shape": tuple(first.shape[1:]),
-        "whole_numbers": whole,
-        "sample": "sequence" if whole else _sample(network),
+        "input_shape": shape or (1,),
+        # A number for each row chooses among rows of a table: no text is read for it.
+        "whole_numbers": whole and bool(shape),
+        "sample": "sequence" if whole and shape else network.info.unit,
     }
-
-
-def _tensors(batch: Any) -> Iterator[Any]:
-    values = batch.values() if isinstance(batch, dict) else batch
-    return (value for value in values if hasattr(value, "shape"))
-
-
-def _sample(network: Runnable) -> str:
-    return network.info.unit
 
 
 def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[[Workload], float]:

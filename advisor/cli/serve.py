@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from advisor.cli.questions import Name, Positive, Text
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own, own_file
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
@@ -171,7 +171,7 @@ def _data(text: str) -> tuple[str, str]:
 
 def _code(text: str) -> tuple[str, str]:
     name, reference = _named(text, "allow_code", "mynet=/nets/mynet.py:build")
-    file = Path(reference.rpartition(":")[0] or reference).absolute()
+    file = Path(own_file(reference)[0]).absolute()
     if not is_own(reference) or not file.is_file():
         raise UsageError(
             "--allow-code {text}: there is no file {file}",

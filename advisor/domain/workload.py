@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -115,5 +116,23 @@ def without_the_usual(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_own(reference: str) -> bool:
-    """Whether this names a file (`net.py:build`, `net.py`) and not a network of the zoo."""
+    """Whether this names code (`net.py:build`, `net.py`) and not a network of the zoo."""
     return reference.endswith(".py") or ".py:" in reference
+
+
+def own_file(reference: str) -> tuple[str, str]:
+    """The file of `path/net.py:build` and its function: `build` where none is named."""
+    stem, is_named, function = reference.rpartition(".py:")
+    return (f"{stem}.py", function or "build") if is_named else (reference, "build")
+
+
+# Of code, and of weights; a tag of weights (`resnet50.a1_in1k`, `regnetx_002.pycls_in1k`) is none.
+_FILE = re.compile(
+    r"[~.]|/|.*\\|.*\.(py|ipynb|ptl?|pth|onnx|ckpt|gguf|safetensors|bin|h5|pkl|ya?ml|json)(?!\w)",
+    re.IGNORECASE,
+)
+
+
+def names_a_file(reference: str) -> bool:
+    """Whether this is a path or a file's name: no bundled network answers for it."""
+    return _FILE.match(reference.strip()) is not None

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.domain.workload import is_own
+from advisor.domain.workload import names_a_file
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 
@@ -87,7 +87,7 @@ class Network(Text):
     def from_json(self, value: Any, field: str) -> str:
         """A name, never a file."""
         name = str(super().from_json(value, field))
-        if is_own(name) or name.startswith(("/", ".", "~")) or "\\" in name:
+        if names_a_file(name):
             raise wrong(
                 field, "{field} names a file, and no file is opened for a client",
                 hint="take a name from the list of networks, or ask by `advisor` where the file is",

@@ -22,7 +22,7 @@ from advisor.domain import (
     Stack,
     Task,
 )
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own, names_a_file
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, File, Flag, Kind, Place, Text, wrong
@@ -410,7 +410,7 @@ class Allowed:
 
         if name in self.code:
             return self.code[name]
-        if is_own(name.lower()) or ("/" in name and not bundled_networks().knows(name)):
+        if names_a_file(name) or ("/" in name and not bundled_networks().knows(name)):
             raise wrong(
                 "networks", "{field}: '{name}' names code of this machine", name=name[:80],
                 hint=Message("only what `advisor serve --allow-code` names may be run: {names}",

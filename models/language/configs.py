@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 
+from advisor.domain.workload import names_a_file
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.models.language.config_files import language_model_of_config
@@ -61,8 +62,8 @@ class LanguageModels:
 
     def _key_of(self, name: str) -> str | None:
         """The name in the table, exact names first, then ever looser ones."""
-        if name in self._cells:
-            return name
+        if name in self._cells or names_a_file(name):
+            return name if name in self._cells else None
         organisation, _, own = name.rpartition("/")
         for index, key in ((self._by_name, _loose(own)), (self._by_stem, _stem(own))):
             alike = index.get(key, ())

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain import Task
+from advisor.domain.workload import names_a_file
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.messages import Message
 from advisor.models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
@@ -264,6 +265,8 @@ class NetworkTable:
         )  # fmt: skip
 
     def _place(self, name: str) -> tuple[str, str] | None:
+        if names_a_file(name):
+            return None
         plain = name.strip().removeprefix("hf_hub:").removeprefix("hf-hub:")
         prefix, _, rest = plain.rpartition("/")
         library = prefix.casefold().rpartition("/")[2]

@@ -10,7 +10,9 @@ from functools import cache
 
 from advisor.domain import Gpu, Precision, Task, Workload
 from advisor.domain.machines import gpu_of_row
-from advisor.errors import unknown_name
+from advisor.domain.workload import is_own
+from advisor.errors import UsageError, unknown_name
+from advisor.messages import FieldName, Message
 from advisor.models.performance.bundled import read_data_sheets
 from advisor.models.performance.persistence import load_model
 
@@ -22,6 +24,13 @@ def published_step_seconds(
 
     To four digits, so that all machines agree. `UsageError` for an unknown GPU or network.
     """
+    if is_own(network):
+        raise UsageError(
+            "nobody published how fast {network} is: {gpu} cannot be emulated for it",
+            network=network, gpu=gpu, field="accelerator",
+            hint=Message("give {accelerator} cpu, or cuda:{gpu} where one is",
+                         accelerator=FieldName("accelerator"), gpu=gpu),
+        )  # fmt: skip
     workload = Workload(network=network, task=task, precision=precision, batch_size=batch_size)
     return load_model().published_step_seconds(workload, paced_gpu(gpu))
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.errors import CANNOT_FOLLOW, UsageError
+from advisor.errors import CANNOT_FOLLOW, AdvisorError, UsageError
 from advisor.messages import Message
 from advisor.models.zoo.kernels import PRIME_BATCH, KernelLog, recording
 
@@ -70,9 +70,9 @@ def as_usage_errors(name: str) -> Iterator[None]:
     """Whatever stops torch from following `name` without data, as a `UsageError` of one line."""
     try:
         yield
-    except UsageError:
+    except AdvisorError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         text = (str(error).strip().splitlines() or [""])[0]
         raise UsageError(
             "torch cannot follow {name} without computing ({kind}: {text})",

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from advisor.domain.workload import own_file
 from advisor.errors import UsageError
+from advisor.models.zoo.kernels import tensors_in
 from advisor.models.zoo.networks import NetworkInfo
 from advisor.models.zoo.own_imports import TheirImports
 
@@ -47,7 +50,10 @@ class OwnNetwork:
         return hasattr(self._module, "example_batch")
 
     def build(self) -> torch.nn.Module:
-        """A new network on the CPU; a `UsageError` when the user's function makes none."""
+        """A new network on the CPU; a `UsageError` when the user's function makes none.
+
+        A forward pass on a batch gives lazy layers their sizes.
+        """
         import torch
 
         with self._imports.first(), self._user_errors("fails"):
@@ -59,11 +65,28 @@ class OwnNetwork:
                 reference=self.reference,
                 kind=_kind(network),
             )
+        if _is_lazy(network):
+            self._give_sizes(network)
         return network
+
+    def _give_sizes(self, network: torch.nn.Module) -> None:
+        import torch
+
+        inputs, _ = self.synthetic_batch(_CHECKED_BATCH, torch.get_default_device())
+        way_out = "call it once on a batch in build()"
+        for trains in (True, False):
+            told = self._user_errors("has lazy layers that get no size from a batch", way_out)
+            with torch.no_grad(), self._imports.first(), told:
+                self.forward(network.train(trains), inputs)
+        if _is_lazy(network):
+            raise UsageError(
+                "{reference} has lazy layers that its forward pass does not reach",
+                hint=way_out, reference=self.reference,
+            )  # fmt: skip
 
     def synthetic_batch(
         self, batch_size: int, device: str | torch.device = "cpu"
-    ) -> tuple[torch.Tensor, Any]:
+    ) -> tuple[Any, Any]:
         """The file's example_batch(batch_size), or noise of its INPUT_SHAPE and class numbers."""
         import torch
 
@@ -71,8 +94,8 @@ class OwnNetwork:
 
         example = getattr(self._module, "example_batch", None)
         if example is None:
-            inputs = torch.rand(batch_size, *self.info.input_shape, device=device)
-            return inputs, torch.arange(batch_size, device=device)
+            noise = torch.rand(batch_size, *self.info.input_shape, device=device)
+            return noise, torch.arange(batch_size, device=device)
         with self._imports.first(), self._user_errors("example_batch fails"):
             batch = example(batch_size)
         if not (isinstance(batch, tuple) and len(batch) == 2):
@@ -82,23 +105,28 @@ class OwnNetwork:
                 reference=self.reference,
                 kind=_kind(batch),
             )
-        inputs, targets = to_device(batch, device)
-        return inputs, targets
+        inputs, targets = batch
+        # What a tokenizer returns is like a dictionary.
+        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
+        return to_device(inputs, device), to_device(targets, device)
 
     def synthetic_targets(self, inputs: Any) -> Any:
         """Targets for a batch of the size of `inputs`, where a data set has none that fit."""
-        first = inputs if hasattr(inputs, "device") else next(iter(_values(inputs)))
+        first = next(tensors_in(inputs))
         return self.synthetic_batch(len(first), first.device)[1]
 
     def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
-        """What the network makes of the inputs."""
-        return network(inputs)
+        """What the network makes of the inputs: where its forward() takes several arguments, a
+        tuple is them, and a dictionary those of its names."""
+        arguments, keywords = _arguments(network, inputs)
+        return network(*arguments, **keywords)
 
     def training_loss(self, network: torch.nn.Module, inputs: Any, targets: Any) -> torch.Tensor:
-        """The file's loss(outputs, targets), or cross entropy of (batch, classes) logits."""
-        outputs = network(inputs)
+        """The file's loss(outputs, targets), or the one that the network itself returns, or cross
+        entropy of its logits: (batch, classes), or with a class for each place."""
+        outputs = self.forward(network, inputs)
         loss = getattr(self._module, "loss", None)
-        return loss(outputs, targets) if loss else self._class_loss(outputs, targets)
+        return loss(outputs, targets) if loss else self._usual_loss(outputs, targets)
 
     def check(self) -> None:
         """Build it and try a forward pass and a loss on the CPU with two rows.
@@ -127,10 +155,18 @@ class OwnNetwork:
                 kind=_kind(loss),
             )
 
-    def _class_loss(self, outputs: Any, targets: Any) -> torch.Tensor:
-        import torch
+    def _usual_loss(self, outputs: Any, targets: Any) -> torch.Tensor:
+        from torch.nn import functional
 
-        if not isinstance(outputs, torch.Tensor) or outputs.ndim != 2:
+        tensors = list(tensors_in(outputs))
+        if own := [entry for entry in tensors if entry.ndim == 0 and entry.is_floating_point()]:
+            return own[0]
+        logits = getattr(outputs, "logits", tensors[0] if tensors else outputs)
+        shape = tuple(getattr(logits, "shape", ()))
+        places = tuple(getattr(targets, "shape", ()))
+        if len(shape) > len(places) > 1 and shape[:-1] == places:
+            logits = logits.movedim(-1, 1)  # as networks on words have their classes: last
+        elif not (len(shape) == 2 or (len(shape) > 2 and (shape[0], *shape[2:]) == places)):
             raise UsageError(
                 "{reference} gives {kind}, not logits of (batch, classes)",
                 hint="write loss(outputs, targets) in the file",
@@ -138,7 +174,7 @@ class OwnNetwork:
                 kind=_kind(outputs),
             )
         # Labels of whatever data set stand for any classes: speed does not depend on them.
-        return torch.nn.functional.cross_entropy(outputs, targets % outputs.shape[1])
+        return functional.cross_entropy(logits, targets % logits.shape[1])
 
     @contextmanager
     def _user_errors(
@@ -165,8 +201,7 @@ def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
     in packages named like the advisor's too. Raises `UsageError` when there is no such file or
     function, or when the file cannot be imported.
     """
-    place, _, name = reference.partition(".py:")
-    place = place if place.endswith(".py") else f"{place}.py"
+    place, name = own_file(reference)
     path = Path(place).expanduser().resolve()
     try:
         content = path.read_bytes()
@@ -180,13 +215,13 @@ def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
     imports = TheirImports.of((path.parent, (root or Path.cwd()).resolve()))
     fingerprint = hashlib.sha256(content).hexdigest()[:12]
     module = _load(path, reference, fingerprint, imports)
-    function = getattr(module, name or "build", None)
+    function = getattr(module, name, None)
     if not callable(function):
         raise UsageError(
             "{place} has no function {name}()",
             hint="write one that returns the network",
             place=place,
-            name=name or "build",
+            name=name,
         )
     info = _info(module, reference, path)
     return OwnNetwork(reference, fingerprint, info, module, function, imports)
@@ -226,6 +261,7 @@ def _way_out(error: BaseException) -> str:
 
 def _info(module: ModuleType, reference: str, path: Path) -> NetworkInfo:
     shape = getattr(module, "INPUT_SHAPE", DEFAULT_INPUT_SHAPE)
+    is_known = hasattr(module, "INPUT_SHAPE") or not hasattr(module, "example_batch")
     rows = getattr(module, "SAMPLES_PER_ROW", 1)
     try:
         sizes = tuple(int(size) for size in shape)
@@ -233,7 +269,7 @@ def _info(module: ModuleType, reference: str, path: Path) -> NetworkInfo:
             name=reference,
             title=path.stem,
             input_shape=sizes,
-            unit=str(getattr(module, "UNIT", "image" if len(sizes) == 3 else "sample")),
+            unit=str(getattr(module, "UNIT", ("sample", "image")[is_known and len(sizes) == 3])),
             samples_per_row=int(rows),
         )
     except (TypeError, ValueError) as error:
@@ -258,5 +294,32 @@ def _kind(value: Any) -> str:
     return f"a tensor of {tuple(shape)}" if shape is not None else f"a {type(value).__name__}"
 
 
-def _values(batch: Any) -> Any:
-    return batch.values() if isinstance(batch, dict) else batch
+def _arguments(network: Any, inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """What to call the network with, by place and by name: `forward` has the rule."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    while True:  # into what torch.compile and several GPUs put around it
+        if hasattr(network, "_orig_mod"):
+            network = network._orig_mod
+        elif isinstance(network, DistributedDataParallel):
+            network = network.module
+        else:
+            break
+    taken = inspect.signature(network.forward)
+    takes_one = [one.kind for one in taken.parameters.values()] == [_ONE]
+    places = inputs if isinstance(inputs, tuple) and not takes_one else ()
+    names = inputs if isinstance(inputs, Mapping) and not takes_one else {}
+    try:
+        taken.bind(*places, **names)
+    except TypeError:
+        return (inputs,), {}
+    return (places, names) if places or names else ((inputs,), {})
+
+
+_ONE = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def _is_lazy(network: torch.nn.Module) -> bool:
+    from torch.nn.parameter import is_lazy
+
+    return any(map(is_lazy, [*network.parameters(), *network.buffers()]))

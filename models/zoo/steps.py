@@ -64,16 +64,20 @@ def autocast(device_type: str, precision: Precision) -> AbstractContextManager[A
 def to_device(
     batch: Any, device: str | torch.device, image_format: torch.memory_format | None = None
 ) -> Any:
-    """A tensor, or a tuple, list or dictionary of them, copied to the device without waiting;
-    images (4 dimensions) are laid out there in `image_format`."""
-    if isinstance(batch, dict):
-        return {name: to_device(value, device, image_format) for name, value in batch.items()}
-    if isinstance(batch, list | tuple):
-        return type(batch)(to_device(value, device, image_format) for value in batch)
-    sent = batch.to(device, non_blocking=True)
-    if image_format is None or sent.dim() != _IMAGE_DIMENSIONS:
-        return sent
-    return sent.contiguous(memory_format=image_format)
+    """Tensors, in tuples, lists and dictionaries, copied to the device without waiting; images
+    (4 dimensions) are laid out there in `image_format`. What else a batch has stays as it is."""
+    import torch
+    from torch.utils._pytree import tree_map
+
+    def sent(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        there = leaf.to(device, non_blocking=True)
+        if image_format is None or there.dim() != _IMAGE_DIMENSIONS:
+            return there
+        return there.contiguous(memory_format=image_format)
+
+    return tree_map(sent, batch)
 
 
 def _loss_of(name: str, kind: Kind) -> Loss:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from advisor.domain import MIB
 from advisor.errors import AdvisorError, UsageError
 from advisor.models.zoo.autocast import as_on_a_gpu
+from advisor.models.zoo.capture import as_usage_errors
 from advisor.models.zoo.checkpointing import Context, checkpointed
 from advisor.models.zoo.kernels import PRIME_BATCH, recording
 from advisor.models.zoo.live_memory import FACT_BATCHES, MemoryLog, memory_facts, recorded_memory
@@ -67,12 +68,13 @@ def network_memory(
     import torch
 
     torch.manual_seed(0)  # a real run may depend on its values
-    try:
-        return _faked(runnable, steps, pixels)
-    except AdvisorError:
-        raise
-    except Exception:  # torch raises many kinds for what depends on values
-        return _computed(runnable, steps, pixels)
+    with as_usage_errors(runnable.info.name):
+        try:
+            return _faked(runnable, steps, pixels)
+        except AdvisorError:
+            raise
+        except Exception:  # torch raises many kinds for what depends on values
+            return _computed(runnable, steps, pixels)
 
 
 def _faked(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> dict[str, Any]:
@@ -154,32 +156,13 @@ def _computed(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> d
                     if width == "16bit"
                     else nullcontext()
                 )
-                with _described(runnable, size):
-                    batch = _batch(runnable, size, pixels)
-                    with _as(run, network), recording(log), cast:
-                        outcome = _step(network, runnable, batch, run, log)
+                batch = _batch(runnable, size, pixels)
+                with _as(run, network), recording(log), cast:
+                    outcome = _step(network, runnable, batch, run, log)
                 points.append(_rounded(size, *recorded_memory(log)))
                 del outcome
             result[name.format(width)] = points
     return _document(network, runnable, "run", result)
-
-
-@contextmanager
-def _described(runnable: Runnable, size: int) -> Iterator[None]:
-    try:
-        yield
-    except AdvisorError:
-        raise
-    except Exception as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        raise UsageError(
-            "{info} cannot be run on a batch of {size} ({name}: {first})",
-            hint="try `advisor measure` with it first",
-            info=runnable.info.name,
-            size=size,
-            name=type(error).__name__,
-            first=first,
-        ) from error
 
 
 def _step(

@@ -24,6 +24,7 @@ from advisor.sweeps.trial.ownership import OWNER_VARIABLE, new_name, own_tag, sc
 WORKER_COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.worker")
 STAGES_FOLLOW = "stages_follow"  # in a measurement that another one will replace
 _STDERR_CHARACTERS = 600
+_TRACEBACK = "Traceback (most recent call last)"
 _LOOK_EVERY_SECONDS = 0.5
 _PATIENCE_SECONDS = 10.0
 
@@ -71,7 +72,10 @@ class Worker:
     def last_output(self) -> str:
         """How it ended: signal or exit code, and the end of its stderr on one line."""
         self._errors.seek(0)
-        text = " ".join(self._errors.read().decode(errors="replace").split())
+        lines = self._errors.read().decode(errors="replace").splitlines()
+        if any(line.startswith(_TRACEBACK) for line in lines):  # its last line says it all
+            lines = [line for line in lines if not line.startswith((" ", _TRACEBACK))]
+        text = " ".join(" ".join(lines).split())
         ending = f"the worker {self._ending()}"
         return f"{ending}: {text[-_STDERR_CHARACTERS:]}" if text else ending
 
@@ -82,7 +86,8 @@ class Worker:
             return "closed its output and went on without an answer"
         if code >= 0:
             return f"ended with exit code {code}"
-        return f"was killed from outside (signal {-code}); the whole machine's memory? (dmesg)"
+        why = "; the whole machine's memory? (dmesg)" if -code == signal.SIGKILL else ""
+        return f"was killed from outside (signal {-code}){why}"
 
     def _line(self, deadline: float) -> bytes:
         assert self._process.stdout is not None

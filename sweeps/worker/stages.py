@@ -17,8 +17,10 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map
 
 from advisor.domain import MIB, AcceleratorKind, Stage, Trial
+from advisor.models.zoo.kernels import tensors_in
 from advisor.models.zoo.opening import Runnable
 from advisor.models.zoo.steps import to_device
 from advisor.sweeps.datasets.source import SampleSource
@@ -222,17 +224,9 @@ class _Copying(HostEngine):
 
 
 def _pinned(batch: Any) -> Any:
-    if isinstance(batch, Mapping):
-        return {name: _pinned(value) for name, value in batch.items()}
-    if isinstance(batch, list | tuple):
-        return [_pinned(value) for value in batch]
-    return batch.pin_memory()
+    return tree_map(lambda leaf: leaf.pin_memory() if hasattr(leaf, "pin_memory") else leaf, batch)
 
 
 def _size(batch: Any) -> int:
     """Bytes."""
-    if isinstance(batch, Mapping):
-        return sum(map(_size, batch.values()))
-    if isinstance(batch, list | tuple):
-        return sum(map(_size, batch))
-    return int(batch.numel() * batch.element_size())
+    return sum(tensor.nbytes for tensor in tensors_in(batch))

@@ -223,6 +223,36 @@ def test_rows_hold_no_impossible_numbers(table: NetworkTable) -> None:
     assert widths.min() >= 2 * 32
 
 
+# How a file with a network is written, by the name that it is called.
+FILES = (
+    "{}.py", "{}.py:build", "{}.py:other", "./{}.py", "./{}", "models/{}.py:build", "/nets/{}.py",
+    "~/{}.py:build", "nets\\{}", "{}.pth", "{}.onnx", "{}.ipynb", "runs/{}.ckpt", " {}.py ",
+)  # fmt: skip
+
+
+def test_no_known_network_answers_for_a_file_that_is_called_like_it(table: NetworkTable) -> None:
+    """By any of its names and aliases, in any letters; the names themselves stay known."""
+    called = {name.rpartition("/")[2] for name in table.names}
+    called |= {alias for network in table.search() for alias in network.aliases}
+    called |= {"ResNet-50", "ViT-B/16", "yolov8", "bert"}
+    assert len(called) > 2000
+    taken = [
+        file.format(written)
+        for name in called
+        for file in FILES
+        for written in (name, name.upper(), name.replace("_", "-"))
+        if table.knows(file.format(written))
+    ]
+    assert taken == []
+    assert [name for name in called if not table.knows(name)] == []
+
+
+def test_a_tag_of_weights_is_no_file(table: NetworkTable) -> None:
+    """Nor is an organisation before a checkpoint."""
+    for name in ("resnet50.a1_in1k", "timm/regnetx_002.pycls_in1k", "microsoft/resnet-50"):
+        assert table.knows(name), name
+
+
 def test_the_table_is_small_and_opens_at_once() -> None:
     """1.5 MB compressed, and a few milliseconds for the first network."""
     packed = sum(
