@@ -13,10 +13,10 @@ import json
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain import Measurement, Precision, Status
 from advisor.domain.steps import mean_step_seconds

@@ -20,10 +20,12 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.gpu_prices import cheapest_by_gpu, usd_per_gpu_hour
@@ -42,8 +44,7 @@ _SURE = 0.99
 _NORMAL_AT_90 = 1.2816
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A GPU for a question: its price, its measured rate, and what is predicted (None: nothing)."""
 
     gpu: str
@@ -66,8 +67,7 @@ class Candidate:
         return 0.5 * (1 + math.erf(distance / width / math.sqrt(2)))
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Which of the candidates (by price) is the cheapest that reaches the target?
 
     `learn` answers the candidates anew once one of them was measured.
@@ -87,8 +87,7 @@ class Question:
         return replace(self, candidates=self.learn(tried)) if self.learn else self
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What was chosen, None where nothing surely reaches the target, after so many trials."""
 
     chosen: Candidate | None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from benchmarks.store_speed import measurement
@@ -43,8 +44,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Hostile:
+class Hostile(Struct, frozen=True):
     """One request as bytes on the wire; `what` says how it was made."""
 
     what: str
@@ -66,8 +66,7 @@ class Hostile:
         return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + self.body
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """A method of a path, valid bodies (none where it takes none), the ways to their fields (also
     to those of objects within), and the names of its parameters."""
 

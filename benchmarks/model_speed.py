@@ -16,10 +16,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import (

@@ -19,10 +19,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from advisor.domain import (
     ON_CPU,

@@ -22,13 +22,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.domain import Measurement, Status, Task, Trial
 from advisor.models.performance.surface import Belief, Question, Surface, anchor_trials, next_trials
@@ -60,8 +60,7 @@ _FEW = 2  # cells alike that tell nothing of one of them
 _TIGHT_MIB = 1100  # a sixth of the data set is read from the disk
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """The cells that have the memory to live, and their surface."""
 
     trials: tuple[Trial, ...]

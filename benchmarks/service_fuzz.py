@@ -19,9 +19,10 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from benchmarks.hostile_requests import Hostile, hostile_requests, operations_of
 from benchmarks.served import Served
@@ -38,8 +39,7 @@ _MOST_GROWTH_MIB = 16.0
 _TIMEOUT_SECONDS = 60.0
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """What came of the requests: `troubles` has one line for each that must not be."""
 
     statuses: Counter[int] = field(default_factory=Counter)

@@ -17,11 +17,11 @@ import argparse
 import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain import Task
 from advisor.infra.performance_sources.stalls import stalled_rows

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from advisor.records import dataclass
+from msgspec import Struct
 
 # Kinds of kernels in the order of their numbers in the table.
 KINDS = (
@@ -17,8 +17,7 @@ KINDS = (
 WIDTH_STEPS = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryFacts:
+class MemoryFacts(Struct, frozen=True, kw_only=True):
     """MiB, per sample unless said otherwise; `amp` is mixed precision.
 
     `saved` is what autograd keeps for the backward pass beside weights, `saved_fixed` the same

@@ -13,9 +13,10 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from msgspec import Struct, field
 
 EVENT_KEY = "event"  # the key of an event in what a worker prints
 DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
@@ -24,8 +25,7 @@ _LOG.propagate = False  # nobody who listens to warnings wants each trial's
 _LOG.setLevel(DEBUG)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """One thing that happened: `at` is seconds since 1970 by the clock of `node`."""
 
     at: float

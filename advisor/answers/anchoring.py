@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_of
@@ -194,8 +196,7 @@ _MOST_NAMED = 3
 _SAME_STEP_FACTOR = 1.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """What the anchors must be of. `network` is a name, or `path/file.py:build`."""
 
     network: str

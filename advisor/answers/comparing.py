@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.answers.cards import cards_meant
 from advisor.answers.context import Context, with_anchors
 from advisor.catalog.gpu_names import sheet_name
@@ -21,7 +23,6 @@ from advisor.questions.spec_requests import (
     instance_named,
 )
 from advisor.questions.values import GpuFilter
-from advisor.records import replace
 from advisor.render.comparing import (
     COLUMNS,
     comparison_document,

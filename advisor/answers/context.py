@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Request
@@ -19,7 +19,6 @@ from advisor.questions.models import (
 from advisor.questions.requests import (
     request_of,
 )
-from advisor.records import NamedTuple
 from advisor.render.document import Sources as SourcesDocument
 
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.answers.context import Context
 from advisor.catalog import resources_of
 from advisor.catalog.what_if import with_host
@@ -17,7 +19,6 @@ from advisor.questions.spec_requests import (
     held_of,
 )
 from advisor.questions.values import Curve
-from advisor.records import replace
 
 
 class Point(NamedTuple):

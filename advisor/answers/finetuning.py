@@ -7,6 +7,8 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor.answers.cards import cards_meant
 from advisor.answers.language import LanguageContext
 from advisor.answers.left_out import left_out
@@ -26,7 +28,6 @@ from advisor.questions.spec_requests import (
     instance_named,
 )
 from advisor.questions.values import GpuFilter
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel

@@ -11,6 +11,8 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
@@ -37,7 +39,6 @@ from advisor.questions.spec_requests import (
     instance_named,
 )
 from advisor.questions.values import GpuFilter
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.models.language.gpus import GpuFacts

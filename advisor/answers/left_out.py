@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import Market
@@ -11,7 +13,6 @@ from advisor.domain.spec_request import SpecRequest
 from advisor.engine.offers import offers_in, place_query
 from advisor.messages import FieldName, Message
 from advisor.naming import covers_clouds
-from advisor.records import replace
 
 COMMITMENTS = tuple(market for market in Market if market.startswith("commitment"))
 

@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from advisor.answers.measuring import checked_reference
 from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_names
@@ -32,7 +34,6 @@ from advisor.questions.named import (
     MemoryQuestion,
 )
 from advisor.questions.values import GpuFilter
-from advisor.records import replace
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")

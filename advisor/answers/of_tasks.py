@@ -7,6 +7,8 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor.answers.context import Context, load_context
 from advisor.answers.recommending import recommended
 from advisor.catalog import Catalog, load_catalog
@@ -21,7 +23,6 @@ from advisor.questions.named import (
     MemoryQuestion,
     Predict,
 )
-from advisor.records import replace
 from advisor.render.document import Sources, plain_document
 
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.answers.context import Context, with_anchors
 from advisor.answers.left_out import unconverted_notes
 from advisor.catalog import OfferQuery
@@ -24,7 +26,6 @@ from advisor.questions.spec_requests import (
     instance_named,
 )
 from advisor.questions.values import Curve
-from advisor.records import replace
 from advisor.render.document import Sources, plain_document
 from advisor.render.predictions import (
     gpu_prediction_document,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
 
 from advisor.answers.context import Context, with_anchors
 from advisor.answers.left_out import left_out
@@ -19,7 +21,6 @@ from advisor.questions import requests
 from advisor.questions.models import (
     Recommend,
 )
-from advisor.records import NamedTuple, replace
 from advisor.render.document import Sources, plain_document, recommendation_document
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from advisor.catalog.files import Files
 from advisor.domain import AssumedFact
-from advisor.records import replace
 
 FILE = "catalog/assumed_facts.csv"
 COLUMNS = ("cloud", "fact", "value", "low", "high", "why")

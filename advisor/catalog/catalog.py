@@ -8,6 +8,9 @@ from datetime import date
 from functools import cache, cached_property, partial
 from operator import itemgetter
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.catalog.assumed import read_facts
 from advisor.catalog.clouds import Cloud, CpuOnly, Place, by_price, cpu_only
 from advisor.catalog.disks import DiskCatalog
@@ -26,15 +29,13 @@ from advisor.catalog.unpriced import unpriced
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
-from advisor.records import dataclass, replace
 
 # Clouds whose prices are public, and nothing else of their types (unless a user imports it).
 _WITHOUT_FACTS = ("coreweave", "crusoe")
 DEFAULT_CLOUD = "aws"
 
 
-@dataclass(frozen=True, slots=True)
-class PartialOffer:
+class PartialOffer(Struct, frozen=True):
     """A priced type that lacks facts: it can be listed and never ranked."""
 
     type: PartialType

@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from advisor.catalog.assumed import Facts
 from advisor.catalog.disk_rules import rules_path
@@ -26,7 +28,6 @@ from advisor.catalog.prices import (
     disk_prices_with,
 )
 from advisor.domain import Market, Offer, Price
-from advisor.records import NamedTuple, replace
 
 
 class Place(NamedTuple):

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from advisor.catalog.disk_rules import DiskRule, DiskSize
 from advisor.domain import Burst, DiskRate, InstanceType
-from advisor.records import dataclass
 
 # "can support maximum performance for 30 minutes at least once every 24 hours"
 INSTANCE_BURST_SECONDS = 1800.0
@@ -23,8 +24,7 @@ VOLUME_BURST_SECONDS = 1800.0
 _VISIBLE = 1.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeBurst:
+class VolumeBurst(Struct, frozen=True, kw_only=True):
     """A full bucket of one volume: limits while it lasts, and what it holds.
 
     `io_credits` are single requests (gp2), `mib_credits` MiB (st1, sc1); the others are None.

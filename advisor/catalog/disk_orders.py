@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from advisor.catalog.assumed import LOCAL_READ_IOPS, factors
 from advisor.catalog.disk_rules import DiskRule
 from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType
 from advisor.errors import UsageError, unknown_name
 from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
-from advisor.records import replace
 
 LOCAL = "instance_store"
 # Disks that GCP sells, and of which too little is known.

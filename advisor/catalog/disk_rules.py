@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from advisor.catalog.files import Files
 from advisor.domain import DiskRate
 from advisor.errors import UsageError
-from advisor.records import dataclass
 
 # Provisioned-IOPS types (io1, io2) have no rate of their own; unasked, they get gp3's.
 DEFAULT_PROVISIONED_IOPS = 3000.0
@@ -26,8 +27,7 @@ def rules_path(files: Files, cloud: str) -> str | None:
     return next((path for path in paths if files.has(path)), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskSize:
+class DiskSize(Struct, frozen=True, kw_only=True):
     """A size that a type is sold in, what it sustains, and what it lends at first (None: no more).
 
     A disk of any other size is billed, and runs, as the next larger one of these.
@@ -40,8 +40,7 @@ class DiskSize:
     burst_mib_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskRule:
+class DiskRule(Struct, frozen=True, kw_only=True):
     """One volume type; None means the type has no such term.
 
     Unprovisioned IOPS: `iops_base + iops_per_gib * GiB`, held in `iops_floor`..`iops_cap`.
@@ -199,10 +198,10 @@ def rule_from(row: Mapping[str, str], sizes: Sequence[Mapping[str, str]] = ()) -
     """One row of the disk type table as a rule, with the type's rows of the table of sizes."""
     values = {
         name: row[name] if name in _TEXT_FIELDS else _number(row[name])
-        for name in DiskRule.__slots__
+        for name in DiskRule.__struct_fields__
         if name != "sizes"
     }
-    sold = (DiskSize(**{n: _number(one[n]) for n in DiskSize.__slots__}) for one in sizes)  # type: ignore[arg-type]
+    sold = (DiskSize(**{n: _number(one[n]) for n in DiskSize.__struct_fields__}) for one in sizes)  # type: ignore[arg-type]
     return DiskRule(**values, sizes=tuple(sorted(sold, key=lambda one: one.gib)))  # type: ignore[arg-type]
 
 

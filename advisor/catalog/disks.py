@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from advisor.catalog.assumed import (
     RATES,
     USD_PER_GIB_MONTH,
@@ -56,7 +58,6 @@ from advisor.domain import (
     Price,
 )
 from advisor.errors import NoOfferError, UsageError
-from advisor.records import replace
 
 # An order with the rate and the price of its volume, and (MiB/s, IOPS) of an instance, None: all.
 _Volume = tuple[DiskChoice, DiskRate, Price]

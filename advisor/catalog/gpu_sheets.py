@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from msgspec import Struct
+
 from advisor.catalog.files import Files
 from advisor.domain import Gpu
 from advisor.domain.machines import gpu_of_row, number_of
-from advisor.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuSheet:
+class GpuSheet(Struct, frozen=True, kw_only=True):
     """A data sheet with what a person chooses by and no prediction needs; None: unknown.
 
     `fp64_tflops` is without tensor cores; `link` is how it reaches the host and other GPUs.

@@ -9,9 +9,10 @@ origin is hidden.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from advisor.catalog.import_rows import (
     bad,
@@ -45,8 +46,7 @@ class Disks(Protocol):
         """Whether the bundle knows what a type costs in a region."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskPriceRow:
+class DiskPriceRow(Struct, frozen=True, kw_only=True):
     """One checked price of a disk type in a region; texts are numbers as they were written."""
 
     line: int

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.catalog.import_json import Row, rows_with
 from advisor.catalog.import_rows import ANY_CLOUD, ImportRow
@@ -59,8 +60,7 @@ _CLOUDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuHour:
+class GpuHour(Struct, frozen=True, kw_only=True):
     """What one GPU costs by the hour, in US dollars, and what comes with it where that is told.
 
     `gpu_count` is the size that the price is of, None where any size costs as much by the GPU;

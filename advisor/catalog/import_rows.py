@@ -13,8 +13,9 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
+
+from msgspec import Struct
 
 from advisor.domain import FREE, PRICE_KINDS, Market
 from advisor.errors import UsageError, one_line
@@ -66,8 +67,7 @@ class BadRowError(UsageError):
     """A line that cannot be an offer; the message has its number and the reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportRow:
+class ImportRow(Struct, frozen=True, kw_only=True):
     """One checked offer. `price` is in `currency`; None where the source tells none.
 
     `facts` has a number or text for each of `FACTS` that is known.

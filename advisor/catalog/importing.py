@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.import_disk_prices import (
@@ -32,8 +33,7 @@ from advisor.errors import UsageError
 from advisor.messages import Message
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """One import: its name, the offers of each cloud in it, and rows that were left out by reason;
     or the disk prices or facts that it has of clouds that are known. `refreshed` counts prices that
     lie over those of the snapshot, as those of a refresh do.

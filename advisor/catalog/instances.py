@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from datetime import date
 from functools import cached_property
 
+from msgspec import Struct
+
 from advisor.catalog.assumed import Facts, facts_of_type, with_facts_of_type
 from advisor.catalog.files import Files, Table
 from advisor.domain import MIB, Cpu, InstanceType, NodeNetwork, Range
 from advisor.domain.money import MAX_AGE_DAYS
-from advisor.records import dataclass
 
 GIB = 2**30
 NEEDED_FACTS = {
@@ -59,8 +60,7 @@ NETWORKS_FILE = "catalog/{}_networks.csv"
 NETWORK_COLUMNS = ("instance_type", "gbit_per_second", "cards", "source")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a row comes from, and when it was true."""
 
     text: str
@@ -84,8 +84,7 @@ def read_origins(files: Files) -> dict[str, Origin]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class PartialType:
+class PartialType(Struct, frozen=True):
     """A type that lacks facts (`missing` names them): listed, never ranked."""
 
     cloud: str

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.import_gpu_hours import SECOND_PRICE, SIDE_BY_SIDE, GpuHour
@@ -27,8 +28,7 @@ PLAUSIBLE = 3.0
 _SAME = 1.01
 
 
-@dataclass(frozen=True, slots=True)
-class LaidOver:
+class LaidOver(Struct, frozen=True):
     """New prices by cloud, and how many rows are left out by reason."""
 
     prices: dict[str, Refreshed]

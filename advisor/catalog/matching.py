@@ -6,18 +6,18 @@ from collections.abc import Callable
 from datetime import date
 from functools import lru_cache
 
+from msgspec import Struct
+
 from advisor.catalog.instances import PartialType
 from advisor.domain import ANY, InstanceType, Market, Offer, Price, Range, require_positive
 from advisor.domain.price_age import PriceSpread, counts, is_old
-from advisor.records import dataclass
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them
 # (A10G 22.49 of 24, T4 15 of 16, K80 11.17 of 12 GiB in nvidia-smi).
 ECC_SHARE = 0.93
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferQuery:
+class OfferQuery(Struct, frozen=True, kw_only=True):
     """A filter over offers; None or an empty tuple does not filter.
 
     `cloud` may be "any". `gpus` are names as clouds or data sheets write them ("A100" is every

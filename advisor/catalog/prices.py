@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.catalog.files import Files
@@ -15,7 +17,6 @@ from advisor.catalog.instances import Origin, read_origins
 from advisor.catalog.stored_prices import StoredPrices
 from advisor.domain import FREE, Market, Price
 from advisor.errors import DataError
-from advisor.records import NamedTuple, dataclass
 
 BASES_FILE = "catalog/price_kinds.csv"
 # Says what a US dollar is worth in a currency.
@@ -36,8 +37,7 @@ class Currency(NamedTuple):
         return f"{self.per_usd:g} a US dollar" + (" as told" if self.own else f" of {self.as_of}")
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(Struct, frozen=True):
     """How prices are known, their currency and origin.
 
     The true price lies with 90 % between `low` and `high` times the one that is stored.
@@ -200,8 +200,7 @@ _FLAT = ("usd_per_gib_month", "usd_per_mib_s_month")
 Rows = dict[tuple[str, str], dict[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class DiskPrices:
+class DiskPrices(Struct, frozen=True):
     """Prices that the user told of disks whose rules are known, and where they are from."""
 
     rows: Rows

@@ -13,11 +13,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+
 from advisor.catalog.files import REFRESHED_SUFFIX, is_sealed, sealed
 from advisor.domain import OBSERVED, Market, Price
 from advisor.domain.money import MAX_AGE_DAYS
 from advisor.errors import DataError, one_line
-from advisor.records import dataclass, field
 
 SCHEMA = "advisor.refreshed-prices/1"
 # Files of before have no column `max_age_days`.
@@ -27,8 +28,7 @@ OFFERING_COLUMNS = "instance_type,region,offered,as_of"
 PriceKey = tuple[str, str, Market]
 
 
-@dataclass(frozen=True, slots=True)
-class Refreshed:
+class Refreshed(Struct, frozen=True):
     """Prices by type, region and market; offerings (whether, and when told) by type and region."""
 
     prices: dict[PriceKey, Price] = field(default_factory=dict)

@@ -7,17 +7,16 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.catalog.files import Files
 from advisor.catalog.prices import BASES_FILE
 from advisor.domain.money import MAX_AGE_DAYS
-from advisor.records import dataclass
 
 SOURCES_FILE = "catalog/sources.csv"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceUse:
+class SourceUse(Struct, frozen=True, kw_only=True):
     """A source, and what rests on it.
 
     `prices` counts prices of instances and of disks. `max_age_days` is None where no price rests

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.errors import DataError
-from advisor.records import dataclass
 
 _ALIGNMENT = 8
 _UNSIGNED = ("<u1", "<u2", "<u4")
@@ -24,8 +24,7 @@ _UNSIGNED = ("<u1", "<u2", "<u4")
 Cells = Mapping[str, Mapping[str, tuple[float, str]]]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPrices:
+class StoredPrices(Struct, frozen=True):
     """A row a type, a column a region; `distinct[0]` is nan and stands for no price.
 
     `position` and `basis` are of shape (types, regions) and index `distinct` and `bases`; a basis

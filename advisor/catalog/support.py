@@ -16,11 +16,12 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from msgspec import Struct
+
 from advisor.catalog.catalog import Catalog
 from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resources
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
-from advisor.records import dataclass
 
 OLDEST_CUDA_BUILD = 5.0
 OLDEST_CUDA_13_BUILD = 7.5
@@ -33,15 +34,13 @@ UNLIMITED_NOTE = Message(
 _CPU_ARCHITECTURES = ("x86_64", "arm64")
 
 
-@dataclass(frozen=True, slots=True)
-class Supported:
+class Supported(Struct, frozen=True):
     """It runs; `notes` say what the user must mind."""
 
     notes: tuple[Message, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(Struct, frozen=True):
     """It is not ranked: `not_offered`, `unsupported` or `facts_missing`, and why in words."""
 
     reason: str
@@ -144,8 +143,7 @@ CLOUD = "aws"
 VcpuQuota = tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """Families that share a quota; commitments count as on-demand instances do."""
 
     name: str

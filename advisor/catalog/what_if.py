@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from msgspec.structs import replace
+
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.matching import OfferQuery
 from advisor.domain import InstanceType, Offer
-from advisor.records import replace
 
 
 def with_host(

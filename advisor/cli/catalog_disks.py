@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import textwrap
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog, DiskCatalog, load_catalog
 from advisor.catalog.assumed import READ_IOPS, READ_MIB_S

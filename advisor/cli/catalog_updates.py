@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.bundle import own_imports
@@ -23,7 +24,6 @@ from advisor.messages import Message
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.requests import today
 from advisor.questions.spec_requests import DEFAULT_REGION, hardware_fields
-from advisor.records import replace
 from advisor.render.text import table
 
 _USUAL_REGIONS = {"azure": "eastus or westeurope", "gcp": "us-central1 or europe-west4"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 from advisor.cli.questions import Name, Positive, output_option
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
+from advisor.records import asdict
 from advisor.units import format_mib, format_rate
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import astuple
 
 from advisor.cli.questions import output_option, question_options
 from advisor.cli.stored import stored_measurements

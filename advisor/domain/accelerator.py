@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from advisor.domain.words import AcceleratorKind
-from advisor.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accelerator:
+class Accelerator(Struct, frozen=True, kw_only=True):
     """A GPU, an emulated one, or the CPU.
 
     `gpu` is the name of a catalogue or a driver; empty for whichever GPU the machine has. What

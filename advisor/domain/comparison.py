@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from advisor.domain.decision import OtherSetting
 from advisor.domain.machines import Gpu
 from advisor.domain.results import Prediction
 from advisor.domain.workload import Workload
-from advisor.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnGpu:
+class OnGpu(Struct, frozen=True, kw_only=True):
     """A network on a GPU with its samples on the device; `workload` None: no batch surely fits.
 
     The batch is the smallest within 5 % of the best that surely fits.

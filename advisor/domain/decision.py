@@ -8,6 +8,8 @@ from datetime import date
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from advisor.domain.machines import InstanceType, NodeNetwork, require_positive
 from advisor.domain.money import Disk, Price, Spec
 from advisor.domain.results import Latency, LazyRejected, Prediction, Rejected, nearest_first
@@ -23,7 +25,6 @@ from advisor.domain.words import (
     Tf32,
 )
 from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
-from advisor.records import dataclass
 
 if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 Text = Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request(SpecRequest):
+class Request(SpecRequest, frozen=True, kw_only=True):
     """One question. What is None is left to the advisor; `input` None is the network's own.
 
     `max_latency_ms` is one batch's p99, and goes with inference. `epochs` or `samples` says how
@@ -121,8 +121,7 @@ def computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:
     return instance.gpu_name is None and workload.task is not Task.PREPROCESSING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """A spec with the batch size that suits it and the throughput predicted for it.
 
     `prediction` and `run` are those of all its instances together, `latency` is one batch's, on
@@ -159,8 +158,7 @@ class Candidate:
 AnyCandidate = Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloseCall:
+class CloseCall(Struct, frozen=True, kw_only=True):
     """Where the prediction decides narrowly, and one trial of `candidate` would settle it.
 
     `probability` is the chance that the trial reaches the target. If it does, that saves
@@ -182,8 +180,7 @@ class CloseCall:
     worth_usd: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceCall:
+class PriceCall(Struct, frozen=True, kw_only=True):
     """Where an answer depends on a price that is not listed, or that is old.
 
     `listed` is the cheapest spec at listed prices, None where no listed price answers; it is the
@@ -195,8 +192,7 @@ class PriceCall:
     cheaper: AnyCandidate | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherSetting:
+class OtherSetting(Struct, frozen=True, kw_only=True):
     """What the same spec would reach under another stack, layout or number format.
 
     `option` asks for it, `gpu_gain` is the factor by which the GPU alone is faster, `measured`
@@ -212,8 +208,7 @@ class OtherSetting:
     gain: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """One constraint of a request, changed as little as it takes.
 
     `constraint` is its name in a request; `before` and `after` are what `option` takes, None
@@ -226,8 +221,7 @@ class Change:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relaxation:
+class Relaxation(Struct, frozen=True, kw_only=True):
     """Changes that together make something answer, and what is recommended then."""
 
     changes: tuple[Change, ...]
@@ -238,8 +232,7 @@ R = TypeVar("R")
 C = TypeVar("C")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged(Generic[R, C]):
+class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     """An answer that turned types down. `ranked` is empty where no offer meets the target: then
     `nearest` comes closest within the price, and `beyond_price` would answer if its price were
     allowed.
@@ -284,8 +277,7 @@ class Judged(Generic[R, C]):
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recommendation(Judged[Request, Candidate]):
+class Recommendation(Judged[Request, Candidate], frozen=True, kw_only=True):
     """The answer about a network.
 
     `live` tells what was asked of the cloud for this answer; None where nothing was to be asked.
@@ -298,8 +290,7 @@ class Recommendation(Judged[Request, Candidate]):
     other_settings: tuple[OtherSetting, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchPoint:
+class BatchPoint(Struct, frozen=True, kw_only=True):
     """What an instance reaches at one batch size; `latency` is None but for inference."""
 
     batch_size: int
@@ -307,8 +298,7 @@ class BatchPoint:
     latency: Latency | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstancePrediction:
+class InstancePrediction(Struct, frozen=True, kw_only=True):
     """One named instance with a disk, what it will reach, and its price where that is known.
 
     `by_batch` holds every batch size that fits, rising; `good_batch_size` is the smallest of them

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from advisor.domain.words import Stage
-from advisor.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distance:
+class Distance(Struct, frozen=True, kw_only=True):
     """How far one fact of a prediction lies from what was measured.
 
     `times` is the fact over the nearest measured one, 1 inside of the measured range; None where
@@ -24,8 +24,7 @@ class Distance:
     detail: Any  # a message, or a text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gain:
+class Gain(Struct, frozen=True, kw_only=True):
     """What a little more of one resource brings to the likely rate, in samples per second.
 
     `bottleneck` is what binds then.
@@ -38,8 +37,7 @@ class Gain:
     bottleneck: Stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Struct, frozen=True, kw_only=True):
     """Which stage binds at what rate of its own, which one comes next (None: there is no other),
     what more of each resource would bring, and how far from the measured this is.
     """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from msgspec import Struct
+
 from advisor.domain.decision import Judged, Text
 from advisor.domain.generation import (
     KvPrecision,
@@ -17,15 +19,13 @@ from advisor.domain.machines import InstanceType, require_positive
 from advisor.domain.money import Price, Spec
 from advisor.domain.runs import Span
 from advisor.domain.spec_request import SpecRequest
-from advisor.records import dataclass
 
 MILLION = 1e6
 # Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
 MOST_SEQUENCES = 512
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationRequest(SpecRequest):
+class GenerationRequest(SpecRequest, frozen=True, kw_only=True):
     """One question about serving a language model. What is None is left to the advisor.
 
     `input_tokens` and `output_tokens` are means of one request, `prefix_share` is the part of the
@@ -98,8 +98,7 @@ class GenerationRequest(SpecRequest):
         return max(self.context_tokens or 0, math.ceil(self.input_tokens + self.output_tokens))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingPlacement:
+class ServingPlacement(Struct, frozen=True, kw_only=True):
     """How a model lies on one instance: `replicas` of it, each split over `tensor_parallel` GPUs,
     which are joined by `link`."""
 
@@ -113,8 +112,7 @@ class ServingPlacement:
         return self.tensor_parallel * self.replicas
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuMemoryUse:
+class GpuMemoryUse(Struct, frozen=True, kw_only=True):
     """What lies in the memory of each GPU, in GiB, and what that leaves room for.
 
     `kv_gib` is the whole KV cache, `free_gib` what the engine leaves alone. `largest_concurrency`
@@ -130,8 +128,7 @@ class GpuMemoryUse:
     longest_context: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingRates:
+class ServingRates(Struct, frozen=True, kw_only=True):
     """What a spec does with `concurrency` requests in flight on all of it.
 
     Rates are of all instances together, times are means of one request in seconds;
@@ -152,8 +149,7 @@ class ServingRates:
         return Span(lower=1 / tpot.upper, median=1 / tpot.median, upper=1 / tpot.lower)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadyTime:
+class ReadyTime(Struct, frozen=True, kw_only=True):
     """Median seconds from the start of the engine to its first answer: reading the weights, and
     what the engine does beside that. `upper_seconds` is the upper bound of both together."""
 
@@ -167,8 +163,7 @@ class ReadyTime:
         return self.load_seconds + self.start_seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationCandidate:
+class GenerationCandidate(Struct, frozen=True, kw_only=True):
     """A spec with the way the model lies on it, and what is predicted of it.
 
     `rates` are at the load that is asked for, `most` at the largest one that keeps every limit.
@@ -228,8 +223,7 @@ class GenerationCandidate:
         return Span(lower=lower, median=median, upper=upper)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontPoint:
+class FrontPoint(Struct, frozen=True, kw_only=True):
     """One way to run the chosen instances: the times of a request and the rate of all, none of
     which another way beats in both, with the chosen way at its load. `misses` is "limit", "target"
     or nothing."""
@@ -240,8 +234,7 @@ class FrontPoint:
     misses: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingStep:
+class ServingStep(Struct, frozen=True, kw_only=True):
     """What one thing more would bring. `option` asks for it (empty: nothing to ask with); `gives`
     is the chosen candidate with it, None where it does not run, for the reason `why_not`."""
 
@@ -251,8 +244,9 @@ class ServingStep:
     why_not: Text = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationRecommendation(Judged[GenerationRequest, GenerationCandidate]):
+class GenerationRecommendation(
+    Judged[GenerationRequest, GenerationCandidate], frozen=True, kw_only=True
+):
     """The answer about serving; without a target ranked by the cost of output tokens.
 
     `front` is of the chosen instances, the fastest answers first; `steps` are of the chosen one.
@@ -262,8 +256,7 @@ class GenerationRecommendation(Judged[GenerationRequest, GenerationCandidate]):
     steps: tuple[ServingStep, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingPrediction:
+class ServingPrediction(Struct, frozen=True, kw_only=True):
     """One named instance that serves, at each load that fits.
 
     `candidate` is at the load that is asked for, `price` None where none is known: its spec then
@@ -288,8 +281,7 @@ class ServingPrediction:
         return self.candidate.spec.offer.region
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitMemory:
+class SplitMemory(Struct, frozen=True, kw_only=True):
     """What a model takes of each GPU of one kind, split over `tensor_parallel` of them; `use` None:
     it does not fit, for the reason `why_not`. `precision` is the format that this GPU computes."""
 
@@ -301,8 +293,7 @@ class SplitMemory:
     why_not: Text = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingMemoryAnswer:
+class ServingMemoryAnswer(Struct, frozen=True, kw_only=True):
     """Memory of a served model on GPUs, smallest first; `weights_gib` is the whole model's.
 
     A GPU has the narrowest split that fits, or the split that was asked for.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import date
 
+from msgspec import Struct
+
 from advisor.domain.money import Price
 from advisor.domain.words import Market
-from advisor.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceAnswer:
+class PriceAnswer(Struct, frozen=True, kw_only=True):
     """What came of asking for one price.
 
     `before` is the price known so far (None: none). `told` is the new one, where one was told and
@@ -34,8 +34,7 @@ class PriceAnswer:
         return self.before is None or self.told.usd_per_hour != self.before.usd_per_hour
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveChecked:
+class LiveChecked(Struct, frozen=True, kw_only=True):
     """One type that was asked for live; `offered` and `vcpu_quota` None: not known.
 
     `vcpu_quota` is what the account may run at once of `quota_code`.
@@ -52,8 +51,7 @@ class LiveChecked:
         return self.offered is True and self.answer.told is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveCheck:
+class LiveCheck(Struct, frozen=True, kw_only=True):
     """All that was asked for one answer, in order; `warnings` say what could not be verified."""
 
     as_of: date
@@ -61,8 +59,7 @@ class LiveCheck:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refresh:
+class Refresh(Struct, frozen=True, kw_only=True):
     """What a refresh of the prices of one region of a cloud brought.
 
     `withdrawn` are types that the region no longer offers, `returned` those that it offers again.

@@ -7,11 +7,10 @@ import sys
 from collections.abc import Mapping
 from datetime import date
 
-from advisor.records import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class Gpu(Struct, frozen=True, kw_only=True):
     """One GPU's data sheet. Rates are dense, never sparse; None means unknown, or that it has no
     such units.
 
@@ -62,8 +61,7 @@ class Gpu:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cpu:
+class Cpu(Struct, frozen=True, kw_only=True):
     """What makes vCPUs of two machines comparable.
 
     `single_thread_score` is PassMark's single-thread mark (None: unknown); `second_thread_yield`
@@ -83,8 +81,7 @@ class Cpu:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskRate:
+class DiskRate(Struct, frozen=True, kw_only=True):
     """What a disk sustains (baseline, never burst); None means not limited.
 
     No read that the page cache does not answer returns before `read_latency_seconds`. The true rate
@@ -108,8 +105,7 @@ class DiskRate:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
+class Resources(Struct, frozen=True, kw_only=True):
     """What a trial is held to, and what an instance has. `gpu` is what is used, `gpu_count` how
     many of it, each with a batch of its own."""
 
@@ -131,8 +127,7 @@ class Resources:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node(Resources):
+class Node(Resources, frozen=True, kw_only=True):
     """One of `nodes` alike that train one network together, each with a copy of it and a share of
     the data; `gbit_per_second` joins it to the others, for as long as one wants."""
 
@@ -144,8 +139,7 @@ class Node(Resources):
         require_positive(nodes=self.nodes, gbit_per_second=self.gbit_per_second)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssumedFact:
+class AssumedFact(Struct, frozen=True, kw_only=True):
     """A fact of a cloud's machines or disks that no seller tells, in the unit of its name. It lies
     between `low` and `high` in 9 of 10 cases; `why` says what it is taken from, or what the user
     `told`."""
@@ -164,8 +158,7 @@ class AssumedFact:
             raise ValueError(f"{self.name} is not between {self.low:g} and {self.high:g}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeNetwork:
+class NodeNetwork(Struct, frozen=True, kw_only=True):
     """How fast an instance reaches others in each direction for as long as one wants, never a
     burst, by so many network cards; `source` says so."""
 
@@ -182,8 +175,7 @@ class NodeNetwork:
         return self.cards > 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceType:
+class InstanceType(Struct, frozen=True, kw_only=True):
     """One instance type of a cloud: facts, no price.
 
     Rates of the network disk (`ebs_*` on AWS) are the instance's own limit, baseline apart
@@ -277,8 +269,7 @@ def is_positive(value: object) -> bool:
     return 0 < value <= sys.float_info.max
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """Numbers from `least` to `most`, both included; None leaves that end open."""
 
     least: float | None = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 
+from msgspec import Struct
+
 from advisor.domain.machines import AssumedFact, DiskRate, InstanceType, require_positive
 from advisor.domain.words import Market
-from advisor.records import dataclass
 
 # A mean month, as clouds bill one.
 HOURS_PER_MONTH = 730.0
@@ -16,8 +17,7 @@ LIST, OBSERVED, ESTIMATED, FREE = PRICE_KINDS = ("list", "observed", "estimated"
 MAX_AGE_DAYS = 90
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class Price(Struct, frozen=True, kw_only=True):
     """What one hour costs. A missing price is a missing `Price`, never 0.
 
     `kind` is one of `PRICE_KINDS`: published by the seller, seen on the spot market, estimated,
@@ -58,8 +58,7 @@ class Price:
         return self.high * self.usd_per_hour
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(Struct, frozen=True, kw_only=True):
     """One thing money buys: an instance type in a region, on a market, at a price."""
 
     instance: InstanceType
@@ -68,8 +67,7 @@ class Offer:
     price: Price
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskChoice:
+class DiskChoice(Struct, frozen=True, kw_only=True):
     """A disk as it is ordered. None is left open: the size that fits, what the size includes."""
 
     type: str
@@ -105,8 +103,7 @@ class DiskChoice:
 _UNITS = {"size_gib": "GiB", "iops": "iops", "mib_per_second": "MiB/s"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Burst:
+class Burst(Struct, frozen=True, kw_only=True):
     """What a disk reads at first, and for how long once credits are full; never counted on.
 
     `causes` names who lends it: the volume's type, the instance's type, or both.
@@ -118,8 +115,7 @@ class Burst:
     causes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disk:
+class Disk(Struct, frozen=True, kw_only=True):
     """A priced disk on a given instance.
 
     `rate` is the effective one: the lower of the volume's and the instance's own sustained
@@ -142,8 +138,7 @@ class Disk:
         return self.price.usd_per_hour if self.price else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class Spec(Struct, frozen=True, kw_only=True):
     """An offer plus a disk: what is recommended; `count` of both where one is not enough."""
 
     offer: Offer

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from advisor.domain.machines import Gpu, require_positive
 from advisor.domain.workload import Workload
-from advisor.records import dataclass
 
 # Standard error of the logarithm of a step that was timed with care.
 STEP_SIGMA = 0.03
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingObservation:
+class ScalingObservation(Struct, frozen=True, kw_only=True):
     """A training on several ranks beside the same on one, measured (`advisor measure --ranks`).
 
     Mean seconds of a step alone, together, and of an all-reduce of the gradients alone.
@@ -42,8 +42,7 @@ class ScalingObservation:
         return self.one_step_seconds / self.step_seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class Observation(Struct, frozen=True, kw_only=True):
     """Seconds of one step of a workload's network alone on `gpu`, as PyTorch ran it there.
 
     The workload says batch, precision, stack and input; its data set does not matter. `sigma` is

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from math import sqrt
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from advisor.domain.money import ESTIMATED, FREE, LIST, MAX_AGE_DAYS, OBSERVED, Price, Spec
-from advisor.records import NamedTuple, replace
 
 # Sources that keep for no longer list prices that move within weeks.
 _FAST_DAYS = 30

@@ -11,6 +11,9 @@ from functools import cached_property
 from math import inf
 from typing import Any, Protocol, TypeVar
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from advisor.domain.accelerator import Accelerator
 from advisor.domain.machines import Resources, require_positive
 from advisor.domain.words import (
@@ -24,14 +27,13 @@ from advisor.domain.words import (
     Task,
 )
 from advisor.domain.workload import Workload, without_the_usual
-from advisor.records import dataclass, field, replace
+from advisor.records import asdict
 
 # Of a trial's plan; left out of it where they are off.
 SETTINGS_OF_STEPS = ("cudnn_benchmark", "synchronise_each_step")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Prediction(Struct, frozen=True, kw_only=True):
     """Throughput of one workload on given resources.
 
     `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror.
@@ -80,8 +82,7 @@ MOUNTED = "mounted"
 REPLAYED_FROM = "replayed_from"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
+class Latency(Struct, frozen=True, kw_only=True):
     """Seconds that one batch takes, alone on the machine: the likely one, and what 99 in 100
     batches surely (at the prediction's confidence) stay within; infinite where nothing is sure.
     """
@@ -90,12 +91,7 @@ class Latency:
     p99_seconds: float
 
 
-class _Remembering:
-    """Without slots: beside those of a record, room for what is computed once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial(_Remembering):
+class Trial(Struct, frozen=True, kw_only=True, dict=True):
     """A workload under given resources, planned.
 
     `accelerator` is what is asked for; an emulated one takes `emulated_step_seconds` for each
@@ -166,8 +162,6 @@ class Trial(_Remembering):
     @cached_property
     def trial_id(self) -> str:
         """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
-        from dataclasses import asdict  # only planning and storing need it
-
         content = asdict(self) | {"accelerator": str(self.accelerator)}
         del content["dataset_path"]
         # Trials of before latencies, several GPUs and stacks were known are the same trials.
@@ -186,8 +180,7 @@ class Trial(_Remembering):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(Struct, frozen=True, kw_only=True):
     """What came back of a trial: raw values, never statistics.
 
     `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state.
@@ -264,8 +257,7 @@ _RAN = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Struct, frozen=True):
     """An instance type that is not recommended, and why, with the number that decided.
 
     `detail` is a `Message`. `usd_per_hour` is its cheapest total where that is known. A tuple,

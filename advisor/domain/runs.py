@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from advisor.records import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Struct, frozen=True, kw_only=True):
     """A quantity with its interval: lower <= median <= upper.
 
     `upper` of a time or a cost is what is surely kept; infinite where nothing is sure.
@@ -38,8 +37,7 @@ class Span:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTime:
+class RunTime(Struct, frozen=True, kw_only=True):
     """Hours for `samples`. `first_epoch` is the part of them in which training reads its data
     from the disk; None where all samples are read alike.
     """

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from advisor.domain.language import GenerationCandidate, GenerationRequest
 from advisor.domain.verification import Verdict
-from advisor.records import dataclass
 
 # The 99th percentile of fewer answers is the longest of them, or nearly.
 _FEWEST_OF_P99 = 100
@@ -20,8 +21,7 @@ def p99_of(figure: Mapping[str, Any] | None) -> float | None:
     return float(figure["p99"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Criterion:
+class Criterion(Struct, frozen=True, kw_only=True):
     """One target or limit, and what was measured of it with its 95 % interval.
 
     `name`: output_tokens_per_second, requests_per_second, ttft_seconds, tpot_seconds, e2e_seconds
@@ -48,8 +48,7 @@ class Criterion:
         return Verdict.UNDECIDED if best >= limit else Verdict.MISSED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingVerification:
+class ServingVerification(Struct, frozen=True, kw_only=True):
     """A question about serving, one load of an endpoint, and what follows from it.
 
     `predicted` is the spec that the endpoint stands for, as it was predicted; the load and every

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from datetime import date
 
+from msgspec import Struct
+
 from advisor.domain.machines import ANY, Range, require_positive
 from advisor.domain.money import HOURS_PER_MONTH, DiskChoice
 from advisor.domain.price_age import PriceSpread
 from advisor.domain.words import Market
-from advisor.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpecRequest:
+class SpecRequest(Struct, frozen=True, kw_only=True):
     """The part of a question that is the same for every task. What is None is left to the advisor.
 
     `confidence` is the probability with which bounds must hold. `region` None is every region: each

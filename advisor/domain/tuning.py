@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from advisor.domain.decision import Judged, Text
 from advisor.domain.generation import Link, LlmMethod
 from advisor.domain.machines import require_positive
 from advisor.domain.money import Price, Spec
 from advisor.domain.runs import Span
 from advisor.domain.spec_request import SpecRequest
-from advisor.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FineTuningRequest(SpecRequest):
+class FineTuningRequest(SpecRequest, frozen=True, kw_only=True):
     """One question about tuning a language model on `tokens` tokens, in sequences of `sequence`.
 
     `micro_batch` counts sequences on each GPU in one pass. `max_hours` and `max_run_usd` limit the
@@ -45,8 +45,7 @@ class FineTuningRequest(SpecRequest):
         return self.target_tokens_per_second is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuningMemoryUse:
+class TuningMemoryUse(Struct, frozen=True, kw_only=True):
     """What lies in the memory of each GPU while it tunes, in GiB."""
 
     weights_gib: float
@@ -57,8 +56,7 @@ class TuningMemoryUse:
     free_gib: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FineTuningCandidate:
+class FineTuningCandidate(Struct, frozen=True, kw_only=True):
     """A spec that tunes, with all GPUs of its instance that are used."""
 
     spec: Spec
@@ -87,8 +85,7 @@ class FineTuningCandidate:
         return self.hours.times(self.spec.total_usd_per_hour)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuningPrediction:
+class TuningPrediction(Struct, frozen=True, kw_only=True):
     """One named instance that tunes; `price` None where none is known: its spec then has a price of
     0 and no costs are told."""
 
@@ -98,8 +95,7 @@ class TuningPrediction:
     warnings: tuple[Text, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TunedMemory:
+class TunedMemory(Struct, frozen=True, kw_only=True):
     """What tuning takes of each of `gpus` GPUs of one kind; `use` None: it does not fit, for the
     reason `why_not`."""
 
@@ -112,8 +108,7 @@ class TunedMemory:
     why_not: Text = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuningMemoryAnswer:
+class TuningMemoryAnswer(Struct, frozen=True, kw_only=True):
     """Memory of a tuned model on GPUs, smallest first."""
 
     model: str
@@ -122,6 +117,7 @@ class TuningMemoryAnswer:
     gpus: tuple[TunedMemory, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FineTuningRecommendation(Judged[FineTuningRequest, FineTuningCandidate]):
+class FineTuningRecommendation(
+    Judged[FineTuningRequest, FineTuningCandidate], frozen=True, kw_only=True
+):
     """The answer about tuning; ranked by the price by the hour for a target, else by the run's."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from msgspec import Struct
+
 from advisor.domain.decision import Request
 from advisor.domain.machines import InstanceType
 from advisor.domain.results import Measurement, Prediction
-from advisor.records import dataclass
 
 
 class Verdict(StrEnum):
@@ -18,8 +19,7 @@ class Verdict(StrEnum):
     UNDECIDED = "undecided"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(Struct, frozen=True, kw_only=True):
     """A target, one measurement, and what follows from it.
 
     `instance` is the type that the trial stands for (None: this machine as it is). `settles` says

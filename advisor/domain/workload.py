@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
 from advisor.domain.machines import require_positive
 from advisor.domain.words import DataKind, MemoryFormat, Precision, Stack, Task, Tf32
-from advisor.records import dataclass
 
 MIB = 2**20
 # Formats of what is no image; all others hold images that must be decoded.
@@ -20,8 +21,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetProfile:
+class DatasetProfile(Struct, frozen=True, kw_only=True):
     """What the input pipeline sees of a data set: means over its samples.
 
     `bytes_per_sample` is the stored size, `width` x `height` the size after decoding (1 x 1 where
@@ -71,8 +71,7 @@ IMAGENET = DatasetProfile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(Struct, frozen=True, kw_only=True):
     """Network x task x batch size x precision x dataset profile, and the stack that runs it.
 
     `input` is one sample of the batch, as `3x384x384` or `seq:384`; None is the network's own.

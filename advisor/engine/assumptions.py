@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
+from msgspec import Struct
+
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import (
     Candidate,
@@ -28,7 +30,6 @@ from advisor.domain.price_age import is_old
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import Message
-from advisor.records import dataclass
 from advisor.units import ceil_significant, format_counted
 
 # A disk that could read this much faster than it has to hides its burst from the throughput.
@@ -46,8 +47,7 @@ _MEMORY_FORMATS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Assumed:
+class Assumed(Struct, frozen=True):
     """What an answer is about; `first_epoch` is in hours, None where nothing trains."""
 
     workload: Workload

@@ -13,9 +13,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.domain import Candidate, CloseCall, CloseCallKind, DiskChoice, Request
 from advisor.engine.limits import answering, at_count, cost
@@ -23,7 +24,6 @@ from advisor.engine.prepared import Prepared
 from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
 from advisor.engine.table import Table
 from advisor.models.zoo.networks import can_be_run
-from advisor.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats
@@ -60,8 +60,7 @@ class _Contender(NamedTuple):
         return trial_cost_usd(float(self.table.usd_each[self.at]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Narrow:
+class _Narrow(Struct, frozen=True):
     """A contender whose trial is worth more than it costs, and what it is held against."""
 
     kind: CloseCallKind

@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog, OfferQuery, is_accelerated, resources_of
 from advisor.catalog.support import most_startable
 from advisor.domain import (
@@ -31,7 +34,6 @@ from advisor.engine.offers import (
     rejected_offer,
 )
 from advisor.messages import Message
-from advisor.records import dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel
@@ -46,8 +48,7 @@ PREPROCESSING_BATCHES = (32,)
 NODE_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 
 
-@dataclass(frozen=True, slots=True)
-class Runnable:
+class Runnable(Struct, frozen=True):
     """An offer that can run the request: its disks, and the workloads that fit its GPU.
 
     `slow_disks` are hard disks: they can only be enough where the others are too fast. `nodes` of

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain import Offer, Range
-from advisor.records import replace
 from advisor.units import gpus_text, range_text, size_text
 
 if TYPE_CHECKING:

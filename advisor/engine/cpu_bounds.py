@@ -4,7 +4,7 @@ CPU. There are thousands, and few are worth a prediction."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from advisor.domain import Rejected, Request
 from advisor.engine.prepared import CpuTypes
 from advisor.engine.rejected import SlowCpus
 from advisor.messages import Message
-from advisor.records import NamedTuple
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

@@ -13,6 +13,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain import Candidate, Recommendation, Request
 from advisor.engine.assumptions import chosen_assumptions, warnings
@@ -34,7 +35,6 @@ from advisor.engine.search import Found, searched
 from advisor.engine.table import Table
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Integers

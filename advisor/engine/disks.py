@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Disk, DiskChoice, Request
@@ -26,7 +28,6 @@ from advisor.engine.limits import (
     with_runs,
 )
 from advisor.engine.table import Table, best_of_each, is_among
-from advisor.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -55,8 +56,7 @@ def with_fitted_disks(
     return _Fitting(request, catalog, last_shown).fitted(table, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fitting:
+class _Fitting(Struct, frozen=True):
     """One search over all instances. `by_upper`: what a run costs at most is what ranks."""
 
     request: Request
@@ -236,8 +236,7 @@ class _Fitting:
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """The best order so far of a start, the range of the part that is varied, and where the other
     parts left the order: `base`, which was best before."""
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog, resources_of
 from advisor.domain import Disk, InstanceType, Prediction, Resources, Task, Workload
 from advisor.domain.explanation import Explanation, Gain
 from advisor.engine.candidates import BATCH_SIZES
-from advisor.records import dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import ExplainingModel, PerformanceModel
@@ -22,8 +24,7 @@ MEMORY_STEP_MIB = 1024.0
 IOPS_STEP = 100.0
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One resource with a little more of it."""
 
     resource: str

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from advisor.catalog.live import is_live, refresh_command
 from advisor.domain import Offer
 from advisor.domain.price_age import is_old
 from advisor.errors import NoIntervalError, NoOfferError, StalePriceError
 from advisor.messages import Message
-from advisor.records import replace
 
 # A recommendation of any task.
 Answer = TypeVar("Answer", bound=Any)

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import CacheState, Disk, DiskChoice, Offer, Request
 from advisor.engine.limits import least_first_rate
 from advisor.engine.table import Table
 from advisor.models.performance.machines import DiskTable
-from advisor.records import dataclass
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, Integers
@@ -39,8 +39,7 @@ _TINY = 1e-300
 Parts = tuple[float, float | None, float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
+class _Start(Struct, frozen=True):
     """A row with what its type of disk sells, and what its instance passes on at most."""
 
     at: int

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog.support import most_startable
 from advisor.domain import (
@@ -23,7 +25,6 @@ from advisor.domain import (
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.records import dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -37,8 +38,7 @@ MOST_INSTANCES = 1000
 TOO_SLOW = "too_slow"
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """A limit: its reason, which rows keep it, and how near each row comes to it."""
 
     reason: str

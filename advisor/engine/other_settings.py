@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog, resources_of
 from advisor.domain import (
@@ -21,7 +23,6 @@ from advisor.engine.candidates import candidate_resources
 from advisor.engine.probability import NO_LIMIT
 from advisor.models.performance.bundled import IdentityCache
 from advisor.models.performance.settings import SettingGain
-from advisor.records import NamedTuple, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import PreparedRows, SettingsModel

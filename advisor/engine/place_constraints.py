@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.catalog.matching import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
@@ -20,7 +21,6 @@ from advisor.engine.constraints import (
     Rows,
     cheapest,
 )
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats

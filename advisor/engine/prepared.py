@@ -16,6 +16,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog, CpuOnly, OfferQuery
 from advisor.domain import (
@@ -38,7 +40,6 @@ from advisor.engine.candidates import (
 from advisor.engine.limits import fastest_of_each, is_plain, limits
 from advisor.engine.probability import Bounds
 from advisor.engine.table import Block, Table
-from advisor.records import dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, PerformanceModel
@@ -232,8 +233,7 @@ class Prepared:
         return Group(self.request, table, rejected, len(offers))
 
 
-@dataclass(frozen=True, slots=True)
-class CpuTypes:
+class CpuTypes(Struct, frozen=True):
     """Types without an accelerator, the cheapest first, with what none of them surpasses in samples
     per second (0: nothing tells) and USD per hour of each."""
 

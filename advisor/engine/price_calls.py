@@ -13,11 +13,13 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, PriceCall
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import PriceSpread, aged_spec, all_listed
 from advisor.errors import NoIntervalError, NoOfferError
-from advisor.records import dataclass, replace
 
 # A recommendation of any task.
 Answer = TypeVar("Answer", bound=Any)
@@ -28,8 +30,7 @@ _FEW = 2
 _BEHIND = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Draft(Generic[Answer]):
+class Draft(Struct, Generic[Answer], frozen=True):
     """An answer that is ranked, and the fields that are found only where it is the one given."""
 
     answer: Answer

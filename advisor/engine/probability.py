@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain import DiskRate, Latency, Prediction, Resources, Stage, Task, Workload
 from advisor.models.performance.intervals import gaussian_multiplier
 from advisor.models.performance.networks import Floats
-from advisor.records import NamedTuple, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.domain import LazyRejected, Rejected, Request, nearest_first
 from advisor.engine.limits import TOO_SLOW
@@ -17,15 +18,13 @@ from advisor.engine.prepared import CpuTypes
 from advisor.engine.shortfalls import turned_down
 from advisor.engine.table import Table
 from advisor.messages import Message
-from advisor.records import NamedTuple, dataclass
 from advisor.units import format_rate, format_target
 
 if TYPE_CHECKING:
     from advisor.engine.model import Integers
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(Struct, frozen=True):
     """Rows of a table that show for what reasons their types are turned down."""
 
     request: Request
@@ -33,8 +32,7 @@ class Missed:
     rows: Sequence[tuple[int, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class SlowCpus:
+class SlowCpus(Struct, frozen=True):
     """Types without an accelerator (by their places) that compute less than is wanted, however well
     everything else does."""
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog
 from advisor.domain import Change, Recommendation, Relaxation, Request, Task
 from advisor.engine.candidates import asks_for_gpu
@@ -17,7 +19,6 @@ from advisor.engine.network_constraints import constraints_of
 from advisor.engine.prepared import Preparations
 from advisor.engine.relaxed import cheapest_relaxations
 from advisor.engine.table import Table
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

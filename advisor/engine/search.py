@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.domain import Rejected, Request
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
@@ -31,7 +33,6 @@ from advisor.engine.pareto import pareto_rows
 from advisor.engine.prepared import CpuTypes, Group, Prepared
 from advisor.engine.rejected import SlowCpus
 from advisor.engine.table import Table
-from advisor.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -42,8 +43,7 @@ _FIRST_GROUP = 8
 _FIRST_ACCELERATED = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class Looked(Struct, frozen=True, kw_only=True):
     """What became of some types: all their rows, fitted disks among them, the best row of each that
     may be shown, a row and a reason of each that is turned down, and the types (by kind) that
     answer and are too dear to be shown."""
@@ -65,8 +65,7 @@ class Looked:
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class Found:
+class Found(Struct, kw_only=True):
     """What became of all types: those that were looked at, others that are turned down, the types
     without an accelerator that could compete, and how many offers there were."""
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerated, resources_of
 from advisor.domain import (
     BatchPoint,
@@ -40,7 +42,6 @@ from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.probability import batch_latencies
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import GpuModel, PerformanceModel

@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.catalog import Catalog, resources_of
@@ -32,7 +34,6 @@ from advisor.domain import (
 from advisor.engine.candidates import Runnable
 from advisor.engine.probability import batch_latencies
 from advisor.models.performance.machines import DiskTable
-from advisor.records import dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import (
@@ -202,8 +203,7 @@ class Block:
         return prepared.columns_with(np.array(every), DiskTable.of([*disks] * len(key)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Struct, frozen=True, kw_only=True):
     """Candidates as columns (n,), in the order in which they were made.
 
     `names` and `cheapest_offer` are of the instance types, which `kind` numbers; `option` numbers
@@ -449,7 +449,7 @@ class Table:
 _NUMBERS = ("block", "kind", "option", "spec")
 _HOURS = ("hours_lower", "hours_median", "hours_upper")
 _OF_TYPES = ("blocks", "names", "cheapest_offer")
-_COLUMNS = tuple(name for name in Table.__slots__ if name not in (*_HOURS, *_OF_TYPES))
+_COLUMNS = tuple(name for name in Table.__struct_fields__ if name not in (*_HOURS, *_OF_TYPES))
 
 
 def distinct(values: Integers) -> Integers:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName
 from advisor.questions.fields import Choice, wrong
 from advisor.questions.question import Field, Question
-from advisor.records import NamedTuple
 
 Q = TypeVar("Q", bound=Question)
 # The code of an error where each field can be read, and they do not go together.

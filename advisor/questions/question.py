@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 from advisor.messages import option_name
-from advisor.records import NamedTuple
 
 if TYPE_CHECKING:
     from advisor.questions.fields import Kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
@@ -20,7 +20,6 @@ from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.placed import HardwareQuestion, PlacedQuestion
 from advisor.questions.values import GpuFilter
-from advisor.records import NamedTuple
 
 DEFAULT_CLOUD = "aws"
 DEFAULT_REGION = {DEFAULT_CLOUD: "us-east-1"}

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from advisor.catalog.files import DATA_FOLDER
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.questions.fields import wrong
-from advisor.records import NamedTuple
 
 # The names of `advisor/data/language/traffic.csv`, which is read when one is asked for.
 KNOWN_TRAFFIC = ("chat", "code", "summary")

@@ -7,6 +7,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.catalog.matching import has_memory
 from advisor.domain import (
     ANY,
@@ -23,7 +26,6 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
-from advisor.records import dataclass, replace
 from advisor.units import format_range, gpus_text, size_text
 
 # How prices are known that may be ranked; what is free always is.
@@ -32,8 +34,7 @@ _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
 _DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class GpuFilter:
+class GpuFilter(Struct, frozen=True):
     """GPUs by name (one of them), by the memory of one, and by compute capability; all hold."""
 
     names: tuple[str, ...] = ()
@@ -50,8 +51,7 @@ class GpuFilter:
         return enough and card.capability in self.compute_capability
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Where else to predict, beside a prediction: one point for each value."""
 
     vcpus: tuple[int, ...] = ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from advisor.domain import Recommendation
 from advisor.domain.decision import Request
 from advisor.domain.generation import LanguageTask
@@ -14,7 +16,6 @@ from advisor.domain.spec_request import SpecRequest
 from advisor.domain.words import ANY_MARKET, Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.domain.workload import DatasetProfile
 from advisor.messages import Message
-from advisor.records import dataclass
 from advisor.render.blocks import (
     NEAREST_REJECTED,
     candidate_block,
@@ -30,8 +31,7 @@ from advisor.render.price_calls import price_call_block
 SCHEMA = "advisor.recommendation/1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class Sources(Struct, frozen=True, kw_only=True):
     """What an answer stands on: the performance model and the catalogue. `error_percent` is None
     where one number says nothing (docs/internals/language.md); `anchors` counts the user's own
     measurements of endpoints."""
@@ -124,8 +124,7 @@ def document_yaml(document: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True))
 
 
-@dataclass(frozen=True, slots=True)
-class _Codec:
+class _Codec(Struct, frozen=True):
     """How a value is written as JSON, and read back."""
 
     write: Callable[[Any], Any]
@@ -138,8 +137,8 @@ _OF_THE_DECISION = ("listed_on", "fresh_on", "price_spread")
 def request_fields(kind: type[Any]) -> list[str]:
     """The names of a request's fields: what is asked for first, then what the spec must be, without
     what the decision asks itself."""
-    names = [name for name in kind.__slots__ if name not in _OF_THE_DECISION]
-    return sorted(names, key=SpecRequest.__slots__.__contains__)
+    names = [name for name in kind.__struct_fields__ if name not in _OF_THE_DECISION]
+    return sorted(names, key=SpecRequest.__struct_fields__.__contains__)
 
 
 def request_document(request: Request) -> dict[str, Any]:
@@ -195,7 +194,7 @@ def _dataset_document(dataset: DatasetProfile) -> dict[str, Any]:
 
 
 def _dataset_from(document: Mapping[str, Any]) -> DatasetProfile:
-    return DatasetProfile(**{name: document[name] for name in DatasetProfile.__slots__})
+    return DatasetProfile(**{name: document[name] for name in DatasetProfile.__struct_fields__})
 
 
 def _disk_from(text: str | None) -> DiskChoice | None:

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 
+from msgspec.structs import replace
+
 from advisor.domain import (
     FREE,
     LIST,
@@ -22,7 +24,6 @@ from advisor.domain import (
     Stage,
 )
 from advisor.messages import Message
-from advisor.records import replace
 from advisor.render.blocks import RISKS, risk
 from advisor.units import (
     ceil_ms,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
 from statistics import mean
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import Measurement
 from advisor.errors import UsageError
@@ -19,8 +21,7 @@ _TRIALS = ("trials", "trial")
 _WRITTEN = re.compile(r"\s*(?P<dollar>\$?)\s*(?P<number>[^a-zA-Z$\s]+)\s*(?P<unit>[a-zA-Z]*)\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Struct, frozen=True, kw_only=True):
     """Exactly one of `trials`, `seconds` and `usd`; the last buys time by the price of the host."""
 
     trials: int | None = None

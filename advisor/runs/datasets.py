@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.domain import DatasetProfile
 from advisor.errors import UsageError
@@ -23,8 +24,7 @@ from advisor.sweeps.machine.size import machine_size
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownDataset:
+class ShownDataset(Struct, frozen=True, kw_only=True):
     """A data set as the input pipeline will see it.
 
     `decode_seconds` is one thread's time for one sample, by decoder; empty for text.

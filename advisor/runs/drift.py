@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.sweeps.quality.age import is_stale
@@ -17,8 +18,7 @@ from advisor.sweeps.trial.formatting import trial_name
 _TELLING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """One trial measured on two days, the earlier time at `started_at`: rates in samples per
     second with their 95 % intervals.
 
@@ -38,8 +38,7 @@ class Shift:
         return self.now.rate / self.before.rate - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """The shifts of all trials that could be compared, and what is another machine or version."""
 
     shifts: tuple[Shift, ...]

@@ -10,9 +10,10 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.errors import one_line
 from advisor.sweeps.watching.logfile import OLDER_FILES
@@ -32,8 +33,7 @@ _OK = "ok"
 _INNER = ("level", "pid", "event", "database", "executor", "file")
 
 
-@dataclass(frozen=True, slots=True)
-class SweepEvent:
+class SweepEvent(Struct, frozen=True):
     """One event: its id, what happened, and its facts."""
 
     id: str

@@ -13,10 +13,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import AdvisorError, DataError, UsageError
 from advisor.messages import Message
@@ -51,8 +53,7 @@ Follow = Callable[[Run], Mapping[str, Any]]
 Report = Callable[[Run, str, Path], Mapping[str, Any]]
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct):
     """A run in hand: whose, since when (`clock`), and what ends it before its command does."""
 
     book: ScheduleBook
@@ -62,9 +63,9 @@ class Work:
     lock: HeldLock
     log: Path
     clock: Callable[[], float]
-    begun: float = field(init=False)
+    begun: float = 0.0
     _asked_at: float = -math.inf
-    _noted_at: float = field(init=False)
+    _noted_at: float = 0.0
 
     def __post_init__(self) -> None:
         self.begun = self.clock()

@@ -14,10 +14,11 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.errors import ERROR_VARIABLE
 from advisor.sweeps.machine.processes import end_with_parent
@@ -101,8 +102,7 @@ def failure(code: int, log: Path) -> str:
     return str(document.get("message") or _ending(code))
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """A command that has ended: its document if it printed one, else why it failed."""
 
     document: Mapping[str, Any] | None

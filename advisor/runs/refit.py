@@ -11,8 +11,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
@@ -29,8 +30,7 @@ _MOST_SHIFTS = 20
 NEW, LAST = "new", "last"
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """What the store holds now, what it held before the run, and what the run measured."""
 
     now: tuple[Measurement, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from advisor.runs.cron import zone_of
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 LIST, ONE = "advisor.schedules/1", "advisor.schedule/1"
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """A schedule, when it is due next, its last run, the last report on a sweep of it, and what
     it has spent this month."""
 

@@ -10,9 +10,11 @@ import json
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.answers.reporting.reproducing import Input
 from advisor.answers.reporting.saved import read_saved
@@ -38,8 +40,7 @@ Say = Callable[[str], None]
 DocumentOf = Callable[[str], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class MadeReport:
+class MadeReport(Struct, frozen=True):
     """A report's document and its files: as JSON, and in the format that people get."""
 
     document: dict[str, Any]

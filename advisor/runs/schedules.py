@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
@@ -63,8 +64,7 @@ _HOW_IT_COSTS = Message(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The words behind `advisor`, what its host costs, and what a run may cost at most."""
 
     words: tuple[str, ...]

@@ -12,11 +12,12 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError, UsageError
@@ -70,8 +71,7 @@ class OtherSweep(UsageError):
         self.sweep_id = sweep_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestedSweep:
+class RequestedSweep(Struct, frozen=True, kw_only=True):
     """One that can be started: `words` stand behind `advisor`; `trials` are those of this machine's
     plan (none of a sweep on AWS, which is planned for its instance)."""
 
@@ -80,8 +80,7 @@ class RequestedSweep:
     trials: tuple[Trial, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StartedSweep:
+class StartedSweep(Struct, frozen=True):
     """A started sweep, as its row was at one moment."""
 
     run: Run

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from advisor.domain import (
     MEASURABLE_PRECISIONS,
@@ -386,8 +387,7 @@ class Watching(Question):
                 raise wrong(name, "{field} is of this machine")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class Allowed(Struct, frozen=True, kw_only=True):
     """What clients may name: data sets (name -> path), own networks (name -> `file.py:build`)."""
 
     data: Mapping[str, str] = field(default_factory=dict)

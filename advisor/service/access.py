@@ -6,10 +6,10 @@ what that caller must be allowed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Depends, Request
+from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.types import Scope as AsgiScope
 
@@ -23,8 +23,7 @@ _OPEN_FOLDER = "/static/"
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who asks: a key (`by` 'key', or 'session' where a page was logged in with it), or somebody
     on this machine while the store has no keys ('loopback')."""
 
@@ -43,8 +42,7 @@ class Caller:
 LOCAL = Caller("loopback", Scope.ADMIN)
 
 
-@dataclass(slots=True)
-class Visit:
+class Visit(Struct):
     """One request from its headers to its answer, as the gate, the routes and the audit log see it:
     `needed` is the scope of its route, `subject` what it changes, `refusal` why it was refused, and
     `rate_headers` how often it may be repeated."""

@@ -14,8 +14,8 @@ import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.requests import cookie_parser
 
 from advisor.errors import AdvisorError
@@ -114,8 +114,7 @@ class KeyCache:
                 self._book.used({key_id: moment})
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Who it is; without a caller, why not."""
 
     caller: Caller | None

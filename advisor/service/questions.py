@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from fastapi import APIRouter, Request
+from msgspec import Struct
 from starlette.responses import Response
 
 from advisor.answers.context import Context
@@ -20,8 +20,7 @@ from advisor.service.openapi import described, question_body
 Q = TypeVar("Q", bound=Question)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionRoutes(Generic[Q]):
+class QuestionRoutes(Struct, Generic[Q], frozen=True, kw_only=True):
     """`path` under /v1, the question that it takes (or one by task), its answer's document, and
     that document's schema in OpenAPI. `answer` is for what needs more than one call of `document`
     in a thread. Slow questions keep no quick one waiting."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
+
+from advisor.records import asdict
 
 # Brings the settings to worker processes.
 VARIABLE = "ADVISOR_SERVICE"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """Where it listens, and what it lets in. Sizes are bytes.
 
     `allowed_code` are the references `file.py:build` that clients may use, by the name they use;

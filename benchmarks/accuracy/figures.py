@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import ArrayLike
 
 SCHEMA = "advisor.accuracy/1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Figures(Struct, frozen=True, kw_only=True):
     """Absolute percentage errors of one variant or baseline over `n` scored rows.
 
     `groups` are mean errors by group (a network, a pair of instances, a GPU), percent.
@@ -45,8 +44,7 @@ class Figures:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteResult:
+class SuiteResult(Struct, frozen=True, kw_only=True):
     """`main` is the hard variant. `extra` holds what only this suite has (coverage by network,
     share of exact choices ..), `skipped` says in words what was not scored and why."""
 

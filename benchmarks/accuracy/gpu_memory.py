@@ -7,11 +7,11 @@ found by name in the table that ships. Nothing is fitted on them. Nothing under 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.domain import Task
 from advisor.errors import UsageError
@@ -65,8 +65,7 @@ def _reserved(profile: MemoryProfile, batch: int) -> float:
     return step_memory(profile, Conditions(task=Task.TRAINING, batch_size=batch)).reserved_mib
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """Medians and upper bounds of rows, MiB of shape (n,)."""
 
     median: np.ndarray

@@ -8,11 +8,11 @@ not have are not answered. Most of the grid's runs are TensorFlow 1; the product
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from msgspec import Struct
 
 from advisor.domain import Precision, Task
 from advisor.models.performance.memory import (
@@ -33,8 +33,7 @@ ZOO = {
 _OPTIMIZERS = {"sgd": Optimizer.SGD, "momentum": Optimizer.MOMENTUM, "adam": Optimizer.ADAM}
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One row: what was said of it, how sure, and whether it ran."""
 
     network: str

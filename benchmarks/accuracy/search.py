@@ -9,11 +9,11 @@ the dearest one. Runs of all workloads count alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.search import Table, replay
 from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult
@@ -28,8 +28,7 @@ _VARIANT_SEEDS = 2
 _RANDOM_SEEDS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(Struct, frozen=True):
     """One run of a method: `regrets` (TRIALS,) after each trial, as shares."""
 
     source: str
@@ -72,8 +71,7 @@ def run(train: Path, score: Path) -> SuiteResult:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Struct, frozen=True):
     source: str
     workload: str
     table: Table

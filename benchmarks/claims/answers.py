@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from advisor.errors import AdvisorError, MeasuringError
+from advisor.records import asdict
 from benchmarks.claims import (
     rows_a2,
     rows_a3,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.domain import Resources
 from advisor.errors import DataError
@@ -25,8 +26,7 @@ _TIMEOUT_SECONDS = 300.0
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionJob:
+class ConversionJob(Struct, frozen=True, kw_only=True):
     """One conversion with so many vCPUs (times SCALE) and changing processes."""
 
     disk: CloudDisk

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.domain import Measurement
 from benchmarks.claims.evidence import full_speed, host_rate_per_vcpu, rate_of
 from benchmarks.claims.scale import SCALE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knee:
+class Knee(Struct, frozen=True, kw_only=True):
     """A curve of a workload over vCPUs, all at the scale of the real accelerator.
 
     `rates` by vCPUs are measured. `accelerator` is its rate by itself. `vcpus_needed` is

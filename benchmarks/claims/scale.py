@@ -10,7 +10,8 @@ proportion to its vCPUs up to 8; a real machine's grows somewhat less.
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.domain import Accelerator, AcceleratorKind, DiskRate, Task, Workload
 from advisor.runs.sweeps.sweeping import step_seconds
@@ -26,8 +27,7 @@ _MIB = 2**20
 _FORWARD_SHARE = 1 / 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudDisk:
+class CloudDisk(Struct, frozen=True, kw_only=True):
     """A disk type of the article with its documented limits; None: none is published."""
 
     name: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import CacheState, DatasetProfile, DiskRate, Task, Trial
 from advisor.runs.sweeps.sweeping import local_machine
@@ -27,8 +29,7 @@ TRAINING, INFERENCE = Task.TRAINING, Task.INFERENCE
 Datasets = Mapping[str, tuple[Path, DatasetProfile]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class Size(Struct, frozen=True, kw_only=True):
     """How much is measured: full, or a smoke run that proves that everything works."""
 
     name: str

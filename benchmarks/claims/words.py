@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -31,8 +32,7 @@ class Verdict(StrEnum):
     UNKNOWN = "not told"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """One row of benchmarks/data/claims.csv."""
 
     id: str
@@ -43,8 +43,7 @@ class Claim:
     condition: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """What is found about a claim. `ours` is the answer in one line, `why` what explains a
     difference or what limits the answer, `numbers` everything that the line rests on. `scale` is
     the factor by which accelerator and disk were slowed for it (1: not at all)."""

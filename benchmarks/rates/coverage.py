@@ -10,10 +10,11 @@ import statistics
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from advisor.domain import Measurement, Status, Task
 from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict

@@ -10,10 +10,10 @@ trial whose runs are closer than their error within counts for what it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from scipy.stats import f as f_distribution
 
 _SIGMAS = np.geomspace(0.0005, 0.3, 400)
@@ -22,8 +22,7 @@ _SIGMAS = np.geomspace(0.0005, 0.3, 400)
 _DEGREES = (3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(Struct, frozen=True):
     """What `runs` runs of a trial show: the variance of their log rates, and the mean squared
     relative error within a run."""
 

@@ -8,15 +8,15 @@ import statistics
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 _END_OF_HEAD = b"\r\n\r\n"
 _LENGTH = b"content-length: "
 
 
-@dataclass(slots=True)
-class Answers:
+class Answers(Struct):
     """What came back: seconds of each answer, how often each status, bytes in all, and the seconds
     of the whole run."""
 

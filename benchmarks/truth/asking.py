@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from advisor.catalog import load_catalog
 from advisor.domain import Gpu, MemoryFormat, Precision, Stack, Task, Tf32, Workload
@@ -21,8 +22,7 @@ from benchmarks.truth.rows import Row
 _TF32 = {"none": Tf32.OFF, "conv": Tf32.CONVOLUTIONS, "all": Tf32.ON}
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A median with one-sided bounds at the confidence asked: samples per second, or MiB."""
 
     lower: float

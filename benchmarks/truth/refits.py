@@ -7,11 +7,12 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.domain import Observation
 from advisor.models.performance.fitting import Fit
@@ -19,7 +20,6 @@ from advisor.models.performance.observations import MeasuredStep
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.step_times_file import bundled_step_times
 from advisor.models.performance.step_times_fit import fit_step_times
-from advisor.records import replace
 from benchmarks.truth.asking import Answer, Asked, RefusalError
 from benchmarks.truth.groups import groups, groups_of_fit
 from benchmarks.truth.rows import Row
@@ -41,8 +41,7 @@ _PROBES = ("resnet50", "vgg16", "densenet121", "mobilenet", "bert", "vit")
 _SEED = 18
 
 
-@dataclass(frozen=True, slots=True)
-class Without:
+class Without(Struct, frozen=True):
     """What a refit leaves out; `keep` what it still knows of a GPU, `anchor` whether the user then
     measures one row of the network on another GPU."""
 
@@ -77,8 +76,7 @@ class Fold(NamedTuple):
         return all(keys[kind] in values for kind, values in self.values.items())
 
 
-@dataclass(frozen=True, slots=True)
-class _Taught:
+class _Taught(Struct, frozen=True):
     """What the shipped predictor learnt from, with what each row belongs to."""
 
     rows: Sequence[MeasuredStep]

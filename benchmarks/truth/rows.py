@@ -8,8 +8,10 @@ import io
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.infra.performance_sources.naming import gpu_of, named, precision_of, stack_of
 from advisor.models.performance.observations import LEFT_OUT, is_of_a_single_token
@@ -19,8 +21,7 @@ _ASKED_AS = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile"
 _TF32 = {"none", "conv", "all"}
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One measured step (`seconds`) or peak (`memory_mib`), each None where it is not told.
 
     `batch_size` is a GPU's, in samples of the network; `input` is the table's word or ''.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from benchmarks.truth.asking import Answer
@@ -19,8 +19,7 @@ FIGURES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(Struct, frozen=True):
     """One answered row: what it belongs to, what was measured, and what was told."""
 
     groups: Mapping[str, str]

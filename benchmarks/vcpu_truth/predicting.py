@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.domain import Cpu, DiskRate, InstanceType, Resources, Task, Workload
 from advisor.models.performance import load_model

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.cpus import plain_cpu_name
@@ -15,8 +16,7 @@ from advisor.infra.catalog_build.tables import read_source
 _SHARED_CORES = ("t1.", "m1.", "m2.", "c1.", "g6f.", "gr6f.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredServer:
+class MeasuredServer(Struct, frozen=True, kw_only=True):
     """PassMark's marks of an instance type: one thread's, and that of all its threads."""
 
     instance: InstanceType
@@ -35,8 +35,7 @@ class MeasuredServer:
         return self.instance.vcpus > self.instance.physical_cores
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadCurve:
+class ThreadCurve(Struct, frozen=True, kw_only=True):
     """Integer divisions per second by number of threads, one thread a core first."""
 
     instance: InstanceType

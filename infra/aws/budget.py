@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
+
+from msgspec import Struct
 
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
@@ -21,8 +22,7 @@ CREDITS_USD_PER_VCPU_HOUR = 0.05
 _YEAR_HOURS = 8760.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meter:
+class Meter(Struct, frozen=True, kw_only=True):
     """A budget that runs from `since` on, when `spent_usd` of it were gone."""
 
     budget_usd: float

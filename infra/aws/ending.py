@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws import tags
@@ -19,8 +20,7 @@ from advisor.messages import Message
 from advisor.units import format_usd
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """What is gone, and what is or may be still there, in words."""
 
     removed: tuple[Managed, ...]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.permissions import mend_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """One thing that a launch needs. `mend` is the command or the policy that mends it; `stops`
     says whether nothing can be launched before."""
 

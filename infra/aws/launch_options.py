@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from advisor.domain import Market
 from advisor.errors import UsageError
@@ -37,8 +38,7 @@ def sweep_id_of(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Volume:
+class Volume(Struct, frozen=True, kw_only=True):
     """One EBS volume, encrypted and deleted with its instance; None is what the type includes."""
 
     type: str
@@ -47,8 +47,7 @@ class Volume:
     mib_per_second: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Image(Struct, frozen=True, kw_only=True):
     """A machine image of a region, with the disk that it boots from."""
 
     id: str
@@ -56,8 +55,7 @@ class Image:
     root_gib: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
+class Sweep(Struct, frozen=True, kw_only=True):
     """What all instances of a sweep share. `hours` is the longest that one of them may live,
     whatever the budget pays; `volumes` are its data disks, `profile` its instance profile
     (empty: none); nothing is launched that cannot live for `least`."""
@@ -82,8 +80,7 @@ class Sweep:
             raise UsageError("at most {count} disk types go on one instance", count=len(_DEVICES))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOption:
+class LaunchOption(Struct, frozen=True, kw_only=True):
     """One offer of the ladder. `usd_per_hour` is the instance's at most: the on-demand price, or
     the `MaxPrice` of a spot request."""
 
@@ -98,8 +95,7 @@ class LaunchOption:
         return f"{self.instance_type} {self.market} in {self.zone}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Struct, frozen=True, kw_only=True):
     """An instance of ours as EC2 describes it; times are aware UTC."""
 
     id: str
@@ -141,8 +137,7 @@ def oldest_first(machines: Iterator[Machine] | list[Machine]) -> list[Machine]:
 UserData = Callable[[datetime, LaunchOption], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class Region(Struct, frozen=True, kw_only=True):
     """What is launched into: an image, and the network of the subnets."""
 
     name: str
@@ -150,8 +145,7 @@ class Region:
     network: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class Slot(Struct, frozen=True, kw_only=True):
     """One instance of a sweep that is wanted, and all that has to be known to get it."""
 
     sweep: Sweep

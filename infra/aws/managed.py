@@ -8,9 +8,10 @@ keys, launch templates.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws import tags
@@ -19,8 +20,7 @@ from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.permissions import reaping_refusal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Managed:
+class Managed(Struct, frozen=True, kw_only=True):
     """One thing with our tags. `expires_at` None: the tag is missing, or is no time of ours; such
     a thing is listed, and never removed."""
 
@@ -38,8 +38,7 @@ class Managed:
         return self.expires_at is not None and self.expires_at <= now
 
 
-@dataclass(frozen=True, slots=True)
-class ManagedKind:
+class ManagedKind(Struct, frozen=True):
     """How EC2 lists one kind of thing: the operation, where its rows are, and their fields.
 
     Rows in a state of `gone` are only remembered by EC2, and cost nothing.
@@ -148,8 +147,7 @@ _HELD = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Remaining:
+class Remaining(Struct, frozen=True):
     """A thing that is still there, and why."""
 
     thing: Managed

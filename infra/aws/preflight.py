@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import AdvisorError
 from advisor.infra.aws import accounts, regions
@@ -17,8 +19,7 @@ from advisor.infra.aws.regions import InstanceRequirements
 from advisor.infra.aws.routes import routed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preflight:
+class Preflight(Struct, frozen=True, kw_only=True):
     """What was found, region by region, and the offers in the order in which they are tried.
     `caller` is who asks (empty: nobody is known, and nothing else was looked at)."""
 

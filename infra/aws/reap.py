@@ -11,10 +11,11 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from advisor.errors import AdvisorError
 from advisor.infra.aws.asking import Aws
@@ -33,8 +34,7 @@ REGIONS_AT_ONCE = 8
 HOME_REGION = "us-east-1"  # lists the regions there are
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unlisted:
+class Unlisted(Struct, frozen=True, kw_only=True):
     """Things of a kind ("all": of any) that a region did not list, and why."""
 
     region: str
@@ -42,8 +42,7 @@ class Unlisted:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reaped:
+class Reaped(Struct, frozen=True, kw_only=True):
     """What a pass did. `expired` was to be removed; `remaining` are those of it that are still
     there (none in a dry run, which tries nothing), `kept` those whose time is not over or not
     told."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.catalog import load_catalog
 from advisor.catalog.support import quota_code, quota_name
@@ -29,8 +30,7 @@ SPOT_HEADROOM = 1.2
 PriceOf = Callable[[str, str], float | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceRequirements:
+class InstanceRequirements(Struct, frozen=True, kw_only=True):
     """What would do: types in the order of preference, markets, a subnet where one is named."""
 
     types: tuple[InstanceType, ...]
@@ -40,8 +40,7 @@ class InstanceRequirements:
     image: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subnet:
+class Subnet(Struct, frozen=True, kw_only=True):
     """Where an instance's interface goes."""
 
     id: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct
 
 from advisor.errors import AdvisorError
 from advisor.infra.aws import machines
@@ -46,8 +47,7 @@ class Work(Protocol):
         """Keep what the instance leaves behind; what it held is removed after this."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """How an instance's time ended; `code` is EC2's state reason where it ended by itself."""
 
     why: Why

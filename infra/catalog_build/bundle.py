@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.catalog.files import MANIFEST, SCHEMA, sealed
 from advisor.catalog.instances import NEEDED_FACTS, TYPE_COLUMNS
@@ -18,8 +19,7 @@ from advisor.infra.catalog_build.wide import CloudPart, PriceFile, basis_table, 
 PROVIDERS = (aws, gcp, azure, alibaba)
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Struct, frozen=True):
     """Everything that is written: bytes by path below `advisor/data`, and what to report."""
 
     files: dict[str, bytes]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.catalog.sources import SOURCES_FILE
 from advisor.infra.catalog_build.tables import OutputTable, table
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One origin; `as_of` is the date the facts were true, not the date of the build.
 
     `part` is what rests on it, in words; what is older than `max_age_days` is too old for a strict

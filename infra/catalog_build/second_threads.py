@@ -15,7 +15,8 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 Row = Mapping[str, str]
 # Beyond this memory and caches, not cores, tell the marks apart.
@@ -26,8 +27,7 @@ _FEWEST_SIZES = 3
 _SHARED_CORES = ("t1.", "m1.", "m2.", "c1.")
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Struct, frozen=True):
     """A measured server: whole `cores`, and cores x single-thread mark / CPU mark."""
 
     cpu: str

@@ -7,15 +7,15 @@ import gzip
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 SOURCES = Path(__file__).parents[1] / "sources"
 _FORBIDDEN = frozenset(',"\r\n')
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTable:
+class OutputTable(Struct, frozen=True):
     """One CSV file of the bundle: path below `advisor/data`, header, rows in order."""
 
     path: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.catalog.prices import BASES_FILE
 from advisor.catalog.stored_prices import stored_prices
@@ -16,8 +17,7 @@ from advisor.infra.catalog_build.tables import OutputTable, number, read_source,
 Row = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(Struct, frozen=True):
     """How prices are known, their currency, and the id of their source.
 
     The true price lies with 90 % between `low` and `high` times the one told: 1 and 1 for what a
@@ -42,16 +42,14 @@ class Basis:
             raise ValueError(f"{self.id}: no price lies between {self.low} and {self.high} of it")
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One price as it is written, in the currency of its basis, and the id of that basis."""
 
     price: str
     basis: str
 
 
-@dataclass(frozen=True, slots=True)
-class PriceRow:
+class PriceRow(Struct, frozen=True):
     """One type on one market: a price a region, each on a basis of its own."""
 
     instance_type: str
@@ -59,8 +57,7 @@ class PriceRow:
     cells: Mapping[str, Cell]
 
 
-@dataclass(frozen=True, slots=True)
-class PriceFile:
+class PriceFile(Struct, frozen=True):
     """Prices of one cloud on one market, as they are written."""
 
     path: str
@@ -70,8 +67,7 @@ class PriceFile:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class CloudPart:
+class CloudPart(Struct, frozen=True):
     """Everything of one cloud. `as_of` is the date of its list prices; `notes` are for whoever
     builds."""
 

@@ -9,10 +9,11 @@ items of another `type`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from msgspec import Struct
 
 from advisor.domain import Market
 from advisor.infra.live.failures import unreadable
@@ -86,8 +87,7 @@ def _question(region: str, portion: Sequence[str]) -> Parameters:
     return {"api-version": _VERSION, "currencyCode": "USD", "$filter": " and ".join(conditions)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Meter:
+class _Meter(Struct, frozen=True):
     usd_per_hour: float | None
     primary: bool
     why: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.catalog.support import quota_code
 from advisor.domain import Market
@@ -19,8 +20,7 @@ from advisor.infra.live.session import as_live_errors, client, in_portions, requ
 _WHAT = "instance types"
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What can be compared with the catalogue; `gpu_count` counts shares of a GPU, too."""
 
     vcpus: int

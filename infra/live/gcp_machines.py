@@ -9,7 +9,7 @@ and the SKUs of C4N, N4A and N4D are not known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from advisor.domain import InstanceType
 
@@ -60,8 +60,7 @@ _LOCAL_SSD = {
 _GENERIC_LOCAL_SSD = "SSD backed Local Storage"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """So much of a SKU, under the first of its names that the list has; `unit` is an hour of one
     (`h`), or of a GiB (`GiBy.h`)."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import date
+
+from msgspec import Struct
 
 from advisor.domain import Market
 
@@ -12,8 +13,7 @@ from advisor.domain import Market
 MOST_USD_PER_HOUR = 20_000.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quote:
+class Quote(Struct, frozen=True, kw_only=True):
     """A price of the cloud; `zone` is the cheapest zone of a spot price."""
 
     instance_type: str
@@ -24,8 +24,7 @@ class Quote:
     zone: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoQuote:
+class NoQuote(Struct, frozen=True, kw_only=True):
     """A price that is not believed, or that nobody has, and why."""
 
     instance_type: str

@@ -10,10 +10,11 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
+
+from msgspec import Struct, field
 
 from advisor.errors import LiveError, UsageError
 from advisor.infra.live.failures import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
@@ -46,14 +47,16 @@ Say = Callable[[str], None]
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebList:
+class WebList(Struct, frozen=True, kw_only=True):
     """A price list on the web: what it is called, where it is, and headers that may be secret."""
 
     service: str
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
     credentials_hint: str = ""
+
+    def __repr__(self) -> str:
+        return f"WebList({self.service!r}, {self.url!r})"  # no header: it may be secret
 
     def pages(
         self,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from advisor.infra.networks.encoders import Encoder
 from advisor.infra.networks.variants import Variant
@@ -46,8 +47,7 @@ _SD3 = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Denoiser:
+class Denoiser(Struct, frozen=True):
     """A class of diffusers; `takes` has sizes by name, `one.two` is `two` in a dictionary `one`.
 
     `decodes` says that it is the decoder of an autoencoder that is asked.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.infra.networks.variants import Variant
 
@@ -23,8 +24,7 @@ _TUNED = re.compile(r"backbone\..*\.stages\.[1-3]\.")
 _MANY_CLASSES = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Encoder:
+class Encoder(Struct, frozen=True):
     """A class of transformers with a configuration, and the sizes of what it takes by name.
 
     Names that end in `ids` take whole numbers, others floats.
@@ -113,8 +113,7 @@ def _variant(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """Checkpoints of one class: `sizes` has the name, its configuration and other names."""
 
     model: str

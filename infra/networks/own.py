@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.infra.networks.variants import Variant
 
@@ -14,8 +15,7 @@ _OF_THE_ZOO = ("cifar10_cnn", "yolov3", "lstm_ptb_small", "lstm_ptb_medium", "ls
 _YOLO_SIDES = (640, 320, 1280)
 
 
-@dataclass(frozen=True, slots=True)
-class OfTheZoo:
+class OfTheZoo(Struct, frozen=True):
     """A network of `advisor.models.zoo` by its name."""
 
     name: str
@@ -43,8 +43,7 @@ class OfTheZoo:
         return open_network(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(Struct, frozen=True):
     """A module on one tensor, or several, trained by the mean of what it gives."""
 
     make: Callable[[], Any]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.infra.networks.variants import Variant, image_variant
 
@@ -59,8 +60,7 @@ def _shape(*sizes: int) -> str:
     return "x".join(map(str, sizes))
 
 
-@dataclass(frozen=True, slots=True)
-class Seeing:
+class Seeing(Struct, frozen=True):
     """A network of torchvision that is no classifier of images; `sizes` leave out the batch."""
 
     name: str
@@ -99,10 +99,8 @@ class Seeing:
         return torch.nn.functional.cross_entropy(logits, classes)
 
 
-class Flow(Seeing):
+class Flow(Seeing, frozen=True):
     """Optical flow between two images; `sizes` are those of one."""
-
-    __slots__ = ()
 
     def forward(self, network: Any, inputs: Any) -> Any:
         """See `Subject`."""
@@ -114,14 +112,12 @@ class Flow(Seeing):
         return sum(flow.mean() for flow in network(inputs, inputs))
 
 
-class Detector(Seeing):
+class Detector(Seeing, frozen=True):
     """A detector's dense parts, at the most that torchvision lets through to each.
 
     Which boxes reach the heads depends on the image, so the choosing itself is left out: it is
     light, and no network that is not trained shows it.
     """
-
-    __slots__ = ()
 
     def forward(self, network: Any, inputs: Any) -> Any:
         """See `Subject`."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from advisor.models.zoo.step_facts import Subject
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 _VIT_SIDES = (224, 384)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class Variant(Struct, frozen=True, kw_only=True):
     """One network at one input: a line of networks.csv.
 
     `input` is `3x224x224` (an image), `seq:128` (tokens) or another tensor's sizes. `sample` is
@@ -40,8 +40,7 @@ class Variant:
         return f"{self.library}/{self.name}@{self.input}"
 
 
-@dataclass(frozen=True, slots=True)
-class ImageClassifier:
+class ImageClassifier(Struct, frozen=True):
     """A classifier of torchvision or timm on square images, trained by cross entropy."""
 
     library: str

@@ -8,11 +8,11 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from advisor.infra.networks.variants import Variant
+from advisor.records import asdict
 
 # A worker is renewed after so many variants: the libraries keep some of what they build.
 _VARIANTS_A_WORKER = 150

@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 NAMES_PATH = Path(__file__).with_name("network_names.csv")
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A network of the table, and how a source's sample counts there.
 
     One sample of the source is `batch_factor` samples of the network (guidance runs a diffusion

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from msgspec import Struct
 
 from advisor.infra.performance_sources.files import find_source
 from advisor.infra.performance_sources.naming import gpu_of, named, precision_of, stack_of
@@ -22,8 +22,7 @@ def _nothing(rows: pd.DataFrame) -> pd.Series:
     return pd.Series(data=False, index=rows.index)
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """How one table is read: which rows are left out, which are only evaluated, and its licence."""
 
     licence: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from advisor.domain.generation import LlmPrecision
-from advisor.records import dataclass
 
 
 class Latent(NamedTuple):
@@ -50,8 +51,7 @@ class Weights(NamedTuple):
         return sum(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageModel:
+class LanguageModel(Struct, frozen=True, kw_only=True):
     """One decoder that generates text, as its configuration describes it.
 
     `ffn` is the width of a dense layer's feed-forward network (0: it has none), `gated` whether

@@ -17,10 +17,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.step_parameters import Floats, Integers, Parameters, Prior, Step
-from advisor.records import dataclass
 
 # One core of a server of 2020 or later: FLOP/s and bytes/s of products, seconds to start a kernel;
 # what a cache is faster by than memory, and what cores lose to each other.
@@ -54,8 +54,7 @@ _Terms = list[tuple[int, float]]
 _ByStep = list[tuple[int, Floats]]
 
 
-@dataclass(frozen=True, slots=True)
-class CpuConditions:
+class CpuConditions(Struct, frozen=True):
     """How a step runs on a CPU, in fp32.
 
     `cpu` is its name, "" for the measured one's kind; `cores` are whole ones, `speed` is how fast
@@ -70,8 +69,7 @@ class CpuConditions:
     width: float | None = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     """A network's step, one row an operation: FLOPs and bytes a sample, bytes of any batch, how
     often it runs; parameters (k, p) of its rates, and those (1, p) of starting any."""
 
@@ -85,8 +83,7 @@ class _Work:
     kernel_by: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class CpuSteps:
+class CpuSteps(Struct, frozen=True):
     """`count` steps as columns (n,), and the work of each network's in them; `width_by` and
     `offset_by` (n, p) are the parameters of arithmetic and of whole steps."""
 

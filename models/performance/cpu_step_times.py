@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.domain import Task
@@ -18,7 +20,6 @@ from advisor.models.performance.intervals import multipliers
 from advisor.models.performance.networks import Floats, NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
 from advisor.models.performance.step_parameters import Step
-from advisor.records import dataclass, replace
 
 # What steps scatter by on a machine that others use too.
 ROW_SIGMA = 0.10
@@ -34,8 +35,7 @@ _T = TypeVar("_T")
 _Kind = tuple[float, float, float, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimated:
+class _Estimated(Struct, frozen=True):
     posterior: Posterior
     facts: NetworkFacts
     by_kind: dict[_Kind, tuple[float, float]]
@@ -48,8 +48,7 @@ _MOST_AT_ONCE = 256
 _MOST_ESTIMATED = 64
 
 
-@dataclass(frozen=True, slots=True)
-class CpuRates:
+class CpuRates(Struct, frozen=True):
     """Samples per second of n steps, half widths of their logarithms, all of shape (n,), and
     whether residuals back those."""
 
@@ -59,8 +58,7 @@ class CpuRates:
     calibrated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CpuColumns:
+class CpuColumns(Struct, frozen=True):
     """CPUs as columns (n,): whole cores, single-thread speed over the measured CPU's, width of the
     arithmetic units over its (nan: unknown), and which it is: "" is that one."""
 
@@ -74,8 +72,7 @@ class CpuColumns:
         return self.cores.tolist(), np.nan_to_num(self.width).tolist(), self.cpu.tolist()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpuStepTimes:
+class CpuStepTimes(Struct, frozen=True, kw_only=True):
     """Posterior, and sorted standardised residuals of held-out rows by group.
 
     `networks` ("resnet50/training") were measured on the CPU whose single-thread mark is

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Stage
@@ -35,7 +36,6 @@ from advisor.models.performance.pipeline import (
     storage_rate,
     trial_group,
 )
-from advisor.records import dataclass
 
 Booleans = NDArray[np.bool_]
 # By stage, how far the logarithm of its rate is moved, each of shape (n,).
@@ -59,8 +59,7 @@ _QUANTILE_OF_90 = gaussian_multiplier(0.95)
 _LEAST_WEIGHT = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Estimates:
+class Estimates(Struct, frozen=True):
     """Samples per second with a one-sided bound on either side, columns of shape (n,).
 
     `stage_rates` and `weights` (n, 4) are in the order of `STAGES`, infinite and 0 where a
@@ -89,8 +88,7 @@ class Estimates:
         return [STAGES[place] for place in self.bottleneck.tolist()]
 
 
-@dataclass(frozen=True, slots=True)
-class StageErrors:
+class StageErrors(Struct, frozen=True):
     """How far each request's stages may be off, and why, columns of shape (n,).
 
     `accelerator_lower` and `accelerator_upper` are half widths of the rate of the GPU, or of the
@@ -110,8 +108,7 @@ class StageErrors:
     scaling_upper: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """The joined rate's logarithm, half widths around it, whether residuals back them, each of
     shape (n,), and the stages' weights (stages, n)."""
 
@@ -122,8 +119,7 @@ class Interval:
     weights: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """How far n requests may be off, whatever their disks, each at one of several confidences:
     `level` (n,) tells which.
 

@@ -4,9 +4,10 @@ conditioning those that ship."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.domain import Measurement, Observation
 from advisor.errors import DataError
@@ -22,8 +23,7 @@ from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.usable import require_enough, sort_out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenSteps:
+class TakenSteps(Struct, frozen=True, kw_only=True):
     """What a fit took of GPUs: how far each step's rate was off what was predicted without it (log
     measured over predicted, shape (n,)), and which contradict the others, or the model.
 
@@ -37,8 +37,7 @@ class TakenSteps:
     left_out: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitResult:
+class FitResult(Struct, frozen=True, kw_only=True):
     """A fitted model, the residuals of trials it was not fitted on, and what was left out.
 
     `kept_pipeline` says why host, storage and join stay those that ship; empty where fitted.

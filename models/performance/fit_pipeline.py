@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.domain import MIB, Measurement, Precision, Stage, Task
@@ -43,8 +44,7 @@ _CPU_NETWORK_SIGMA = 0.5
 CpuOf = Callable[[Measurement], ReferenceCpu]
 
 
-@dataclass(frozen=True, slots=True)
-class Trials:
+class Trials(Struct, frozen=True):
     """Trials as columns with what was observed, all of shape (n,).
 
     `accelerator` is its rate alone. Where `modelled`, a network on the CPU was not measured: it is
@@ -61,7 +61,7 @@ class Trials:
 
     def take(self, chosen: NDArray[np.bool_]) -> Trials:
         """The trials where `chosen` (n,) is true."""
-        values = (getattr(self.columns, name)[chosen] for name in PipelineColumns.__slots__)
+        values = (getattr(self.columns, name)[chosen] for name in PipelineColumns.__struct_fields__)
         return Trials(
             PipelineColumns(*values),
             tuple(cell for cell, keep in zip(self.cells, chosen, strict=True) if keep),
@@ -72,8 +72,7 @@ class Trials:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PhysicalForm:
+class PhysicalForm(Struct, frozen=True):
     """Parameters `names` (p,) with their priors; each network that a CPU computes and nobody
     measured there has one of its own."""
 

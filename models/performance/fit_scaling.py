@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.domain import Task
 from advisor.models.performance.networks import Floats
@@ -28,8 +28,7 @@ from advisor.models.performance.step_times import chip
 _MOST_OF_A_GPU = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingRow:
+class ScalingRow(Struct, frozen=True, kw_only=True):
     """One run on several GPUs of a host; `efficiency` is the step on one GPU over its step, at
     the same batch size a GPU."""
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import (
     STEP_SIGMA,
@@ -27,7 +29,6 @@ from advisor.models.network_columns import KINDS, WIDTH_STEPS
 from advisor.models.performance.network_table import OPERATION, Rows
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
-from advisor.records import NamedTuple, dataclass, replace
 
 _HOW = ("precision", "stack", "memory_format", "tf32")
 # Batches between these tell next to nothing more, and each costs whoever loads the model.
@@ -143,7 +144,7 @@ def observations_from(document: Mapping[str, Any]) -> GpuObservations:
 
 
 def _values(gpu: Gpu) -> dict[str, Any]:
-    return {name: getattr(gpu, name) for name in Gpu.__slots__}
+    return {name: getattr(gpu, name) for name in Gpu.__struct_fields__}
 
 
 def _step(observation: Observation) -> dict[str, Any]:
@@ -176,8 +177,7 @@ _COPIED = 2**28
 _FP32_BYTES = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbedLayer:
+class ProbedLayer(Struct, frozen=True, kw_only=True):
     """Seconds of one pass of a layer alone on `gpu`.
 
     `name` is the probe's (`conv3x3.wide`, `gemm`, `copy`), `precision` fp32, tf32, fp16, bf16 or
@@ -279,8 +279,7 @@ def _whole(sizes: Mapping[str, Any]) -> dict[str, int]:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernel:
+class _Kernel(Struct, frozen=True):
     """FLOPs and elements of a sample, elements of any batch, the matrix it is multiplied with."""
 
     kind: str

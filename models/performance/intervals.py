@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from advisor.models.performance.networks import Floats
-from advisor.records import NamedTuple
 
 FEWEST = 9
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.step_parameters import Floats
 from advisor.models.performance.step_time import Steps, class_seconds
-from advisor.records import dataclass
 
 # Two scales, in standard deviations of the features: families, and what is common to kinds.
 _SCALES = ((0.02, 6.0), (0.01, 2.5))
@@ -22,8 +22,7 @@ _NEAREST = 80
 _FURTHEST = 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class Kinship:
+class Kinship(Struct, frozen=True):
     """Measured steps: standardised features (n, d), residuals and their noise variances (n,)."""
 
     centre: Floats

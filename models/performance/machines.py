@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import DiskRate, Gpu, Measurement, Node, Resources, Workload
 from advisor.models.performance.networks import Floats
-from advisor.records import dataclass
 
 Integers = NDArray[np.intp]
 
@@ -33,8 +33,7 @@ _COPY_GB_PER_SECOND = {"5": 9.1, "7.0": 11.1, "8": 13.5, "9": 13.5, "10": 55.6, 
 _SLOWEST_COPY_GB_PER_SECOND = 6.3
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceTable:
+class ResourceTable(Struct, frozen=True):
     """One row a machine, every column of shape (n,): `Resources` in columns.
 
     A machine is one of `nodes` alike that train together over a network of `gbit_per_second`. An
@@ -102,8 +101,7 @@ class ResourceTable:
                    architectures=architectures[which], cpus=cpus[which])  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class DiskTable:
+class DiskTable(Struct, frozen=True):
     """Disks as columns of shape (n,); what is not limited is infinite. `low` and `high` are the
     factors between which a rate lies."""
 
@@ -117,15 +115,15 @@ class DiskTable:
     def of(cls, disks: Sequence[DiskRate]) -> DiskTable:
         """The same disks in columns, in their order."""
         numbers = np.array([_disk_numbers(entry) for entry in disks], dtype=float)
-        return cls(*numbers.reshape(-1, len(cls.__slots__)).T)
+        return cls(*numbers.reshape(-1, len(cls.__struct_fields__)).T)
 
     def take(self, rows: Integers) -> DiskTable:
         """Some of them."""
-        return DiskTable(*(getattr(self, name)[rows] for name in self.__slots__))
+        return DiskTable(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
     def raveled(self) -> DiskTable:
         """Columns of shape (n, k) one after the other."""
-        return DiskTable(*(getattr(self, name).ravel() for name in self.__slots__))
+        return DiskTable(*(getattr(self, name).ravel() for name in self.__struct_fields__))
 
 
 def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:

@@ -4,9 +4,11 @@ how far its trials tell that."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
 
 from advisor.domain import require_positive
-from advisor.records import NamedTuple, dataclass
 
 # A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
 OTHER_ARCHITECTURE_SIGMA = 0.42
@@ -22,8 +24,7 @@ _OWN_CONTENTION_SIGMA = 0.5
 FEWEST_TRIALS_OF_A_CPU = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceCpu:
+class ReferenceCpu(Struct, frozen=True, kw_only=True):
     """The CPU that was measured: its PassMark single-thread mark, and how far to trust it.
 
     `model` is its name, empty where nobody says; `sigma` is the log standard deviation of carrying

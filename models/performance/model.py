@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import (
     CacheState,
@@ -28,7 +30,6 @@ from advisor.models.performance.prepared import PreparedRows, Wording, Words, al
 from advisor.models.performance.scaling import scaled_rows
 from advisor.models.performance.settings import SettingGain, setting_gains
 from advisor.models.performance.step_times import GpuRate, StepTimes
-from advisor.records import NamedTuple, dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Distance
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 Request = tuple[Workload, Resources]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PerformanceModel:
+class PerformanceModel(Struct, frozen=True, kw_only=True):
     """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from.
 
     `step_times` tells GPUs alone, with what the user measured: `gpu_observations` of their store,

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.domain import Task
@@ -22,7 +24,6 @@ from advisor.domain.workload import names_a_file
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.messages import Message
 from advisor.models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
-from advisor.records import dataclass, replace
 
 FOLDER = Path(__file__).parents[3] / "advisor" / "data" / "performance"
 NETWORKS, OPERATIONS = "networks.csv", "operations.npy"
@@ -77,8 +78,7 @@ Rows = NDArray[Any]
 _Named = tuple[str, tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class Network(Struct, frozen=True, kw_only=True):
     """One network at one input: what it is, and what its steps do.
 
     `input` is `3x224x224` of an image, `seq:128` of tokens, or a tensor's sizes. `sample` is what
@@ -340,8 +340,7 @@ def network_table() -> NetworkTable:
     return NetworkTable()
 
 
-@dataclass(frozen=True, slots=True)
-class _Input:
+class _Input(Struct, frozen=True):
     """Sizes of an input; `word` is what stands before them, as in `seq:128`."""
 
     word: str

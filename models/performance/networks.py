@@ -7,20 +7,19 @@ from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from advisor.domain import DataKind, Task, Workload
 from advisor.models.network_columns import MemoryFacts
 from advisor.models.performance.network_table import Network, Rows, network_table
-from advisor.records import dataclass, field
 
 _FLOPS_PER_GMAC = 2e9
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkFacts:
+class NetworkFacts(Struct, frozen=True):
     """One network at one input: sizes in MiB (activations per sample, fp32), kernels by task.
 
     `input` is one sample's, as `3x224x224` or `seq:128`, `input_bytes` its size as it travels to

@@ -26,11 +26,11 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.domain import ScalingObservation
 from advisor.models.performance.intervals import gaussian_multiplier
 from advisor.models.performance.networks import Floats
-from advisor.records import dataclass
 
 # What TCP/IPv4 with timestamps leaves of an Ethernet frame of 1,514 bytes.
 PAYLOAD_SHARE = 1448 / 1514
@@ -62,8 +62,7 @@ def all_reduce_seconds(
     return np.asarray(transfer + 2.0 * (ranks - 1) * LATENCY_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeEfficiency:
+class NodeEfficiency(Struct, frozen=True):
     """What a node keeps of its own rate beside the others, 0 to 1; bounds as log half widths."""
 
     median: float
@@ -71,8 +70,7 @@ class NodeEfficiency:
     upper_width: float
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLaw:
+class NodeLaw(Struct, frozen=True):
     """The law above with what was measured between nodes, none at first."""
 
     rows: tuple[ScalingObservation, ...] = ()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Precision, Resources, Workload
@@ -28,11 +29,9 @@ from advisor.models.performance.measured_cpus import ReferenceCpu
 from advisor.models.performance.networks import Floats, NetworkFacts, bundled_networks
 from advisor.models.performance.pipeline import CpuStep, Load, Pipeline
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
-from advisor.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Cpus:
+class Cpus(Struct, frozen=True):
     """CPUs as columns (n,): whole cores, single-thread marks (nan: unknown) and names."""
 
     cores: Floats

@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from advisor.domain import Task
 from advisor.errors import DataError, UsageError
 from advisor.files import write_whole
@@ -161,14 +163,16 @@ def _plain(part: Pipeline) -> dict[str, Any]:
     """Fields as JSON has them: sets become sorted lists, tuples lists. What came later and is empty
     is left out, so that models keep their ids."""
 
-    from dataclasses import asdict  # only saving needs it
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            return type(value)(map(plain, value))
+        if not isinstance(value, Struct):
+            return sorted(value) if isinstance(value, frozenset) else value
+        items = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        kept = ((n, v) for n, v in items if v or n not in _CAME_LATER)
+        return {n: _steps(v) if n == "cpu_steps" else plain(v) for n, v in kept}
 
-    def plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        kept = [(n, _steps(v) if n == "cpu_steps" else v) for n, v in items
-                if v or n not in _CAME_LATER]  # fmt: skip
-        return {n: sorted(v) if isinstance(v, frozenset) else v for n, v in kept}
-
-    return asdict(part, dict_factory=plain)
+    return plain(part)  # type: ignore[no-any-return]
 
 
 def _steps(steps: Sequence[CpuStep]) -> list[tuple[Any, ...]]:

@@ -8,8 +8,11 @@ in `step_work`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.domain import (
     MIB,
@@ -38,7 +41,6 @@ from advisor.models.performance.measured_cpus import (
 )
 from advisor.models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from advisor.models.performance.networks import Floats, NetworkTable
-from advisor.records import NamedTuple, dataclass, field, replace
 
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
 ALL_TRIALS = "trials"
@@ -82,8 +84,7 @@ _FILE_BYTES = 256 * 1024
 _SHORTEST_SECONDS = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineColumns:
+class PipelineColumns(Struct, frozen=True):
     """One row a request, every column of shape (n,).
 
     `cores` counts physical cores, `second_threads` what their second threads add, in cores;
@@ -125,7 +126,7 @@ class PipelineColumns:
 
     def with_disks(self, rows: Integers, disks: DiskTable) -> PipelineColumns:
         """Some of the requests, each with another disk; `rows` and `disks` are of one length."""
-        taken = {name: getattr(self, name)[rows] for name in self.__slots__}
+        taken = {name: getattr(self, name)[rows] for name in self.__struct_fields__}
         taken["disk_bytes_per_second"] = disks.mib_per_second * MIB
         taken["disk_operations_per_second"] = _operations(
             disks.iops, taken["workers"], disks.latency_seconds
@@ -142,8 +143,7 @@ class PipelineColumns:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineRequest:
+class PipelineRequest(Struct, frozen=True):
     """What the columns are made of; `on_cpu` says that the network runs on the CPU."""
 
     workload: Workload
@@ -152,8 +152,7 @@ class PipelineRequest:
     cache: CacheState = CacheState.WARM
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """What machines are asked to do, apart from which machine it is."""
 
     workload: Workload
@@ -363,8 +362,7 @@ class CpuStep(NamedTuple):
     cpu: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True, kw_only=True):
     """Parameters of host, storage and join, fitted on sweeps.
 
     `largest_vcpus` is the most a trial on the reference CPU had, `cpu_networks`

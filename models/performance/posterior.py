@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.gaussian import conditioned, variances
 from advisor.models.performance import cpu_step_time, step_time
 from advisor.models.performance.cpu_step_time import CpuConditions, CpuSteps
 from advisor.models.performance.step_parameters import NOTHING, Conditions, Floats, Parameters, Step
 from advisor.models.performance.step_time import Steps
-from advisor.records import NamedTuple, dataclass
 
 # Deviations of log seconds between a network and others like it, by what they are tied to.
 EFFECTS: Mapping[str, float] = {
@@ -33,16 +34,14 @@ class Cell(NamedTuple):
     step: Step
 
 
-@dataclass(frozen=True, slots=True)
-class Estimates:
+class Estimates(Struct, frozen=True):
     """Log seconds of n steps: means and variances, each of shape (n,)."""
 
     mean: Floats
     variance: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(Struct, frozen=True):
     """What is known of one network beside its operations: names, means, covariance."""
 
     names: tuple[str, ...]
@@ -69,8 +68,7 @@ def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Posterior:
+class Posterior(Struct, frozen=True):
     """Means (p,) and covariance (p, p) of named parameters; `effects` of networks by name.
 
     `joint` names networks whose effects already stand in the state, as conditioning puts them.
@@ -180,8 +178,7 @@ def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], l
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(Struct, frozen=True):
     parameters: Parameters
     names: tuple[str, ...]
     mean: Floats

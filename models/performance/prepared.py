@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import (
     CacheState,
@@ -39,7 +41,6 @@ from advisor.models.performance.pipeline import (
 from advisor.models.performance.scaling import Scaling
 from advisor.models.performance.step_times import GpuRate
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
-from advisor.records import dataclass, replace
 
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage that the rate depends on less than this is not worth a word.
@@ -51,8 +52,7 @@ _ACCELERATOR, _HOST, _TRANSFER = 1, 2, 8
 _WORSE = list(Provenance)
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """What a prediction's words are about, each of length n: loads, machines, rates of a GPU."""
 
     loads: Sequence[Load]
@@ -68,8 +68,7 @@ class Words:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedRows:
+class PreparedRows(Struct, frozen=True, kw_only=True):
     """n rows; `rates` (n, 4) are those of the stages with the disks that the rows came with."""
 
     columns: PipelineColumns
@@ -174,7 +173,7 @@ def stacked(parts: Sequence[PreparedRows]) -> PreparedRows:
     """The rows of several, one after the other, for `columns_with` and `log_lowers` alone: they may
     be of several confidences, and words about them are those of the first."""
     columns = {name: np.concatenate([getattr(part.columns, name) for part in parts])
-               for name in PipelineColumns.__slots__}  # fmt: skip
+               for name in PipelineColumns.__struct_fields__}  # fmt: skip
     return replace(
         parts[0],
         columns=PipelineColumns(**columns),

@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import STEP_SIGMA, Gpu, ScalingObservation, Task
 from advisor.errors import DataError
@@ -32,7 +34,6 @@ from advisor.models.performance.networks import Floats, NetworkTable
 from advisor.models.performance.nodes import NodeLaw, node_law
 from advisor.models.performance.pipeline import Load
 from advisor.models.performance.step_times import is_same_card
-from advisor.records import dataclass, replace
 
 SCHEMA = "advisor.scaling/1"
 BUNDLED = "scaling.json"
@@ -50,8 +51,7 @@ _PER_DOUBLING_SIGMA = 0.03
 _LEAST_Z = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(Struct, frozen=True):
     """What n GPUs keep: `efficiency` is each one's share of the rate it has alone, 0 to 1.
 
     `widths` are half widths of its logarithm; `largest` is the most GPUs that were measured, and
@@ -146,8 +146,7 @@ class Scaling:
 ALONE = Scaling(1, 1.0, HalfWidths(0.0, 0.0, True), 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingModel:
+class ScalingModel(Struct, frozen=True, kw_only=True):
     """Exponents and held-out residuals by kind ('training/server'); see `efficiency`.
 
     `residuals` are sorted lists by kind and pool ('training/server/4'), `largest` the most GPUs
@@ -218,8 +217,7 @@ def bundled_scaling() -> ScalingModel:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ScaledRows:
+class ScaledRows(Struct, frozen=True):
     """Which of the `scalings` each row has; columns of shape (n,)."""
 
     scalings: Sequence[Scaling]

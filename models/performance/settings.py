@@ -10,6 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.domain import (
     Gpu,
     MemoryFormat,
@@ -23,7 +26,6 @@ from advisor.domain import (
 from advisor.models.performance.intervals import gaussian_multiplier
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.step_times import ROW_SIGMA, StepTimes, cell_of, chip
-from advisor.records import dataclass, replace
 
 COMPILE, CHANNELS_LAST, SIXTEEN_BITS, TF32 = "compile", "channels_last", "16 bits", "tf32"
 # Triton, which torch.compile writes for, and units of 16 bits begin with Volta; TF32 with Ampere.
@@ -56,8 +58,7 @@ _TAUGHT_BY: Mapping[str, tuple[str, ...]] = {
 _LEAST_TF32 = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A way to run PyTorch: `option` asks for it, `kind` is what changes."""
 
     name: str
@@ -76,8 +77,7 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(Struct, frozen=True):
     """The factor by which steps are faster; `measured`: rows have the network and the card with
     the change, else others like them have."""
 
@@ -85,8 +85,7 @@ class Gain:
     measured: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SettingGain:
+class SettingGain(Struct, frozen=True):
     """A workload under another setting, and what that brings a GPU."""
 
     setting: Setting
@@ -153,8 +152,7 @@ def gains_of(
     return gains
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """Whether rows of the task have the change at all, of the network, and on the card."""
 
     any: bool

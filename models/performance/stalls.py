@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import IMAGENET
@@ -36,8 +36,7 @@ _UNSTALLED_WEIGHT = 0.5
 _SPEED_SIGMA = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class StalledRuns:
+class StalledRuns(Struct, frozen=True):
     """n runs of image networks on real data: `columns` of one core a host, whose `hosts` (n,) are
     names; `synthetic` and `real` (n,) are samples/s. A host decodes at another speed with another
     augmentation, so both stand in its name."""
@@ -50,7 +49,9 @@ class StalledRuns:
     def take(self, chosen: NDArray[np.bool_]) -> StalledRuns:
         """The runs where `chosen` (n,) is true."""
         return StalledRuns(
-            PipelineColumns(*(getattr(self.columns, n)[chosen] for n in self.columns.__slots__)),
+            PipelineColumns(
+                *(getattr(self.columns, n)[chosen] for n in self.columns.__struct_fields__)
+            ),
             self.hosts[chosen],
             self.synthetic[chosen],
             self.real[chosen],

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
 from advisor.models.network_columns import KINDS
-from advisor.records import NamedTuple, dataclass
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -42,8 +42,7 @@ _OF_AN_UNNAMED_SOURCE = 0.15
 REFERENCE_SOURCE = "timm"
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(Struct, frozen=True):
     """What is believed of a parameter before anything is measured: a Gaussian."""
 
     mean: float
@@ -195,8 +194,7 @@ def _padded(names: Sequence[tuple[str, Prior]], parameters: Parameters, slots: i
     return [*places, *[0] * (slots - len(places))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Operation:
+class _Operation(Struct, frozen=True):
     kind: str
     size: int
     backward: bool
@@ -206,8 +204,7 @@ class _Operation:
         return f"{self.kind}{self.size}" if self.kind == "conv_depthwise" else self.kind
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """The arithmetic unit an operation runs on, `simt` or `tensor` cores, and its peak."""
 
     name: str

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
@@ -31,7 +32,6 @@ from advisor.models.performance.step_parameters import (
     Prior,
     Step,
 )
-from advisor.records import dataclass
 
 _CAST, _DEPTHWISE = KIND["cast"], KIND["conv_depthwise"]
 # Depthwise kernels of 3x3, 5x5 and more are different programs.
@@ -56,8 +56,7 @@ _LAUNCH_GROUPS = ("product", "moving", "cast", "backward")
 _LAUNCH_SECONDS = (1e-5, 1e-5, 6e-6, 6e-6)
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """Many steps as one list of kernels: `step` (k,) says which of the `count` steps a row has.
 
     `compute` and `memory` are seconds at the sheet's peaks. Rows of one class in one step share
@@ -122,16 +121,14 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps:
     return Steps(len(steps), *columns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     rows: tuple[Any, ...]
     group_rows: tuple[Any, ...]
     launches: Floats
     extra_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernels:
+class _Kernels(Struct, frozen=True):
     """What is the same for a network's step on every GPU and at every batch: `code` is the class
     of each row, `codes` the distinct ones, `work` multiply-accumulates over the split reduction."""
 
@@ -257,8 +254,7 @@ def class_seconds(steps: Steps, theta: Floats) -> tuple[Floats, Floats]:
     return steps.kernels * result.compute, steps.kernels * result.memory
 
 
-@dataclass(frozen=True, slots=True)
-class _Evaluation:
+class _Evaluation(Struct, frozen=True):
     log_seconds: Floats
     seconds: Floats
     gpu: Floats

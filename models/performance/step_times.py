@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.messages import Message
@@ -25,7 +27,6 @@ from advisor.models.performance.networks import Floats, NetworkFacts, NetworkTab
 from advisor.models.performance.posterior import Cell, Effects, Estimates, Posterior
 from advisor.models.performance.step_parameters import Conditions, Parameters, Step
 from advisor.models.performance.step_time import steps_of
-from advisor.records import dataclass, replace
 
 # What steps of one cell scatter by about the best model of them.
 ROW_SIGMA = 0.04
@@ -57,8 +58,7 @@ def _identity(workload: Workload, gpu: Gpu) -> tuple[object, ...]:
     return (workload.task, workload.batch_size, *how, gpu.name)
 
 
-@dataclass(frozen=True, slots=True)
-class GpuRate:
+class GpuRate(Struct, frozen=True):
     """What is known of one cell at one batch size."""
 
     samples_per_second: float
@@ -71,8 +71,7 @@ class GpuRate:
 _Standing = tuple[HalfWidths, Provenance, tuple[Message, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCell:
+class OwnCell(Struct, frozen=True):
     """What a user measured, at any batch size: another stack or input is another cell."""
 
     network: str
@@ -83,8 +82,7 @@ class OwnCell:
     input: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepTimes:
+class StepTimes(Struct, frozen=True, kw_only=True):
     """Posterior, likeness of networks, and how standardised residuals of held-out rows lie.
 
     `quantiles` holds sorted residuals by group, as `known/known` for (network seen?) x (GPU seen

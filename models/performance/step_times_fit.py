@@ -56,7 +56,7 @@ def fit_step_times(
 
 
 def _fields(times: StepTimes) -> dict[str, Any]:
-    return {name: getattr(times, name) for name in StepTimes.__dataclass_fields__}
+    return {name: getattr(times, name) for name in StepTimes.__struct_fields__}
 
 
 def _step_times(

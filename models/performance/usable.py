@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.domain import REPLAYED_FROM, LimitedBy, Measurement, Stage, Status, Task, Trial
 from advisor.errors import DataError
@@ -16,8 +17,7 @@ FEWEST_TRIALS = 12
 _NO_INPUT = ("synthetic", "text")
 
 
-@dataclass(frozen=True, slots=True)
-class Sorted:
+class Sorted(Struct, frozen=True):
     """Measurements to fit, and how many were left out for which reason."""
 
     usable: tuple[Measurement, ...]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.search.kernel import Floats, matern52
 from advisor.models.search.prior import (
@@ -30,8 +30,7 @@ _FEWEST_TO_LEARN = 4
 _TIE = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Configurations `features` (n, d) in 0..1, which of them may be tried (n,), what other
     workloads cost there, and what follows from that."""
 
@@ -41,8 +40,7 @@ class Problem:
     prior: Prior
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """The next trial and by which share it is expected to lower the price; None: not known yet."""
 
     index: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -24,8 +24,7 @@ _LEVEL = 0.5
 _FEWEST = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """A Matern kernel: variance of log cost, a length for each column, variance of repeats."""
 
     variance: float

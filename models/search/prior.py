@@ -9,9 +9,9 @@ that fall to a third once all data fits into memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.search.kernel import Floats, Kernel, fit_kernel
 
@@ -23,8 +23,7 @@ _ROUNDS = 20
 _SMALLEST_VARIANCE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """Measured tables of other workloads over the same configurations, both of shape (w, n).
 
     `log_cost` is nan where a run failed or was never made, `worked` 1, 0 or nan likewise.
@@ -40,8 +39,7 @@ class History:
         return cls(empty, empty.copy())
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(Struct, frozen=True):
     """One belief: log costs (n,) but for their level, and their covariance (n, n)."""
 
     mean: Floats
@@ -49,16 +47,14 @@ class Component:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(Struct, frozen=True):
     """Beliefs about log costs; `noise` is the variance of a repeat."""
 
     components: tuple[Component, ...]
     noise: float
 
 
-@dataclass(frozen=True, slots=True)
-class Posterior:
+class Posterior(Struct, frozen=True):
     """After trials: `weights` (c,), log costs and their standard deviations (c, n)."""
 
     weights: Floats

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.search.engine import Problem, propose
 from advisor.models.search.kernel import Floats
@@ -17,8 +17,7 @@ WORTH_A_TRIAL = 0.005
 _FEWEST_WORKED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One trial: its log cost (None: it failed), what it was expected to save as a share of the
     price (None: unknown), and the regret of the best so far, as a share (inf: none worked)."""
 
@@ -28,8 +27,7 @@ class Step:
     regret: float
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(Struct, frozen=True):
     """The trials in order, and why there is no further one."""
 
     steps: tuple[Step, ...]

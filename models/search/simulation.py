@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.errors import DataError, UsageError, unknown_name
 
@@ -27,8 +28,7 @@ _GOOD = frozenset({"ok", "true", "1", "1.0", "yes", "completed", "success"})
 MAX_CONFIGURATIONS = 5_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class Columns(Struct, frozen=True, kw_only=True):
     """Which columns hold what; None: looked for under its usual names. `ignored` describe no
     configuration."""
 
@@ -40,8 +40,7 @@ class Columns:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulation:
+class Simulation(Struct, frozen=True, kw_only=True):
     """A replay with the names of its configurations' columns; `cheapest` is a cost."""
 
     workload: str
@@ -98,8 +97,7 @@ def simulate_search(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(Struct, frozen=True):
     """The columns of a table: `names` describe a configuration."""
 
     names: tuple[str, ...]

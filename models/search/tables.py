@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.search.engine import Problem, problem_of
 from advisor.models.search.kernel import Floats
@@ -16,8 +16,7 @@ Value = str | float | None
 Configuration = tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One row: `cost` in any unit, the same for all rows of a workload; None where it failed."""
 
     workload: str
@@ -25,8 +24,7 @@ class Run:
     cost: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Runs as matrices: workloads (w) by distinct configurations (n).
 
     `log_cost` (w, n) is the median of repeats, nan where none worked; `worked` (w, n) is 1 where

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.domain import MIB
 
@@ -18,8 +19,7 @@ _SMALL_SEGMENT, _LARGE_SEGMENT, _SEGMENT_ROUNDING = 2 * MIB, 20 * MIB, 2 * MIB
 _OWN_SEGMENT_FROM = 10 * MIB
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     size: int
     small: bool
     free: bool

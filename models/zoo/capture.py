@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.errors import CANNOT_FOLLOW, AdvisorError, UsageError
 from advisor.messages import Message
@@ -34,8 +35,7 @@ _ATTENTION = ("attention", "attention_math", "attention_masked")
 _CLASS_OF_KIND = {kind: kind for kind in OPERATION_CLASSES} | dict.fromkeys(_ATTENTION, "linear")
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One kernel: FLOPs and bytes per sample in fp32, and bytes that any batch moves."""
 
     kind: str

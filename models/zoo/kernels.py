@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from advisor.models.zoo.shapes import BY_SHAPE
 
@@ -39,8 +40,7 @@ _ASKS, _ANSWERS = "_local_scalar_dense", {"all": True, "any": False, "lt": False
 _OVERWRITES = frozenset(("copy_", "zero_", "fill_"))
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Bytes that a kernel reads or writes in one tensor, and the memory that it lives in.
 
     `width` is the bytes of an element; whole numbers and masks, which no precision makes wider or
@@ -53,8 +53,7 @@ class Part:
     width: int = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """One kernel: FLOPs per sample, or of any batch where no sample takes part in it.
 
     `reduction` x `width` is the matrix that each output row is multiplied with (0: no product).
@@ -134,8 +133,7 @@ def part_of(number: int, tensor: torch.Tensor, storage: Any) -> Part:
     return Part(number, sample, fixed, size if tensor.is_floating_point() else 4)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     flops: float = 0.0
     reduction: int = 0
     width: int = 0

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import MIB
@@ -27,8 +27,7 @@ _WITH_WORKSPACE = frozenset(("conv_3x3", "conv_kxk", "conv_grouped"))
 FACT_BATCHES = (1, 8, 64)
 
 
-@dataclass(slots=True)
-class Storage:
+class Storage(Struct):
     """Memory of a tensor and its views: elements a sample and of any batch, bytes an element.
 
     `born` and `ended` count the kernels before (None: it outlives the step). `cast_of` is the

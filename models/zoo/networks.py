@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from msgspec import Struct
+
 from advisor.domain import Task, require_positive
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError, unknown_name
-from advisor.records import dataclass
 
 
 class Kind(StrEnum):
@@ -29,8 +30,7 @@ _COMPUTED = (Task.TRAINING, Task.INFERENCE)
 _WITH_PHOTOGRAPHS = (*_COMPUTED, Task.PREPROCESSING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkInfo:
+class NetworkInfo(Struct, frozen=True, kw_only=True):
     """What must be known of a network before it is built.
 
     `input_shape` is one row of a batch: (3, height, width) of an RGB image in floats, or the

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from advisor.domain.workload import is_own
 from advisor.models.zoo import batches, building, steps
@@ -47,8 +48,7 @@ class Runnable(Protocol):
         """The scalar to send back through the network, with its forward pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
+class BuiltIn(Struct, frozen=True):
     """A network of the zoo: its functions with its name filled in."""
 
     info: NetworkInfo

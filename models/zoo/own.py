@@ -12,10 +12,11 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from advisor.domain.workload import own_file
 from advisor.errors import UsageError
@@ -30,8 +31,7 @@ DEFAULT_INPUT_SHAPE = (3, 224, 224)
 _CHECKED_BATCH = 2
 
 
-@dataclass(frozen=True, slots=True)
-class OwnNetwork:
+class OwnNetwork(Struct, frozen=True):
     """A network in a user's file, run as those of the zoo are.
 
     `fingerprint` changes with the file, so that rates of two versions stay apart.

@@ -10,18 +10,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
+from msgspec import Struct, field
+
 # Top-level names of this product, all but the first in a checkout only.
 OUR_NAMES = ("advisor", "benchmarks", "infra", "models", "sweeps", "tests")
 
 
-@dataclass(frozen=True, slots=True)
-class TheirImports:
+class TheirImports(Struct, frozen=True):
     """Folders in which a user's imports are looked up, and what was loaded in place of ours."""
 
     folders: tuple[Path, ...]

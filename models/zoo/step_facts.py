@@ -13,8 +13,9 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from advisor.domain import MIB
 from advisor.models.network_columns import KINDS, WIDTH_STEPS, MemoryFacts
@@ -76,8 +77,7 @@ class TableRow(NamedTuple):
     width: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkFacts:
+class NetworkFacts(Struct, frozen=True, kw_only=True):
     """All that the table has of one network at one input. `training` is empty where it has none.
 
     `family` is the architecture's class. Weights are parameters and buffers in fp32.
@@ -234,8 +234,7 @@ def _memory(inference: StepLog, trained: StepLog) -> MemoryFacts:
     )
 
 
-@dataclass
-class Bytes:
+class Bytes(Struct):
     """Bytes that live, per sample and of any batch, and the share of a sample at their peak."""
 
     sample: float = 0.0

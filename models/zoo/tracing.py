@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from advisor.domain import MIB
 from advisor.errors import AdvisorError, UsageError
@@ -37,8 +38,7 @@ class Steps(Protocol):
         """The scalar to send back through the network, with its forward pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A way to run a step. Without `gradients` it is under no_grad."""
 
     training: bool

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
+from msgspec import Struct
 from torch import nn
 from torch.nn import functional
 
@@ -115,8 +114,7 @@ _COARSEST_STRIDE = 32
 _IGNORED_ABOVE_IOU = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class _Truth:
+class _Truth(Struct, frozen=True):
     """True boxes of a batch: (batch, n) classes and owners, (batch, n, 4) boxes in 0..1."""
 
     classes: torch.Tensor

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from advisor.domain import (
     STEP_SIGMA,
     Observation,
@@ -25,7 +27,6 @@ from advisor.domain import (
 from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import UsageError
-from advisor.records import replace
 from advisor.sweeps.anchors.observing import gpu_size, read_measurements
 from advisor.sweeps.anchors.records import (
     FEWEST_STEPS,

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from advisor.domain import (
     REPLAYED_FROM,
     STEP_SIGMA,
@@ -18,7 +20,6 @@ from advisor.domain import (
 )
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
-from advisor.records import replace
 from advisor.sweeps.anchors.records import (
     FEWEST_STEPS,
     LONGEST_STEP_SECONDS,

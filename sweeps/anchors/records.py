@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from advisor.domain import Gpu, Observation, ScalingObservation
 from advisor.errors import UsageError
@@ -28,8 +29,7 @@ class SheetOf(Protocol):
         """`UsageError` where there is none, and for a slice of a card."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedRow:
+class RefusedRow(Struct, frozen=True):
     """A row that is no anchor. `is_notable`: worth a word even where other rows are good."""
 
     origin: str
@@ -37,8 +37,7 @@ class RefusedRow:
     is_notable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AnchorFile:
+class AnchorFile(Struct, frozen=True):
     """All of one file. `captured` and `input_shape` describe its network where it says so.
 
     An observation's network is "" where a script does not name it. `scaling` says what several

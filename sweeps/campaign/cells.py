@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.domain import (
     MEASURABLE_PRECISIONS,
@@ -37,8 +38,7 @@ _FAULTS = (Status.FAILED, Status.TIMED_OUT)
 _BYTES_PER_VALUE = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Struct, frozen=True, kw_only=True):
     """What every cell has in common. `gpu` is the device's name, None for a CPU campaign; it is
     part of each trial, so that rows of different machines stay apart.
 
@@ -52,8 +52,7 @@ class Machine:
     by_cpu_time: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """How a network is run."""
 
     precision: Precision
@@ -66,16 +65,14 @@ class Setting:
         return self.memory_format is MemoryFormat.CONTIGUOUS and self.stack is Stack.EAGER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaders:
+class Loaders(Struct, frozen=True, kw_only=True):
     """Loader processes a vCPU, and batches that each prepares ahead."""
 
     share: float = 1.0
     prefetch_factor: int = PREFETCH_FACTOR
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkBudget:
+class BenchmarkBudget(Struct, frozen=True, kw_only=True):
     """Time boxes and the grid's size. Settings other than the usual one take `other_batches`.
 
     The usual setting in fp32 at `anchor_batch` is measured for `anchor_seconds`, on a GPU after as
@@ -123,8 +120,7 @@ BRIEF = BenchmarkBudget(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ladder:
+class Ladder(Struct, frozen=True, kw_only=True):
     """One network, task and setting, measured at rising batch sizes."""
 
     info: NetworkInfo

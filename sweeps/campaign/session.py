@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.domain import (
     Accelerator,
@@ -90,8 +92,7 @@ def run_campaign(
     return finished
 
 
-@dataclass(slots=True, kw_only=True)
-class Campaign:
+class Campaign(Struct, kw_only=True):
     """What all cells are measured with. `ends_at` is a time.monotonic() moment; a cell that takes
     `patience_seconds` longer than usual hangs."""
 

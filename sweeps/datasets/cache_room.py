@@ -12,12 +12,14 @@ import math
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.errors import DataError, UsageError
 from advisor.files import write_whole
 from advisor.messages import Message
+from advisor.records import asdict
 
 ABOUT, LOCK, FILLING = "about.json", ".lock", ".filling"
 _GONE = ".gone"
@@ -25,8 +27,7 @@ _LEFT_FREE_SHARE = 0.05
 _GIB = 2**30
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """What a data set takes of the disk, and what of it is still to come while it is filled."""
 
     bytes: int

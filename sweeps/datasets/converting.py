@@ -8,9 +8,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
@@ -30,8 +32,7 @@ _SAMPLES_TOGETHER = 32
 _REPORT_EVERY_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion:
+class Conversion(Struct, frozen=True, kw_only=True):
     """What was made, and how fast: `seconds` from the first sample read to all on disk."""
 
     profile: DatasetProfile

@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, overload
@@ -25,6 +24,7 @@ from advisor.domain import DatasetProfile
 from advisor.errors import DataError
 from advisor.files import write_whole
 from advisor.places import manifests_folder
+from advisor.records import asdict
 
 LISTING, ABOUT = "files.txt", "about.json"
 _LINE = b"%13d %7d %s\n"

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import md5, sha256
 from itertools import islice
@@ -23,10 +22,14 @@ from pathlib import Path
 from threading import Event
 from typing import IO, Any
 
+from msgspec import Struct
+from msgspec.structs import astuple, replace
+
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
 from advisor.files import write_whole
 from advisor.places import data_cache_folder
+from advisor.records import asdict
 from advisor.sweeps.datasets.cache_room import ABOUT, FILLING, LOCK, Needs, make_room
 from advisor.sweeps.datasets.opening import PROFILE_FILE, profile_in
 from advisor.sweeps.datasets.remote import RemoteFile, RemoteFolder, name_of, remote_folder
@@ -42,8 +45,7 @@ _MD5_DIGITS = 32
 _MOST_PROFILE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachedData:
+class CachedData(Struct, frozen=True, kw_only=True):
     """A data set on this machine. `fill_seconds` is how long it took to bring what was missing of
     it, `fetched_bytes` what this call brought of it: 0 where all of it was here."""
 

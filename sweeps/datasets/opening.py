@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import random
 import statistics
-from dataclasses import asdict
 from pathlib import Path
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
+from advisor.records import asdict
 from advisor.sweeps.datasets.jpeg_files import IMAGE_SUFFIXES, JPEG_FILES, JpegFiles
 from advisor.sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
 from advisor.sweeps.datasets.manifest import is_kept, keep_profile, kept_profile

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
@@ -34,8 +35,7 @@ _WRONG_KEY = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
+class RemoteFile(Struct, frozen=True):
     """A file: its path beneath the address, what its store calls it, and a tag that changes with
     the content (mostly its MD5, empty where the store has none)."""
 
@@ -84,8 +84,7 @@ def remote_folder(address: str) -> RemoteFolder:
     return FsspecFolder(address)
 
 
-@dataclass(frozen=True)
-class S3Folder:
+class S3Folder(Struct, frozen=True, dict=True):
     """The objects whose keys begin with `prefix/`, or the one of that key."""
 
     address: str
@@ -170,8 +169,7 @@ class S3Folder:
         return _unreachable(self.address, code)
 
 
-@dataclass(frozen=True)
-class FsspecFolder:
+class FsspecFolder(Struct, frozen=True, dict=True):
     """The files beneath an address of any file system that fsspec knows."""
 
     address: str

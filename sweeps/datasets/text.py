@@ -6,10 +6,10 @@ That is the Penn Treebank's layout as Mikolov prepared it, and any text file of 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.domain import DatasetProfile
 from advisor.errors import UsageError
@@ -20,8 +20,7 @@ END_OF_SENTENCE, UNKNOWN = "<eos>", "<unk>"
 _TRAINING_NAMES = ("train.txt", "ptb.train.txt")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Corpus:
+class Corpus(Struct, frozen=True, kw_only=True):
     """Word numbers in the order of the text (int64, shape (tokens,)); number n is `words[n]`.
 
     Words are ordered from the most frequent one on; what is too rare is `<unk>`.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.errors import DataError
 from advisor.sweeps.datasets.lmdb_images import SIDE
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """How samples are changed. `decoded`: to 256 x 256 pixels, as create_imagenet.sh of Caffe
     does. `shorter_edge`: JPEG again, at most that many pixels on its shorter edge, in that
     `quality`, as im2rec of MXNet does with --resize. Neither: bytes stay as they are."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
@@ -29,8 +31,7 @@ POLL_SECONDS = 2.0
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """How far a sweep is. Told when it begins (nothing is done), when a trial starts (`started`)
     and ends (`measurement`), and when others may have measured some."""
 
@@ -53,8 +54,7 @@ class Ended(Protocol):
         """Empty where it ended well."""
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What a sweep measured now; the measurements themselves are in the store, and nowhere else:
     ten thousand of them would fill the driver's memory."""
 
@@ -143,8 +143,7 @@ def current_rows(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRuns:
+class StoredRuns(Struct, frozen=True):
     """What is there before a sweep: runs that need no other, and when those began that are to be
     replaced; each by trial_id."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
@@ -39,8 +40,7 @@ class ApiKey:
         return text.replace(self._text, _HIDDEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """`base` is the URL up to and with `/v1`; it holds no credentials."""
 
     base: str

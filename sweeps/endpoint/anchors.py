@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.domain.machines import is_positive
@@ -45,8 +46,7 @@ class MeasuredTail(NamedTuple):
     tpot_p99_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ServingAnchor:
+class ServingAnchor(Struct, frozen=True):
     """The file's observations, why its other loads are none, and the 99th percentiles that it
     tells."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.messages import FieldName, Message
@@ -32,8 +33,7 @@ _MOST_SECONDS = 300.0
 _ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp", "sglang": "sglang"}
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """How requests are put. `engine` and `engine_version` are what the server says of itself,
     "" where it says nothing; `counts_tokens`: it tells how many tokens prompts and answers had."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.sweeps.endpoint.faults import RequestFailed
 
 OK, CUT = "ok", "cut"
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """So many requests in flight at any time (closed loop), or so many beginning in a second at
     random (Poisson): one of the two is None."""
 
@@ -29,8 +29,7 @@ class Load:
         return f"concurrency {self.concurrency}"
 
 
-@dataclass(slots=True)
-class RequestRecord:
+class RequestRecord(Struct):
     """One request. Moments are seconds after the measurement began.
 
     `status`: ok, cut (the load was over before the answer), or a fault's code, whose `detail` is
@@ -88,8 +87,7 @@ class RequestRecord:
         }
 
 
-@dataclass(slots=True)
-class DrivenLoad:
+class DrivenLoad(Struct):
     """One load's requests. `began_seconds` and `ended_seconds` frame the time in which requests
     were begun; `busy_share` is the part of a core that the generator took in it, `late_seconds`
     how much later than planned its clock ticked. `failed`: it was given up."""
@@ -105,8 +103,7 @@ class DrivenLoad:
     is_capped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Lengths:
+class Lengths(Struct, frozen=True):
     """Tokens of a prompt and of its answer, in the mean."""
 
     input_tokens: int

@@ -7,9 +7,10 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+
+from msgspec import Struct, field
 
 from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
 from advisor.messages import Message
@@ -35,8 +36,7 @@ _LEAST_SECONDS = 1.0
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """What is measured. `served_model` is the model's name on the server, "" where the server
     tells it; `patience_seconds` is how long it may send nothing; `seconds` are those of all loads
     together; `requests_file` gets a line for each request as it ends; `replicas` are further
@@ -53,8 +53,7 @@ class Wanted:
     replicas: Sequence[Address] = ()
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """What was measured so far. `ended` is why it ended early: a fault, or `Stopped`."""
 
     opening: Opening | None = None

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.errors import AdvisorError
@@ -17,8 +19,7 @@ from advisor.sweeps.datasets.remote import is_address
 Measure = Callable[[Trial], Measurement]
 
 
-@dataclass(frozen=True, slots=True)
-class DataAtHand:
+class DataAtHand(Struct, frozen=True):
     """A trial as it was planned, and the same (`here`) with its data set on a path of this machine;
     what is known of how the data came joins its row."""
 

@@ -66,7 +66,7 @@ class InlineExecutor:
 
 
 def _measure_here(trial: Trial) -> Measurement:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from advisor.sweeps.trial.faults import ending_of
     from advisor.sweeps.trial.limits.usage import PROCESS_TREE

@@ -15,10 +15,11 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from advisor.domain import REPLAYED_FROM, Measurement, Trial
 from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
+
+from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.domain.machines import is_positive
@@ -18,16 +19,14 @@ from advisor.sweeps.formats.serialization import measurement_from_dict
 _MOST_ROWS = 2**31
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedLine:
+class RefusedLine(Struct, frozen=True):
     """A line that is no measurement, counted from 1, and why."""
 
     line: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLines:
+class ReadLines(Struct, frozen=True):
     """One measurement a trial, and the lines that were refused; `repeated` counts lines of a
     trial that gave way to another line of it."""
 

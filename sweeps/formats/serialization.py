@@ -9,7 +9,6 @@ History of the format, so that old rows stay readable:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from typing import Any
 
 from advisor.domain import (
@@ -33,6 +32,7 @@ from advisor.domain import (
     without_the_usual,
 )
 from advisor.errors import DataError, one_line
+from advisor.records import asdict
 
 SCHEMA_VERSION = 1
 _MOST_REASON = 200
@@ -56,7 +56,7 @@ def trial_from_dict(document: Mapping[str, Any]) -> Trial:
 
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
     """A JSON document with every raw value, unrounded, plus the id and rate for readers."""
-    values = {field.name: getattr(measurement, field.name) for field in fields(measurement)}
+    values = {name: getattr(measurement, name) for name in measurement.__struct_fields__}
     return {
         "schema": SCHEMA_VERSION,
         "trial_id": measurement.trial.trial_id,

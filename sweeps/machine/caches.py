@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.sweeps.machine.size import total_memory_mib
 
@@ -14,8 +15,7 @@ _CPUS = Path("/sys/devices/system/cpu")
 _KIB_PER_UNIT = {"K": 1, "M": 1024, "G": 1024**2}
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(Struct, frozen=True):
     """One cache as one CPU sees it; `shared_by` are all CPUs that share it."""
 
     level: int

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 V1_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "blkio")
 PROC = Path("/proc/self")
 
 
-@dataclass(frozen=True, slots=True)
-class UnifiedGroup:
+class UnifiedGroup(Struct, frozen=True):
     """The own group of version 2: its directory, and that where the hierarchy is mounted."""
 
     directory: Path
@@ -61,8 +61,7 @@ def _own_paths(proc: Path) -> dict[str, str]:
     return paths
 
 
-@dataclass(frozen=True, slots=True)
-class _Mount:
+class _Mount(Struct, frozen=True):
     """A hierarchy: the group `root` of it lies at `point`."""
 
     root: str

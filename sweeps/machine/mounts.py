@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _BLOCK_DEVICES = Path("/sys/dev/block")
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs"})
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """One line of /proc/self/mountinfo; `device` is MAJOR:MINOR."""
 
     device: str

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 # Fields of /proc/PID/stat behind the name (proc(5)): state, and start time in clock ticks.
 _STATE, _START_TIME = 0, 19
@@ -60,8 +61,7 @@ _TOLERATED_SHARE = 0.05
 _BUSY_FIELDS = (0, 1, 2, 5, 6, 7)  # user nice system irq softirq steal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contention:
+class Contention(Struct, frozen=True, kw_only=True):
     """Cores in use on the trial's CPUs over the measured window, by the trial and by others."""
 
     own_cores: float

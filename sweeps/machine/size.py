@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.sweeps.machine.cgroups import PROC, limiting_groups
 
@@ -21,8 +22,7 @@ _MIB = 2**20
 _NO_LIMIT_BYTES = 2**60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineSize:
+class MachineSize(Struct, frozen=True, kw_only=True):
     """What this process may use. `cpus` are those it may run on; `cpu_quota` (in CPUs, on
     average) and `memory_limit_mib` are the tightest of its cgroups, None where there is none."""
 

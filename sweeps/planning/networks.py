@@ -6,8 +6,9 @@ import json
 import math
 import subprocess
 import sys
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from advisor.domain import DatasetProfile, Task
 from advisor.domain.workload import is_own
@@ -20,7 +21,7 @@ _BYTES_PER_VALUE = 8  # word numbers are int64
 # A user's file imports torch, and may run anything: that happens in a process of its own.
 _DESCRIBE = """
 import json, sys
-from dataclasses import asdict
+from advisor.records import asdict
 from advisor.errors import UsageError
 from advisor.models.zoo.opening import open_network
 try:
@@ -34,8 +35,7 @@ print("\\n" + json.dumps(answer))
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedNetwork:
+class PlannedNetwork(Struct, frozen=True, kw_only=True):
     """`photographs` and `text` say what its input is read from; else batches are made in memory."""
 
     info: NetworkInfo
@@ -125,16 +125,14 @@ def planned_network(reference: str) -> PlannedNetwork:
     return PlannedNetwork(info=info, photographs=photographs, fingerprint=answer["fingerprint"])
 
 
-@dataclass(frozen=True, slots=True)
-class StoredData:
+class StoredData(Struct, frozen=True):
     """A data set and the file or folder where it lies (empty: made in memory)."""
 
     profile: DatasetProfile
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepData:
+class SweepData(Struct, frozen=True, kw_only=True):
     """What there is to read; None where there is none of the kind."""
 
     images: StoredData | None = None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.domain import (
     MOUNTED,
@@ -43,8 +45,7 @@ _OVERHEAD_SECONDS = 11.0
 _SIXTEEN_BITS = (Precision.AMP, Precision.BF16)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Struct, frozen=True, kw_only=True):
     """What the trials are carved out of, fractions where a container has a quota of CPUs; `cpu` is
     None for a cluster of unknown nodes."""
 
@@ -54,8 +55,7 @@ class Machine:
     cpu: Cpu | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepRequest:
+class SweepRequest(Struct, frozen=True, kw_only=True):
     """A grid of trials.
 
     Each is measured until the interval of its rate is within `rel_error`, for `measure_seconds`

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
+
+from msgspec.structs import replace
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.sweeps.formats.serialization import run_facts

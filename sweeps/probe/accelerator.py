@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
 from advisor.sweeps.probe.timing import time_calls
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """A torch device; `kind` is `cuda` (its device 0) or `cpu`."""
 
     kind: str

@@ -8,8 +8,10 @@ VGG's and GoogLeNet's classifiers (linear), and Zaremba's small and medium LSTM.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.sweeps.probe.accelerator import Device, load_torch
 
@@ -17,8 +19,7 @@ SIZES = ("wide", "deep")
 _LSTM_STEPS = 35
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(Struct, frozen=True, kw_only=True):
     """A layer ready to run: `call(*inputs)` gives the output.
 
     `weights` are its parameters; `flops` are those of one forward pass (2 a multiply-add), None
@@ -37,8 +38,7 @@ class Layer:
     needs: str = "inputs"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """Where and how large: device, batch, and the type that activations have."""
 
     accelerator: Device

@@ -6,8 +6,9 @@ import re
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _DEVICES = Path("/sys/bus/pci/devices")
 # Classes: 03xx displays (VGA, 3D controllers), 12xx processing accelerators.
@@ -18,8 +19,7 @@ _NAME_AND_CODE = re.compile(r"^(.*?)\s*\[([0-9a-f]{4})\]$")
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 
 
-@dataclass(frozen=True, slots=True)
-class PciDevice:
+class PciDevice(Struct, frozen=True):
     """A device as lspci names it; codes are hexadecimal, four digits."""
 
     slot: str

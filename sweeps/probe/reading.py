@@ -15,19 +15,18 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.errors import MeasuringError
 
 _OFFSETS_SEED = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
+class Pattern(Struct, frozen=True, kw_only=True):
     """One way to read: `depth` blocks are asked for at a time, each by a thread of its own."""
 
     block_bytes: int
@@ -35,8 +34,7 @@ class Pattern:
     at_random: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedRead:
+class TimedRead(Struct, frozen=True, kw_only=True):
     """What came of reading for a while; a latency in seconds of each read, at least one."""
 
     wall_seconds: float
@@ -49,8 +47,7 @@ class TimedRead:
         return len(self.latencies) / self.wall_seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(Struct, frozen=True, kw_only=True):
     """A file opened for reading; not `direct` means through the page cache."""
 
     descriptor: int

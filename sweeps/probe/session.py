@@ -6,10 +6,11 @@ import importlib
 import resource
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
@@ -24,8 +25,7 @@ _SHORTEST_JUDGED_SECONDS = 0.5
 _VERSIONS = ("torch", "numpy", "Pillow")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeBudget:
+class ProbeBudget(Struct, frozen=True, kw_only=True):
     """How many seconds each kind of measurement may take; past `total` nothing new begins
     (a machine with CUDA gets half as much again, for loading its libraries)."""
 
@@ -50,8 +50,7 @@ QUICK = ProbeBudget(
 )  # fmt: skip
 
 
-@dataclass(slots=True, kw_only=True)
-class Session:
+class Session(Struct, kw_only=True):
     """What every part is given: how much effort, which folder, and where to report."""
 
     budget: ProbeBudget

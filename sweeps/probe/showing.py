@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.sweeps.probe.figures import figures, is_skipped
 from advisor.units import format_mib, format_rate
@@ -12,8 +13,7 @@ from advisor.units import format_mib, format_rate
 Node = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """One table: all cells are text; the columns numbered in `right` are numbers."""
 
     title: str

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.domain import LimitedBy, Measurement, Stage, Status
 from advisor.domain.machines import is_positive
@@ -47,8 +48,7 @@ _BUSY_PERCENT = 5  # of the last second, before a step of its own
 _AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualityIssue:
+class QualityIssue(Struct, frozen=True, kw_only=True):
     """What is weak: `code` for programs, `detail` with its numbers as parameters, `advice`."""
 
     code: str

@@ -13,7 +13,9 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import Measurement
 from advisor.domain.steps import mean_step_seconds
@@ -22,8 +24,7 @@ from advisor.sweeps.quality.timing import count_warmup_steps, is_steady, steps_t
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class RunSpread:
+class RunSpread(Struct, frozen=True):
     """What runs of a trial differ by beside the error within them: the log standard deviation of
     their rates, and the degrees of freedom that this knowledge is worth for another trial."""
 
@@ -39,8 +40,7 @@ BETWEEN_RUNS = RunSpread(sigma=0.018, degrees=8)
 _BLOCKS = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateInterval:
+class RateInterval(Struct, frozen=True, kw_only=True):
     """A rate in samples per second, and where the rate of the trial's next run lies with 95 %.
 
     `standard_error` is that of the logarithm of `rate`, spread between runs included;
@@ -80,8 +80,7 @@ def rate_interval(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunsError:
+class RunsError(Struct, frozen=True):
     """How far `count` runs of one trial are apart: `variance` is that of the logarithm of a run's
     mean step, with its degrees of freedom; `within` is a run's own part, with its `freedom`."""
 
@@ -123,8 +122,7 @@ def run_intervals(measurement: Measurement) -> list[RateInterval | None]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class MeanError:
+class MeanError(Struct, frozen=True):
     """Standard error of a run's mean step as a share of it, and its degrees of freedom."""
 
     relative: float

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import repeat
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from msgspec import Struct
 
 from advisor.domain import Precision, Task
 from advisor.domain.steps import mean_step_seconds
@@ -34,8 +34,7 @@ _LEAST_ALL_REDUCES, _MOST_ALL_REDUCES = 4, 200
 _PATIENCE = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """What is measured. With `emulated_step_seconds` the gradients of the network are exchanged
     for real, and a GPU of that pace is emulated. `gbit_per_second` is the rate of the network
     between nodes as sold; None where nobody says."""

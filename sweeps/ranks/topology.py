@@ -8,16 +8,16 @@ import socket
 import struct
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _SIOCGIFADDR = 0x8915  # netdevice(7)
 _INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _QUERY_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """A rank's numbers as torchrun gives them. `interface` leads to the first node;
     `interface_gbit_per_second` is what its driver says, None where it does not: virtual ones say
     nothing, or something of no meaning. `topology` is what nvidia-smi prints of the GPUs."""

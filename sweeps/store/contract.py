@@ -9,9 +9,10 @@ that call was kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct
 
 from advisor.domain import Measurement
 from advisor.sweeps.trial.ownership import Owner
@@ -19,40 +20,35 @@ from advisor.sweeps.trial.ownership import Owner
 Combine = Callable[[Measurement | None, Measurement], Measurement | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(Struct, frozen=True):
     """How many rows were new, and how many took the place of one that knew less."""
 
     added: int
     replaced: int
 
 
-@dataclass(frozen=True, slots=True)
-class Damaged:
+class Damaged(Struct, frozen=True):
     """A row that cannot be read; `reason` says which, why, and what to do."""
 
     trial_id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """What is known of a row without reading its measurement."""
 
     status: str
     started_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """The rows that can be read, in order, and those that cannot."""
 
     measurements: tuple[Measurement, ...]
     damaged: tuple[Damaged, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """A lease in force: who measures the trial, since when it runs and for how long at least.
 
     `seconds_held` counts from when the trial began, and is None while it waits for a node. `here`:

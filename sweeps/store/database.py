@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TypeVar
 
 import sqlalchemy as sql
+from msgspec import Struct
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from advisor.errors import DataError, one_line
@@ -157,8 +157,7 @@ _REFUSALS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """What happened, in one line; what to do; and whether it may pass by itself."""
 
     what: str

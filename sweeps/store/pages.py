@@ -7,11 +7,12 @@ page meets each trial once, whatever is stored meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sql
+from msgspec import Struct
 
+from advisor.records import asdict
 from advisor.sweeps.store.contract import Stored
 from advisor.sweeps.store.rows import sorted_out
 from advisor.sweeps.store.schema import MEASUREMENTS as ROWS
@@ -20,8 +21,7 @@ from advisor.sweeps.store.sql_store import SqlStore
 _ROWS_AT_ONCE = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """Which rows: those that are equal in all that is named; None is anything."""
 
     network: str | None = None
@@ -31,8 +31,7 @@ class Wanted:
     limited_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Some rows, and behind which number the next ones stand; None where there are no more."""
 
     stored: Stored

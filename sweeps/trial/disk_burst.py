@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import MIB, DiskRate, InstanceType, Measurement, Stage
 from advisor.errors import AdvisorError, UsageError
@@ -23,8 +25,7 @@ RUN = "run"  # in `above_baseline`: the end-to-end run; else a stage
 _TOLERATED = 1.02
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(Struct, frozen=True):
     """What was read in so many seconds; `operations` is None where nothing counts them."""
 
     mib: float

@@ -12,7 +12,8 @@ import re
 import resource
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.domain import MIB, Status
 from advisor.errors import AdvisorError
@@ -37,8 +38,7 @@ _NO_CUDA = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a trial ended that has no rate, and why, on one line."""
 
     status: Status

@@ -16,10 +16,11 @@ import re
 import secrets
 import socket
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.sweeps.machine.processes import is_running, start_ticks, stat_fields
 
@@ -29,8 +30,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _serial = itertools.count()
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerTag:
+class OwnerTag(Struct, frozen=True):
     """A process: `started` in clock ticks since boot; `place` in ten digits, "" where unknown."""
 
     pid: int
@@ -99,8 +99,7 @@ def _place_digits() -> str:
     return f"{int.from_bytes(hashlib.sha256(place().encode()).digest()[:4]):010d}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(Struct, frozen=True, kw_only=True):
     """One driver. `place` is the one boot and process namespace in which `pid` means it; empty
     where the system does not say."""
 

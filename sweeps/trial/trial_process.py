@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from advisor.domain import MOUNTED, CacheState, LimitedBy, Measurement, Status, Trial
 from advisor.sweeps.events import INFO, WARNING, emit

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+from msgspec import Struct
 
 from advisor.sweeps.store.contract import Held, Summary
 from advisor.sweeps.trial.trial_process import TIMEOUT_SECONDS
@@ -29,8 +30,7 @@ class Readable(Protocol):
         """The leases in force."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Pace(Struct, frozen=True, kw_only=True):
     """How fast trials were begun lately: by `trials` of them, over so many seconds."""
 
     trials: int
@@ -42,8 +42,7 @@ class Pace:
         return self.seconds / (self.trials - 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """The store at one moment. `total` and `left` are of the described sweep, or of all that is
     stored, running, or `submitted` and not begun. `pace` is None where too little is known."""
 

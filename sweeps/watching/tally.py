@@ -6,8 +6,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.sweeps.events import Event, this_node
@@ -21,8 +22,7 @@ HERE = "here"
 _ENDED_ELSEWHERE = ("not_stored", "kept_in_file")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class Running(Struct, frozen=True, kw_only=True):
     """A trial that is being measured, and on which node (`HERE` is this machine)."""
 
     trial_id: str
@@ -32,8 +32,7 @@ class Running:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepProgress:
+class SweepProgress(Struct, frozen=True, kw_only=True):
     """Where a sweep stands. `rest_seconds` is expected, by `basis`; dollars are None without a
     price."""
 
@@ -58,8 +57,7 @@ class SweepProgress:
         return sum(self.counts.values())
 
 
-@dataclass(slots=True)
-class _Begun:
+class _Begun(Struct):
     name: str
     since: float
     where: str = ""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
+
+from msgspec.structs import replace
 
 from advisor.domain import Trial
 from advisor.errors import MeasuringError

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.domain import (

@@ -11,12 +11,12 @@ run; a fault of CUDA that stays with the process costs those that come after, to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import repeat
 from statistics import fmean
 from typing import Any
 
 import torch
+from msgspec import Struct, field
 from torch.utils._pytree import tree_map
 
 from advisor.domain import MIB, AcceleratorKind, Stage, Trial
@@ -47,8 +47,7 @@ _CACHE_MIB = 32.0  # where sysfs names none
 _MEMORY_SHARE = 0.5  # of the trial's, for samples that stay in the page cache
 
 
-@dataclass(slots=True)
-class StageResults:
+class StageResults(Struct):
     """By stage: samples per second, what the run was of, and why others have no rate."""
 
     rates: dict[str, float] = field(default_factory=dict)
@@ -62,8 +61,7 @@ class StageResults:
         return {"stage_runs": self.runs, **failures}
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     rate: float
     facts: Mapping[str, Any] = field(default_factory=dict)
 

@@ -7,7 +7,8 @@ import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
@@ -19,8 +20,7 @@ _LOOKED_AT_FILES = 500
 _MOST_SAMPLES = 65_536  # gigabytes of photographs; a data set may have millions
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """How many samples and bytes were read, in how long."""
 
     samples: int

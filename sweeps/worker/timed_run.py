@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.domain import CacheState, Trial
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
@@ -22,8 +23,7 @@ SETTLING_SECONDS = 3.0
 WARMING_STEPS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedRun:
+class TimedRun(Struct, frozen=True, kw_only=True):
     """Raw steps, and what was used while they ran."""
 
     warmup_seconds: list[float]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.quality.rates import StoppingRule
@@ -18,8 +19,7 @@ _SETTLED_AFTER = 8
 _MOST_SKIPPED = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeBox:
+class TimeBox(Struct, frozen=True, kw_only=True):
     """How long steps are timed: until `seconds` of steady state and `min_steps` are over and their
     mean is known to `rel_error` (`StoppingRule`); no step begins after `max_seconds`.
 

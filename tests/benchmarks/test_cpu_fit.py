@@ -1,8 +1,7 @@
 """The bundled step times of CPUs are what the bundled steps give."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Precision, Status
 from advisor.models.performance.cpu_step_times_fit import held_out

@@ -1,11 +1,11 @@
 """What every measurement store promises, the leases in it too; on each database for real."""
 
-import dataclasses
 import threading
 import time
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.sweeps.store import SqlStore, Summary, open_store
@@ -23,7 +23,7 @@ def latest(_row, fresh):
 
 def elsewhere(owner):
     """An owner on another machine: nobody here can tell whether it still runs."""
-    return dataclasses.replace(owner, name="elsewhere:1:0", host="elsewhere", place="other")
+    return replace(owner, name="elsewhere:1:0", host="elsewhere", place="other")
 
 
 class StoreContract:
@@ -95,8 +95,8 @@ class StoreContract:
         """What was kept in a file while the database was away comes back by import."""
         first, second = row(), {"step_seconds": [0.4, 0.5]}
         store.append(first)
-        both = dataclasses.replace(first, repeats=(second,))
-        other = dataclasses.replace(first, step_seconds=(0.7,), repeats=(second, second))
+        both = replace(first, repeats=(second,))
+        other = replace(first, step_seconds=(0.7,), repeats=(second, second))
         assert store.append_all([other]).replaced == 0
         assert store.append_all([both]).replaced == 1
         assert store.append_all([first, both]).replaced == 0
@@ -107,7 +107,7 @@ class StoreContract:
         moment = datetime(2026, 11, 21, tzinfo=UTC)
         old, new = row(started_at="2026-11-20T23:00:00Z"), row(started_at="2026-11-21T00:00:00Z")
         store.append(old)
-        failed = dataclasses.replace(new, status=Status.FAILED, step_seconds=(), reason="x")
+        failed = replace(new, status=Status.FAILED, step_seconds=(), reason="x")
         for one, when in ((new, None), (failed, moment), (old, moment)):
             assert store.append_all([one], since=when).replaced == 0
         assert store.append_all([new], since=moment).replaced == 1
@@ -223,8 +223,8 @@ class StoreContract:
         assert not store.leases.take({"kept": ""}, here)
 
     def test_the_lease_of_a_process_that_has_gone_from_here_is_free_at_once(self, store):
-        gone = dataclasses.replace(this_process(), pid=2**22 + 1, name="gone")
-        reused = dataclasses.replace(this_process(), started="1", name="reused")
+        gone = replace(this_process(), pid=2**22 + 1, name="gone")
+        reused = replace(this_process(), started="1", name="reused")
         store.leases.take({"a": ""}, gone)
         store.leases.take({"b": ""}, reused)
         assert store.leases.held() == {}

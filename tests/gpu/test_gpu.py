@@ -6,10 +6,10 @@ Nothing here says how fast a GPU is: ratios have wide bounds, and rates are comp
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.answers.measuring import measure_reference
 from advisor.domain import MemoryFormat, Precision, Stack, Status, Task

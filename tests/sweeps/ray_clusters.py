@@ -12,13 +12,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import cache
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import psutil
+from msgspec.structs import replace
 
 from advisor.domain import ON_CPU, Measurement, Trial
 from advisor.sweeps.trial.placement.node import Core

@@ -4,12 +4,12 @@ import json
 import statistics
 import sys
 import time
-from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import (
     MEASURABLE_PRECISIONS,

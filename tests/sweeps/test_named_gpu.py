@@ -6,12 +6,12 @@ way, not how fast a T4 is.
 
 import json
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.catalog.gpu_names import sheet_of

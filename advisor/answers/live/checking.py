@@ -13,6 +13,8 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from advisor.answers.live.lists import PriceList, price_list
 from advisor.answers.live.offerings import Offerings, ask_offerings
 from advisor.answers.live.prices import Question, ask_prices
@@ -29,7 +31,6 @@ from advisor.engine.freshness import fresh_answer
 from advisor.errors import LiveError
 from advisor.infra.live.deadlines import Deadline
 from advisor.infra.live.facts import vcpu_quota
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

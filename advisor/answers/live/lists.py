@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 
+from msgspec import Struct
+
 from advisor.catalog import Catalog
 from advisor.catalog.live import LIVE_CLOUDS
 from advisor.catalog.support import CLOUD as AWS
@@ -16,7 +18,6 @@ from advisor.infra.live.failures import NO_CREDENTIALS
 from advisor.infra.live.quotes import NoQuote, Quote
 from advisor.infra.live.web import WebList, checked_url
 from advisor.messages import Message
-from advisor.records import dataclass
 
 URL_VARIABLES = {"azure": "ADVISOR_AZURE_URL", "gcp": "ADVISOR_GCP_URL"}
 GCP_KEY_VARIABLE = "ADVISOR_GCP_KEY"
@@ -29,8 +30,7 @@ Say = Callable[[str], None]
 Quotes = Callable[[Sequence[str], str, Market, date], Iterator[Quote | NoQuote]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """How a list is reached: an address in the place of the cloud's own, and the environment
     variable that holds a key; None: as the environment says."""
 
@@ -38,8 +38,7 @@ class Access:
     key_variable: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceList:
+class PriceList(Struct, frozen=True, kw_only=True):
     """`quotes` gives one quote, or the reason for none, for each type, in order; `sources` names
     the origin of a price. Only with an account are offerings and quotas told, too."""
 

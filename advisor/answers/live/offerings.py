@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from advisor.catalog import Catalog
 from advisor.catalog.support import CLOUD
 from advisor.errors import LiveError
 from advisor.infra.live.facts import Facts, facts, offered
-from advisor.records import dataclass
 
 # So many types, and more than half of those asked for, do not vanish at once: an answer was lost.
 FEWEST_DOUBTED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Offerings:
+class Offerings(Struct, frozen=True):
     """Whether each type is offered, where that is sure; what differs from what was known."""
 
     offered: dict[str, bool]

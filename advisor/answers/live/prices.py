@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.answers.live.lists import PriceList
 from advisor.catalog import Catalog
 from advisor.catalog.refreshed import plain_cell
@@ -12,7 +15,6 @@ from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
 from advisor.domain.money import MAX_AGE_DAYS
 from advisor.infra.live.quotes import NoQuote, Quote
-from advisor.records import dataclass, replace
 from advisor.units import format_usd
 
 # A price that is told at so many times the known one, or at less than that part of it, is not
@@ -23,8 +25,7 @@ _KINDS = {Market.ON_DEMAND: LIST, Market.SPOT: OBSERVED}
 _BAND = "interrupted within a month"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """What is asked of whom, and against what it is held; `accept_implausible` takes any price
     above 0."""
 

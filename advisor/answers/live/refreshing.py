@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.answers.live.lists import PriceList
 from advisor.answers.live.offerings import Offerings, ask_offerings
 from advisor.answers.live.prices import Question, ask_prices
@@ -17,7 +20,6 @@ from advisor.domain import Market
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import LiveError, UsageError
 from advisor.infra.live.deadlines import Deadline, each_within
-from advisor.records import dataclass, replace
 
 # Seconds for one answer: four tries of boto3, and what it waits between them. Google's list is
 # one answer, fetched whole.
@@ -28,8 +30,7 @@ TOLD_EVERY = 10
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """Which prices are to be refreshed, from whom; see `types_to_ask`."""
 
     prices: PriceList

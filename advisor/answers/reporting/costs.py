@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import (
@@ -21,7 +23,6 @@ from advisor.engine import answers
 from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
 from advisor.errors import AdvisorError
-from advisor.records import replace
 from advisor.render.blocks import candidate_block, price_block
 from advisor.render.sizing.facts import Drawn, drawn_rows, per_million, per_month
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.answers.curves import Point, points_at
 from advisor.answers.reporting.subject import Subject
 from advisor.catalog.what_if import with_host
@@ -12,7 +14,6 @@ from advisor.domain import Disk, InstanceType, Prediction, Task, Workload
 from advisor.engine import BATCH_SIZES
 from advisor.engine.candidates import candidate_resources
 from advisor.errors import AdvisorError
-from advisor.records import replace
 
 # Where machines are sold, and every vCPU of the small ones: "flat after 6" needs a 6.
 _VCPUS = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192)

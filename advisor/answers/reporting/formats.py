@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from advisor.answers.context import Context
 from advisor.answers.of_tasks import recommended_in
 from advisor.answers.reporting.gathering import Question
@@ -22,7 +24,6 @@ from advisor.questions.reading import options_of
 from advisor.questions.requests import (
     today,
 )
-from advisor.records import dataclass
 from advisor.render.sizing.formats import REPORT_FORMATS, ReportFormat
 
 _YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"
@@ -38,8 +39,7 @@ class Asked(NamedTuple):
     as_of: date | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """What a file of it is called and is; `about` is for people. A `report` has a language."""
 
     extension: str

@@ -10,6 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
 from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
@@ -23,7 +24,6 @@ from advisor.engine.price_calls import Draft, decided_by_price
 from advisor.engine.table import best_of_each
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Integers

@@ -11,20 +11,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.catalog.support import most_startable
 from advisor.domain.language import GenerationRequest
 from advisor.engine.language.rates import Level, Rates, Replicas
 from advisor.engine.language.ways import Way
 from advisor.engine.limits import GOOD_ENOUGH, Limit, times_needed
-from advisor.records import dataclass
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
 
 
-@dataclass(frozen=True, slots=True)
-class Solved:
+class Solved(Struct, frozen=True):
     """Ways with as many instances as each needs (as many as may be had, where those are too few):
     columns (n,). `rates` are of one replica at the load that it then has, `most` at the largest
     load that keeps the limits; `limits` are in the order in which they are judged."""

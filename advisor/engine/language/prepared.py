@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog
 from advisor.domain.language import GenerationRequest
 from advisor.domain.money import HOURS_PER_MONTH
@@ -17,7 +19,6 @@ from advisor.engine.offers import place_query
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.memory import can_split
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.engine.language.model import ServingModel

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import FREE, InstanceType, Market, Offer, Price, Rejected
 from advisor.domain.language import GenerationRequest, ServingPrediction
@@ -23,7 +25,6 @@ from advisor.engine.language.steps import steps_of
 from advisor.engine.language.ways import ways_on
 from advisor.engine.offers import judged_offer
 from advisor.errors import CANNOT_RUN, UsageError
-from advisor.records import replace
 
 
 def predict_serving(

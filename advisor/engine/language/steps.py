@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain import Rejected
 from advisor.domain.generation import KvPrecision, LlmPrecision, StepKind
@@ -23,7 +24,6 @@ from advisor.engine.language.ways import SIXTEEN_BIT, Way, splits_of, ways_on
 from advisor.engine.limits import closest
 from advisor.messages import Message
 from advisor.models.language.memory import can_split
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import Offer, Spec
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision, ServingBind
@@ -19,7 +21,6 @@ from advisor.engine.language.loads import Solved
 from advisor.engine.language.rates import Level, Rates, rate_span, time_span
 from advisor.engine.language.ways import Way
 from advisor.engine.limits import Limit
-from advisor.records import dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.engine.language.model import ServingModel
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 _BUSY = 0.8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingTable:
+class ServingTable(Struct, frozen=True, kw_only=True):
     """Ways as columns (n,). `kind` numbers the instance types, `names` are theirs; rates of
     `solved` are one replica's."""
 

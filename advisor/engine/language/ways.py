@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpu_links import GpuLink, gpu_link
 from advisor.domain import Disk, Gpu, Offer, Rejected
@@ -33,7 +35,6 @@ from advisor.models.language.memory import (
     weight_gib,
 )
 from advisor.models.language.support import AMPERE, supported
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.domain import Candidate, Market, NodeNetwork, Spec
-from advisor.records import NamedTuple
 from advisor.render.blocks import rate_unit
 from advisor.render.text import disk_text, lower_name
 from advisor.units import floor_rate, format_usd

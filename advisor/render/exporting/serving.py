@@ -9,11 +9,12 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from msgspec.structs import replace
+
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, GenerationRequest
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.records import replace
 from advisor.render.exporting import COMPOSE, export_start
 from advisor.render.exporting.parts import Start, header
 from advisor.render.language.phrases import engine_text, placement_text

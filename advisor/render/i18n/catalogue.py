@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from msgspec import Struct
+
 from advisor.messages import Message, Spell, option_name, render
-from advisor.records import dataclass
 
 FOLDER = Path(__file__).parent
 REPORT_TEXTS = FOLDER / "texts" / "report.json"
@@ -24,8 +25,7 @@ LANGUAGE_TEXTS = FOLDER / "texts" / "language.json"
 LANGUAGES = ("en", "zh-CN")
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(Struct, frozen=True):
     """The fixed texts of one language, by key, and its translations of messages."""
 
     language: str

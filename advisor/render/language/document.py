@@ -211,7 +211,7 @@ def placement_block(placement: ServingPlacement) -> dict[str, Any]:
 
 def memory_block(memory: GpuMemoryUse) -> dict[str, Any]:
     """The memory of each GPU in GiB, and what it leaves room for."""
-    return {name: getattr(memory, name) for name in type(memory).__slots__}
+    return {name: getattr(memory, name) for name in type(memory).__struct_fields__}
 
 
 def rates_block(rates: ServingRates) -> dict[str, Any]:
@@ -278,7 +278,8 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
             "micro_batch": candidate.micro_batch,
             "checkpointing": candidate.checkpointing,
             "memory_per_gpu": {
-                name: getattr(candidate.memory, name) for name in type(candidate.memory).__slots__
+                name: getattr(candidate.memory, name)
+                for name in type(candidate.memory).__struct_fields__
             },
         },
         "note": notes_text(candidate.notes),

@@ -287,7 +287,7 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
                 "fits": one.use is not None,
                 "why_not": one.why_not or None,
                 "memory_per_gpu": (
-                    {name: getattr(one.use, name) for name in type(one.use).__slots__}
+                    {name: getattr(one.use, name) for name in type(one.use).__struct_fields__}
                     if one.use
                     else None
                 ),

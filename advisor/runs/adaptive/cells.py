@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
 from advisor.catalog.gpu_names import sheet_of
@@ -36,8 +37,7 @@ from advisor.runs.fitting import reference_cpu
 from advisor.sweeps.anchors.observing import observed
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One cell of a surface: what runs on what, and the accelerator's own rate there (nan: the
     CPU's)."""
 
@@ -145,8 +145,7 @@ def fits_memory(row: Row) -> bool:
     return needed <= request.resources.memory_mib
 
 
-@dataclass(frozen=True, slots=True)
-class Specs:
+class Specs(Struct, frozen=True):
     """The specs that money buys for a target: rows, their prices (m,) and whose question each
     answers."""
 

@@ -8,10 +8,11 @@ taken as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.domain import ON_CPU, Measurement, Status, Trial
 from advisor.errors import UsageError
@@ -51,8 +52,7 @@ class Item(NamedTuple):
     run: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepStatus:
+class SweepStatus(Struct, frozen=True, kw_only=True):
     """Where a sweep stands: what it has `done`, what comes `next` (empty: it has `stopped`, and
     says why), how well its question is answered (`doubt`, a share; None before the anchors are
     measured), and the time that the trials took."""
@@ -64,8 +64,7 @@ class SweepStatus:
     stopped: str
 
 
-@dataclass(slots=True)
-class AdaptiveSweep:
+class AdaptiveSweep(Struct):
     """The candidate trials, the question and the budget; `refused` are trials that would die, `gpu`
     is the card that they run on, real or emulated."""
 

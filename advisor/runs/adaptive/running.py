@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from advisor.domain import Measurement
 from advisor.runs.adaptive.planning import AdaptiveSweep, Item, SweepStatus

@@ -12,10 +12,11 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.catalog.disk_orders import LOCAL
 from advisor.errors import AdvisorError, DataError
@@ -43,8 +44,7 @@ Mount = Callable[["Job"], Mapping[str, Path]]
 Install = Callable[[str, Path], Path]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guest:
+class Guest(Struct, frozen=True, kw_only=True):
     """The instance as this program meets it; `folder` is its own. Tests have others."""
 
     aws: Aws

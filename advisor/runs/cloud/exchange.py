@@ -6,14 +6,16 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from advisor.errors import AdvisorError, DataError, one_line
 from advisor.infra.aws.guest.job import STATES_FOLDER
 from advisor.infra.aws.tags import time_text
+from advisor.records import asdict
 from advisor.sweeps.formats.exporting import to_jsonl
 from advisor.sweeps.formats.importing import read_line
 
@@ -53,8 +55,7 @@ class End(StrEnum):
     EXPIRY = "expiry"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuestState:
+class GuestState(Struct, frozen=True, kw_only=True):
     """One instance; `exit_code` is that of `advisor sweep run`, `said` the last line of it."""
 
     instance_id: str

@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import InstanceType
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
 MOST_TYPES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceRun:
+class InstanceRun(Struct, frozen=True):
     """How it went with one type: a run, or the error that ended it, and whether an instance was
     had before that."""
 

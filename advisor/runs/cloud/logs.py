@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.errors import CloudError, DataError
 from advisor.infra.aws.guest.job import STATES_FOLDER
@@ -23,8 +24,7 @@ BOOT, CONSOLE = ".boot", ".console"
 _LOG = ".log"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceLog:
+class InstanceLog(Struct, frozen=True, kw_only=True):
     """One log of one instance; `key` is its name in the bucket."""
 
     key: str

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import LIST, OBSERVED, ON_ANY_GPU, ON_CPU, Accelerator, InstanceType, Market
@@ -30,8 +32,7 @@ _ON_AWS = "aws"
 _NOT_NVIDIA = ("Gaudi", "Radeon")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudOptions:
+class CloudOptions(Struct, frozen=True, kw_only=True):
     """What a user asks. `arguments` are those of `command` on the instance; `needs_vcpus` and
     `needs_mib` the largest trial's. `volumes` are wanted as they are, instead of one for each of
     `disks`; `only_this_type` takes no other one that serves as well; what was measured before
@@ -66,8 +67,7 @@ class CloudOptions:
     data: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudPlan:
+class CloudPlan(Struct, frozen=True, kw_only=True):
     """A launch that was looked at; `bucket_region` is empty where there is no bucket."""
 
     options: CloudOptions

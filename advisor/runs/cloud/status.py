@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import unknown_name
 from advisor.infra.aws.budget import lasts, usd_per_hour
+from advisor.records import asdict
 
 if TYPE_CHECKING:
     from advisor.infra.aws.launch_options import LaunchOption

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws.findings import refuse_missing
@@ -85,8 +86,7 @@ _WHY = {
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudRun:
+class CloudRun(Struct, frozen=True, kw_only=True):
     """How it went. `provisioned` is None where everything was measured before.
     `collected` counts what came back now, None where that went into a database that cannot be
     seen from here; `last_line` is the last that the

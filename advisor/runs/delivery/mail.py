@@ -12,11 +12,12 @@ import smtplib
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from msgspec import Struct
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.infra.live.web import is_loopback
@@ -32,8 +33,7 @@ _MOST_SUBJECT = 150
 _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[^\s@<>,;:\"()\[\]\\]{1,255}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MailTarget:
+class MailTarget(Struct, frozen=True, kw_only=True):
     """Who gets it, from whom (None: ADVISOR_SMTP_FROM, or the user's name), over which server."""
 
     host: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from advisor.errors import DeliveryError, one_line
 from advisor.render.difference.text import difference_text, headline
@@ -21,8 +22,7 @@ REPORT, DIFFERENCE = "report", "report-diff"
 _MOST_TITLE = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """A file of a message: its name without a folder, its media type, its bytes."""
 
     name: str
@@ -30,8 +30,7 @@ class Attachment:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """A report, or what changed between two of them.
 
     `text` is what a person reads first, `document` what a program reads; `day` (YYYY-MM-DD) is

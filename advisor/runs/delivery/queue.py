@@ -16,11 +16,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from advisor.places import state_folder
+from advisor.records import asdict
 from advisor.runs.delivery.message import Attachment, Message
 from advisor.runs.delivery.sending import Delivery, Say, deliver_to
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from advisor.errors import DeliveryError, UsageError
@@ -19,8 +19,7 @@ FIRST_PAUSE_SECONDS = 1.0
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(Struct, frozen=True, kw_only=True):
     """What became of a message at one target, as `label` names it; `error` is empty where it
     arrived, `transient` says whether a later try may help."""
 

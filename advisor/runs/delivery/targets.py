@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.errors import DataError, DeliveryError, LiveError, UsageError
 from advisor.files import write_whole
@@ -89,8 +90,7 @@ def _shown(text: str) -> str:
     return text if len(text) <= 20 and "@" not in text else f"{text[:8]}.."
 
 
-@dataclass(frozen=True, slots=True)
-class FileTarget:
+class FileTarget(Struct, frozen=True):
     """`file:PATH`, or `file:FOLDER/` for all of its files; `{date}` is the report's day."""
 
     path: str
@@ -143,8 +143,7 @@ def file_target(text: str) -> FileTarget:
     return FileTarget(path)
 
 
-@dataclass(frozen=True, slots=True)
-class BucketTarget:
+class BucketTarget(Struct, frozen=True):
     """`s3://BUCKET/KEY`, or `s3://BUCKET/PREFIX/` for all files; `{date}` is the report's day.
 
     Credentials and region are those that boto3 finds; AWS_ENDPOINT_URL is honoured.

@@ -11,10 +11,11 @@ import json
 import os
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
+
+from msgspec import Struct
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.infra.live.web import is_loopback
@@ -32,13 +33,15 @@ _MOST_REFUSAL = 200
 _TRANSIENT = (408, 425, 429)
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookTarget:
+class WebhookTarget(Struct, frozen=True):
     """An address that takes a POST. Its path and query may be a secret, and are never shown."""
 
-    url: str = field(repr=False)
+    url: str
     host: str
     timeout_seconds: float = TIMEOUT_SECONDS
+
+    def __repr__(self) -> str:
+        return f"WebhookTarget({self.label!r})"
 
     @property
     def label(self) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 
 class State(StrEnum):
@@ -17,8 +18,7 @@ class State(StrEnum):
     PROBLEM = "problem"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """One line: what is so, and what to do where it is not well; `facts` for programs."""
 
     check: str

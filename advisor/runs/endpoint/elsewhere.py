@@ -3,8 +3,9 @@ there, ended; then judged here."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from advisor.answers.language import LanguageContext
 from advisor.catalog.disk_orders import LOCAL

@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.answers.language import LanguageContext, serving_recommended
 from advisor.catalog.gpu_names import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
@@ -21,7 +23,6 @@ from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language_requests import generation_request, language_model_of
 from advisor.questions.spec_requests import instance_named
-from advisor.records import replace
 from advisor.runs.endpoint.questions import VerifyGeneration
 from advisor.runs.endpoint.verdict import criteria_of, load_of
 from advisor.runs.questions import AUTO

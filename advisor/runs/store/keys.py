@@ -8,13 +8,14 @@ are seconds since 1970.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sql
+from msgspec import Struct
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
+from advisor.records import asdict
 from advisor.runs.store.records import record_of
 from advisor.runs.store.tables import API_KEYS as KEYS
 from advisor.runs.store.tables import API_SESSIONS as SESSIONS
@@ -30,8 +31,7 @@ MOST_SESSIONS_OF_A_KEY = 20
 _NO_PATIENCE = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewKey:
+class NewKey(Struct, frozen=True, kw_only=True):
     """What is kept of a key that was made: never its secret."""
 
     key_id: str
@@ -41,8 +41,7 @@ class NewKey:
     expires_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredKey(NewKey):
+class StoredKey(NewKey, frozen=True, kw_only=True):
     """A key as it stands in the store."""
 
     created_at: float
@@ -54,8 +53,7 @@ class StoredKey(NewKey):
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """A login on the page, known by the digest of its cookie's token."""
 
     digest: str
@@ -63,8 +61,7 @@ class Session:
     expires_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Holders:
+class Holders(Struct, frozen=True):
     """Every key by its id, and every session that has not expired by its digest."""
 
     keys: Mapping[str, StoredKey]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 
 class Misfire(StrEnum):
@@ -29,8 +30,7 @@ class RunState(StrEnum):
 OPEN_STATES = (RunState.DUE, RunState.RUNNING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reporting:
+class Reporting(Struct, frozen=True, kw_only=True):
     """What follows each run: a report on the workloads of `plan` (a path from the schedule's
     folder) in `format`, with what changed since the last one, sent to the targets in `send`;
     `only_changes`: not where nothing changed. The targets may hold secrets."""
@@ -41,8 +41,7 @@ class Reporting:
     only_changes: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSchedule:
+class NewSchedule(Struct, frozen=True, kw_only=True):
     """What a user asks for: `command` without `advisor`, relative paths from `folder`.
 
     `budget_usd` may be spent in a month; a run costs `usd_per_hour` where that is known, and
@@ -61,8 +60,7 @@ class NewSchedule:
     reporting: Reporting | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule(NewSchedule):
+class Schedule(NewSchedule, frozen=True, kw_only=True):
     """One that is kept. Every due time up to `considered_until` is settled."""
 
     number: int
@@ -70,8 +68,7 @@ class Schedule(NewSchedule):
     considered_until: float
 
 
-@dataclass(frozen=True, slots=True)
-class NewRun:
+class NewRun(Struct, frozen=True):
     """A due time that gets its row: to be run, or `skipped` for what `note` says."""
 
     due_at: float
@@ -79,8 +76,7 @@ class NewRun:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """A due time of a schedule, or a sweep that somebody started, and what became of it.
 
     `alive` says whether the process of a running one still lives; `attempts` how many processes
@@ -112,8 +108,7 @@ class Run:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(Struct, frozen=True, kw_only=True):
     """How a run came to its end."""
 
     state: RunState
@@ -124,20 +119,19 @@ class Ending:
     report: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Leader:
+class Leader(Struct, frozen=True):
     """The daemon that has the lock."""
 
     host: str
     pid: int
 
 
-Record = TypeVar("Record")
+Record = TypeVar("Record", bound=Struct)
 
 
 def record_of(kind: type[Record], row: Any, **more: Any) -> Record:
     """A row of a table as a record whose fields are called as its columns; what is null there is
     as it is by default. `more` are fields that are kept in another form."""
-    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
-    kept = {name: row._mapping[name] for name in names & set(row._mapping) - set(more)}
+    names = set(kind.__struct_fields__) & set(row._mapping) - set(more)
+    kept = {name: row._mapping[name] for name in names}
     return kind(**{name: value for name, value in kept.items() if value is not None}, **more)

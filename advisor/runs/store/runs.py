@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sql
 
+from advisor.records import asdict
 from advisor.runs.store.locks import HeldLock, Locks
 from advisor.runs.store.records import OPEN_STATES, Ending, NewRun, Run, RunState, record_of
 from advisor.runs.store.tables import RUNS as ROWS

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
 from typing import Any
 
 import sqlalchemy as sql
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
+from advisor.records import asdict
 from advisor.runs.store.daemon import DaemonLock
 from advisor.runs.store.locks import Locks
 from advisor.runs.store.records import (
@@ -185,4 +185,4 @@ def _schedule_of(row: Any) -> Schedule:
 
 def _requested(schedule: Schedule) -> NewSchedule:
     """What a user asked for when it was added."""
-    return NewSchedule(**{each.name: getattr(schedule, each.name) for each in fields(NewSchedule)})
+    return NewSchedule(**{name: getattr(schedule, name) for name in NewSchedule.__struct_fields__})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.sweeps.formats.serialization import trial_to_dict
@@ -18,8 +19,7 @@ _ROWS_AT_ONCE = 200
 _WAITING = "waiting"
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """How a trial ended, why, and how fast it was."""
 
     status: Status

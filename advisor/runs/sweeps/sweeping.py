@@ -7,10 +7,11 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from advisor.domain import (
     ON_ANY_GPU,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
@@ -39,8 +41,7 @@ if TYPE_CHECKING:
 _WITH_IOPS = ("io1", "io2")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudVerification:
+class CloudVerification(Struct, frozen=True, kw_only=True):
     """A question about one spec, ready to be measured on it: `named` is what is predicted."""
 
     request: Request

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import (
@@ -29,8 +31,7 @@ _VISIBLE_MEMORY = 0.9
 AUTO = "auto"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedMachine:
+class VerifiedMachine(Struct, frozen=True, kw_only=True):
     """What a trial is held to. `instance` None: this machine as it is; `is_here`: the machine
     calls itself that type."""
 

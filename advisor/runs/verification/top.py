@@ -4,9 +4,11 @@ choice among them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import Request, Spec, Verdict, Verification
@@ -33,8 +35,7 @@ _RANKED = 64
 _ARCHITECTURE = "x86_64"  # of AWS's image (infra/aws/regions.py)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriedCandidate:
+class TriedCandidate(Struct, frozen=True, kw_only=True):
     """A candidate and what came of it: a verdict, or the error that ended it. `usd_per_hour` is of
     instance and disk, as it was recommended."""
 
@@ -55,8 +56,7 @@ class TriedCandidate:
         return found.verdict if found is not None and found.settles else Verdict.UNDECIDED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """The candidates, cheapest first, and the cheapest one that passed (None: none did). `settled`:
     all that are cheaper missed, or, without a choice, all missed."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_of
@@ -67,8 +69,7 @@ Say = Callable[[str], None]
 Making = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class VerificationTrial:
+class VerificationTrial(Struct, frozen=True):
     """A trial that is ready to run, and what is predicted for it."""
 
     place: VerifiedMachine

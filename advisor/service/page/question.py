@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastapi import Request
+from msgspec import Struct, field
 from starlette.responses import Response
 
 from advisor.answers.context import Context
@@ -159,8 +159,7 @@ ALWAYS_SHOWN = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionPage:
+class QuestionPage(Struct, frozen=True):
     """A page whose address is a question: the templates of the whole page and of the answer alone,
     which the script asks for; what `view` makes of the question; what is answered where nobody has
     asked yet (none of `needs` is given), since an answer says more than an empty page. The values

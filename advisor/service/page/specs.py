@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from advisor.domain import HOURS_PER_MONTH, Stage
-from advisor.records import dataclass
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.text import lower_name, upper_name
@@ -18,8 +19,7 @@ _FILLED = 92.0
 _LEFT, _RIGHT = 15.0, 85.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalBar:
+class IntervalBar(Struct, frozen=True, kw_only=True):
     """An interval of rates with its median and a target; None where there is no target."""
 
     lower: float

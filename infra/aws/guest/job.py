@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.errors import DataError
 
@@ -21,8 +22,7 @@ _REQUIREMENT = re.compile(r"([a-z][a-z0-9-]*(\[[a-z,]+\])?(==[0-9]+(\.[0-9]+)*(\
 _PREFIX = re.compile(r"[A-Za-z0-9._/-]+[A-Za-z0-9._-]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """A sweep, a verification, or the load of a language model, on one instance.
 
     `arguments` are those of `advisor` and the words of `command`, but for where disks are mounted;

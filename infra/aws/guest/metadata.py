@@ -9,8 +9,9 @@ import json
 import os
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from advisor.errors import LiveError
 
@@ -22,8 +23,7 @@ _TRIES = 3
 _UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 
-@dataclass(frozen=True, slots=True)
-class SpotNotice:
+class SpotNotice(Struct, frozen=True):
     """The spot market takes the instance back: what happens to it, and when (None: not known)."""
 
     action: str

@@ -10,9 +10,10 @@ import sys
 import tarfile
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.errors import DataError
 
@@ -29,8 +30,7 @@ _LEVEL = 6  # of gzip: 9 takes three times as long, for a hundredth less
 _NOT_SENT = frozenset({"__pycache__", "sources"})  # `infra/sources`: tables a bundle is built of
 
 
-@dataclass(frozen=True, slots=True)
-class Software:
+class Software(Struct, frozen=True):
     """An archive and its digest; `key` is where it lies in a bucket, the same for the same
     bytes, so that it is sent once."""
 

@@ -11,10 +11,11 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct, field
 
 from advisor.errors import LiveError
 from advisor.infra.aws.asking import Clock
@@ -28,8 +29,7 @@ SYSTEMD = Path("/run/systemd/system")  # there while it is what started the mach
 SPOT, EXPIRY = "spot", "expiry"
 
 
-@dataclass(slots=True)
-class Watch:
+class Watch(Struct):
     """Looks for a reason to leave until it is `over`; `reason` is `spot`, `expiry` or empty."""
 
     metadata: Metadata

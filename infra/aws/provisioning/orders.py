@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import Market
 from advisor.errors import AdvisorError
@@ -37,8 +39,7 @@ _TAGGED = ("instance", "volume", "network-interface")
 _TAGGED_SPOT = (*_TAGGED, "spot-instances-request")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Struct, frozen=True, kw_only=True):
     """One offer of a sweep's slot, ready to be asked for; the same order is the same request."""
 
     sweep: Sweep

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.ending import Ended, end_instance, end_sweep, not_ended
@@ -19,8 +21,7 @@ from advisor.infra.aws.watching import Outcome, Why, Work, watch
 OnMachine = Callable[[Machine], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provisioned:
+class Provisioned(Struct, frozen=True, kw_only=True):
     """How it ended, what it cost at most, how many instances it took."""
 
     outcome: Outcome

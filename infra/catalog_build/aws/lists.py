@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.infra.catalog_build.aws import sources
 from advisor.infra.catalog_build.aws.families import BARE_METAL, family
@@ -18,16 +19,14 @@ Cells = dict[str, dict[str, Cell]]
 _CHANGED = 0.002
 
 
-@dataclass(frozen=True, slots=True)
-class PriceList:
+class PriceList(Struct, frozen=True):
     """One published list."""
 
     prices: Mapping[str, Mapping[str, str]]
     basis: Basis
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
+class Newest(Struct, frozen=True):
     """The newest published price of each offer; `changed` are the families whose prices an older
     list has otherwise: where only that one knows them, they are unknown."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from advisor.infra.catalog_build.aws import sources, spot
 from advisor.infra.catalog_build.aws.estimates import Estimates, interval

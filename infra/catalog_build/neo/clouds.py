@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
+
+from msgspec.structs import replace
 
 from advisor.infra.catalog_build.hosts import cloud_part, no_gpu, sheet_gib
 from advisor.infra.catalog_build.neo import sources

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.gaussian import conditioned, variances
 from advisor.models.language.bounds import Floats
@@ -13,7 +14,6 @@ from advisor.models.language.finetuning.seconds import NAMES, PRIORS, linearised
 from advisor.models.language.finetuning.tuning import Run
 from advisor.models.language.finetuning.work import Work, work_of
 from advisor.models.language.language_model import LanguageModel
-from advisor.records import dataclass
 
 # Standard deviations of log seconds between runs, by what they have in common.
 EFFECTS: Mapping[str, float] = {
@@ -63,8 +63,7 @@ class Estimates(NamedTuple):
     variance: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Belief:
+class Belief(Struct, frozen=True):
     """Means (p,) and covariance (p, p) of named parameters: `NAMES`, then effects.
 
     Effects that no row taught have their priors and are not among them.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.gaussian import conditioned
 from advisor.models.language.bounds import Floats
@@ -19,7 +20,6 @@ from advisor.models.language.finetuning.belief import (
     size_of,
 )
 from advisor.models.language.finetuning.tuning import Run
-from advisor.records import dataclass
 
 # Student-t weights: wrong rows of public sources do not bend the rest.
 _OF_EACH = 20
@@ -62,8 +62,7 @@ def fitted(rows: Sequence[Measured]) -> Belief:
     return Belief(names, theta[kept], covariance[np.ix_(kept, kept)])
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """Rows predicted by beliefs that never saw their group: log seconds, each (n,)."""
 
     predicted: Floats

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain.generation import LlmMethod
 from advisor.messages import Message
@@ -21,7 +23,6 @@ from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning,
 from advisor.models.language.memory import card_gib
 from advisor.models.language.unmeasured import unmeasured_parts
 from advisor.models.performance.intervals import HalfWidths, gaussian_multiplier, multipliers
-from advisor.records import dataclass, replace
 
 # Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
 _MICRO_BATCHES = tuple(1 << exponent for exponent in range(7))
@@ -39,8 +40,7 @@ class Settled(NamedTuple):
     memory: TuningMemory
 
 
-@dataclass(frozen=True, slots=True)
-class TuningRates:
+class TuningRates(Struct, frozen=True):
     """Of n tunings: tokens a second of all their GPUs together, each of `rates` (n,).
 
     `calibrated` is False where too few held-out rows back the confidence.
@@ -55,8 +55,7 @@ class TuningRates:
         return Bounds(upper, median, lower)
 
 
-@dataclass(frozen=True, slots=True)
-class FineTuningPredictor:
+class FineTuningPredictor(Struct, frozen=True):
     """A belief, and how far rows that it had not seen lay off: sorted residuals of log seconds in
     predicted deviations, of models that were left out (`MODEL`, for GPUs that rows are of) and of
     GPUs that were (`GPU`, for all others). `id` is the file's digest, `trained_on` names the rows

@@ -8,13 +8,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.models.language.serving.effects import OF_ROWS, line_of
 from advisor.models.language.serving.fit import Fit, MeasuredValue, fitted
 from advisor.models.language.serving.predictor import ServingPredictor
 from advisor.models.performance.step_times import chip
-from advisor.records import replace
 
 Rows = NDArray[np.bool_]
 

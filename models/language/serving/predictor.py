@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.messages import Message
 from advisor.models.gaussian import conditioned, variances
@@ -31,7 +33,6 @@ from advisor.models.language.serving.work import Floats
 from advisor.models.language.unmeasured import unmeasured_parts
 from advisor.models.performance.intervals import multipliers
 from advisor.models.performance.step_parameters import NOTHING, Parameters
-from advisor.records import dataclass, replace
 
 _DIFFERENCE = 1e-4
 _MOST_UPDATES, _REWEIGHTED, _DEGREES = 8, 3, 4.0
@@ -46,8 +47,7 @@ _KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model",
           (False, False): "both"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ServingPredictor:
+class ServingPredictor(Struct, frozen=True):
     """The posterior of serving: means (p,) and covariance (p, p) of named parameters.
 
     `widths` are sorted standardised residuals by quantity and by what was `known`; `versions` the

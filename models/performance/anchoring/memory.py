@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from advisor.domain import Observation, Workload
 from advisor.models.performance.memory import bundled_peak_model
@@ -14,8 +15,7 @@ from advisor.models.performance.memory.peak import card_mib
 _MARGIN = 1.1
 
 
-@dataclass(frozen=True, slots=True)
-class AnchoredMemory:
+class AnchoredMemory(Struct, frozen=True):
     """The smallest card that surely runs a batch, from (batch, MiB) that rise with the batch."""
 
     peaks: tuple[tuple[int, float], ...]

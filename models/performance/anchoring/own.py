@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.domain import DataKind, Task
 from advisor.errors import UsageError
@@ -60,8 +60,7 @@ class OwnTable(NetworkTable):
         return name == self._own.name or name in self._base
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnSizes:
+class OwnSizes(Struct, frozen=True, kw_only=True):
     """What is known of an own network beside its operations; None means unknown.
 
     `input_shape` is one sample's, `whole_numbers` whether its values are: then they are tokens.

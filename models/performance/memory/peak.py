@@ -10,6 +10,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import DataError, UsageError
@@ -22,7 +24,6 @@ from advisor.models.performance.memory.steps import (
     step_memory,
 )
 from advisor.models.performance.memory.table import bundled_profile
-from advisor.records import dataclass, replace
 
 SCHEMA = "advisor.memory-model/2"
 BUNDLED = "memory_model.json"
@@ -45,8 +46,7 @@ class Verdict(StrEnum):
     DOES_NOT_FIT = "does not fit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeakModel:
+class PeakModel(Struct, frozen=True, kw_only=True):
     """Peak = context + what the allocator has reserved, times an error.
 
     `errors` are sorted quantiles of log(measured / predicted), of networks of families that the
@@ -84,8 +84,7 @@ class PeakModel:
         return replace(self, errors=tuple(factor * entry for entry in self.errors))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuPeak:
+class GpuPeak(Struct, frozen=True, kw_only=True):
     """Peak GPU memory of a step in MiB, as nvidia-smi shows it, with one-sided bounds.
 
     `step` is what torch reserves, `context_mib` CUDA's own; the two add up to the median.
@@ -129,8 +128,7 @@ class GpuPeak:
         return Verdict.MAY_NOT_FIT if least <= usable else Verdict.DOES_NOT_FIT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """What `advisor memory` is asked; `pixels` is the side of its images, None for its own."""
 
     reference: str
@@ -139,8 +137,7 @@ class Question:
     confidence: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnGpu:
+class OnGpu(Struct, frozen=True, kw_only=True):
     """One GPU: `largest_batch` is None where not even one row surely fits."""
 
     name: str
@@ -150,8 +147,7 @@ class OnGpu:
     largest_batch: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
+class WhatIf(Struct, frozen=True, kw_only=True):
     """The same step with one thing changed."""
 
     change: str
@@ -159,8 +155,7 @@ class WhatIf:
     largest_batches: tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryAnswer:
+class MemoryAnswer(Struct, frozen=True, kw_only=True):
     """The peak, every GPU (smallest first) and what a change would bring, in the same order."""
 
     question: Question

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.domain import MIB, Precision, Resources, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.performance.networks import Floats, NetworkFacts
-from advisor.records import NamedTuple, dataclass
 
 
 class Optimizer(StrEnum):
@@ -41,8 +41,7 @@ class Point(NamedTuple):
     reserved: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
+class Conditions(Struct, frozen=True, kw_only=True):
     """How a step is run. `keeps_graph` is inference without torch.no_grad()."""
 
     task: Task
@@ -83,8 +82,7 @@ def rising(points: Iterable[Point]) -> tuple[Point, ...]:
     return tuple(result)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryProfile:
+class MemoryProfile(Struct, frozen=True):
     """One network at one input: points of each way to run a step, the batch rising.
 
     `weights_mib` are parameters and buffers, `trained_mib` the parameters that get gradients;
@@ -119,8 +117,7 @@ class MemoryProfile:
         return Point(batch_size, forward, peak, max(peak, reserved))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepMemory:
+class StepMemory(Struct, frozen=True, kw_only=True):
     """MiB at the peak of a step.
 
     Weights, gradients and optimiser state are exact; `saved_mib` is what the forward pass leaves
@@ -169,7 +166,7 @@ def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
 
 
 def _halved(step: StepMemory) -> StepMemory:
-    return StepMemory(**{name: getattr(step, name) / 2 for name in StepMemory.__dataclass_fields__})
+    return StepMemory(**{name: getattr(step, name) / 2 for name in StepMemory.__struct_fields__})
 
 
 def _parts(profile: MemoryProfile, conditions: Conditions, results: Point) -> StepMemory:

@@ -12,13 +12,13 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.errors import DataError, UsageError
 from advisor.models.performance.bundled import read_bundled_array
 from advisor.models.performance.memory.steps import MemoryProfile, Point, rising
 from advisor.models.performance.network_table import network_table
-from advisor.records import replace
 
 BUNDLED = "memory.npy"
 BATCHES = (1, 8, 64)

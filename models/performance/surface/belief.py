@@ -7,9 +7,10 @@ a smooth misfit that physics does not explain. A measured cell also tells its ne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, joined_rates
 from advisor.models.performance.networks import Floats
@@ -24,8 +25,7 @@ _LENGTH = 0.7
 _STEP = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class Surface:
+class Surface(Struct, frozen=True):
     """All rows that are asked about or may be measured, and the form that describes them.
 
     `trials` (n rows) carry log rates of nan; `places` (n, d) are their coordinates for the misfit.
@@ -60,8 +60,7 @@ class Surface:
         return self.slopes(np.zeros(len(self.form.names)))
 
 
-@dataclass(frozen=True, slots=True)
-class Belief:
+class Belief(Struct, frozen=True):
     """Log rates: prior `mean` (n,), `slopes` (n, p) of unit-normal parameters, `misfit` (a log
     standard deviation) over `places`, and what was measured `at` rows with variances `noise`."""
 

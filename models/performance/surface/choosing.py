@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.performance.networks import Floats
 from advisor.models.performance.surface.belief import USUAL_NOISE, Belief
@@ -21,8 +21,7 @@ _NOISY = 0.5
 _MOST_CANDIDATES = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Rows to measure next, or why no further one; `doubt` is the question's, as a share."""
 
     rows: tuple[int, ...]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.models.performance.networks import Floats
 from advisor.models.performance.surface.belief import Belief
@@ -16,8 +16,7 @@ _CONFIDENCE = 0.9
 _MISSED = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Rows asked about. With a target: `usd_per_hour` (r,) of each, and `groups` (r,), one for
     each network and task whose cheapest row is wanted."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.hook import SCHEMA, unfinished
@@ -16,8 +17,7 @@ FEWEST_STEPS = 4
 _SCHEMAS = (SCHEMA, "advisor.steps/1")
 
 
-@dataclass(slots=True)
-class RecordedSteps:
+class RecordedSteps(Struct):
     """Rows are [seconds waited for the loader, seconds, samples], of all epochs in order.
 
     `epochs` have their first row's number, the seconds between the epoch before and this one, and

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.domain import Precision, Status, Task
 from advisor.domain.steps import mean_step_seconds, stall_share
@@ -25,8 +26,7 @@ from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
 from advisor.sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
 
 
-@dataclass(slots=True, kw_only=True)
-class Session:
+class Session(Struct, kw_only=True):
     """What one network is measured with. `ends_at` is a time.monotonic() moment; `keep` gets the
     document as it is after each run."""
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+
+from advisor.records import asdict
 
 VLLM, TRANSFORMERS = "vllm", "transformers"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(Struct, frozen=True, kw_only=True):
     """What is loaded once for many cells. `graphs`: CUDA graphs are used."""
 
     engine: str
@@ -19,8 +21,7 @@ class Server:
     graphs: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Cell(Struct, frozen=True, kw_only=True):
     """So many requests in flight (of plain transformers: sequences in a batch), each of so many
     tokens in and out."""
 
@@ -44,8 +45,7 @@ class Cell:
                 "output_tokens": self.output_tokens, "concurrency": self.concurrency}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class Grid(Struct, frozen=True, kw_only=True):
     """The campaign's size. `lengths` are (in, out); `cell_seconds` is what a cell takes."""
 
     shapes: Mapping[str, Mapping[str, Any]]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from msgspec import Struct, field
 
 from advisor.errors import MeasuringError, one_line
 from advisor.sweeps.campaign.language.cells import Cell, Grid, Server, cells, missing
@@ -22,8 +23,7 @@ _MOST_FAULTS = 2
 _SHOWN = 300
 
 
-@dataclass(slots=True, kw_only=True)
-class LanguageCampaign:
+class LanguageCampaign(Struct, kw_only=True):
     """What all cells are measured with. Nothing begins that would not end before `ends_at`, a
     time.monotonic() moment."""
 

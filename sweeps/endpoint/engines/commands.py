@@ -7,10 +7,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import FieldName, Message
@@ -27,8 +28,7 @@ class StartedEngine(StrEnum):
     TRANSFORMERS = "transformers"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSettings:
+class EngineSettings(Struct, frozen=True, kw_only=True):
     """How a model is served. `sequences` are at most in flight, each with `context_tokens`;
     `arguments` are the user's own, after ours."""
 

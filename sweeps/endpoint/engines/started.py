@@ -13,9 +13,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import IO, NamedTuple
+
+from msgspec import Struct
 
 from advisor.errors import MeasuringError, one_line
 from advisor.messages import Message
@@ -34,8 +35,7 @@ _SHOWN = 600
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class RunningEngine:
+class RunningEngine(Struct, frozen=True):
     """Where it serves. `listening_seconds` is from its start to the first connection,
     `ready_seconds` to the first sign of health: the model is loaded then. `last_words` gives the
     end of its output, in one line."""

@@ -12,11 +12,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from threading import Thread
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.sweeps.events import WARNING, emit, forward_all
@@ -56,8 +58,7 @@ _AHEAD = 32
 Claimed = Callable[[Sequence[Trial]], list[Trial]]
 
 
-@dataclass(slots=True)
-class _Flight:
+class _Flight(Struct):
     """A trial on its way: what it needs, the runs that were lost, and, once it has begun, where
     it runs and until when it may."""
 

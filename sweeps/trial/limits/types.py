@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from advisor.domain import LimitedBy, Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitRequest:
+class LimitRequest(Struct, frozen=True, kw_only=True):
     """What one trial may use. `memory_mib` counts page cache; `device` is the MAJOR:MINOR of
     the block device behind the data set (None: unknown); None as a rate means not limited. So
     many `processes` compute, each with a GPU of its own."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.domain import MIB, LimitedBy
 from advisor.sweeps.machine.processes import stat_fields
@@ -16,8 +17,7 @@ from advisor.sweeps.machine.processes import stat_fields
 PROCESS_TREE = "process-tree"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """Totals since the trial's group was made (or its process started).
 
     `anonymous_memory_mib` is what the processes hold for themselves right now, shared memory

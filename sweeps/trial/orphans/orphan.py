@@ -10,9 +10,10 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.cgroups import mount_points
@@ -24,8 +25,7 @@ from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, own_tag, ta
 OwnerFilter = Callable[[OwnerTag], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Orphan:
+class Orphan(Struct, frozen=True, kw_only=True):
     """`kind`: process, mount, loop device, cgroup or folder. `remove` is idempotent, and raises
     OSError or `MeasuringError` when it cannot; `command` does the same with more rights."""
 

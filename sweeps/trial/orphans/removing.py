@@ -8,10 +8,11 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.places import datasets_folder
@@ -31,16 +32,14 @@ from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
+class Stuck(Struct, frozen=True):
     """What could not be removed, and why."""
 
     orphan: Orphan
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """What is gone, and what is not."""
 
     gone: tuple[Orphan, ...]

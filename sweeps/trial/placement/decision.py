@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.sweeps.trial.placement.node import Core, GpuDevice
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """`cpus` are the CPUs of a trial, `cores` all whose threads it keeps from others."""
 
     cpus: tuple[int, ...]

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.gpu import gpus
@@ -21,8 +22,7 @@ VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 _CPUS = Path("/sys/devices/system/cpu")
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+class Core(Struct, frozen=True):
     """A physical core: the hardware threads of it that may be used. `number` is its first thread
     on the host; `numa_node` is None where the kernel names none."""
 
@@ -31,16 +31,14 @@ class Core:
     numa_node: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GpuDevice:
+class GpuDevice(Struct, frozen=True):
     """A GPU, or a MIG slice of one, by the name that CUDA_VISIBLE_DEVICES takes."""
 
     uuid: str
     numa_node: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """What trials may be placed on; GPUs in the driver's order."""
 
     cores: tuple[Core, ...]

@@ -14,9 +14,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.events import emit
@@ -105,8 +106,7 @@ def _is_open_to_all(folder: Path) -> bool:
     return folder.stat().st_mode & _OPEN_TO_ALL == _OPEN_TO_ALL
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     """Until `deadline`, a time.monotonic() moment; that it waits is reported once."""
 
     vcpus: float

@@ -12,12 +12,12 @@ import zlib
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.files import DATA_FOLDER, MANIFEST, SCHEMA, BundleFiles, sealed
 from advisor.domain import Market
 from advisor.errors import DataError
-from advisor.records import replace
 from tests.rows import assert_each
 
 FILES = sorted(json.loads((DATA_FOLDER / MANIFEST).read_text())["files"])

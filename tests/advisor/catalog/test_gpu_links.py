@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.catalog.gpu_links import UNKNOWN, gpu_link
-from advisor.records import replace
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog, matches
 from advisor.catalog.files import DATA_FOLDER
@@ -149,7 +148,7 @@ def place(offer):
 @given(queries)
 def test_the_cheapest_region_of_each_type_is_found(query):
     """Of each type and market, before those whose disks cost less."""
-    query = dataclasses.replace(query, region=None, cloud="alibaba", instances=())
+    query = replace(query, region=None, cloud="alibaba", instances=())
     best = {}
     for offer in sorted(CATALOG.offers(query), key=place):
         best.setdefault((offer.instance.name, offer.market), offer)
@@ -162,13 +161,13 @@ def test_the_cheapest_region_of_each_type_is_found(query):
 @given(queries, st.floats(0.01, 100), st.floats(1, 200000), st.integers(1, 100))
 def test_a_stricter_query_never_finds_more(query, usd, memory, vcpus):
     """Lower limits and higher floors only remove offers."""
-    strict = dataclasses.replace(
+    strict = replace(
         query,
         max_usd_per_hour=min(usd, query.max_usd_per_hour or usd),
         min_gpu_memory_mib=max(memory, query.min_gpu_memory_mib or memory),
         vcpus=Range(query.vcpus.least, max(vcpus, query.vcpus.least or 0)),
     )
-    wide = dataclasses.replace(query, vcpus=Range(query.vcpus.least))
+    wide = replace(query, vcpus=Range(query.vcpus.least))
     for offer in EVERYTHING[::17]:
         assert not is_asked(offer, strict) or is_asked(offer, wide)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.catalog.support import most_startable, parse_quota, quota_code, quota_shortfall
 from advisor.domain import Market

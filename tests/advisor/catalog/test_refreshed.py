@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.refreshed import (

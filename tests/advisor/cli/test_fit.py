@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.cli.fit import fit

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from dataclasses import replace
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +11,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, check, load_catalog, resources_of
 from advisor.domain import Precision, Request, Task, Workload

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from importlib.resources import files
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import boto3
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from advisor.cli.main import run
 from advisor.infra.aws import regions

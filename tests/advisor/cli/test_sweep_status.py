@@ -8,10 +8,10 @@ import sys
 import threading
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.errors import DataError, MeasuringError, UsageError

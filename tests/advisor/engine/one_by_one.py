@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.models.performance.pipeline import STAGES
-from advisor.records import replace
 
 
 class OneByOne:

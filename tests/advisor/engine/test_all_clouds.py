@@ -3,12 +3,12 @@
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.answers.context import model_in_use
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Request, Task
 from advisor.engine import Preparations, recommend
-from advisor.records import replace
 
 CATALOG, MODEL = load_catalog(), model_in_use(None)
 TODAY = date(2026, 8, 30)

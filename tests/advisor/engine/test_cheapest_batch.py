@@ -1,9 +1,9 @@
 """Without a target an instance is ranked at the batch at which its samples cost least."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import Request, Task

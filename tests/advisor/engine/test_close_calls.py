@@ -1,12 +1,12 @@
 """A close call is told where one trial pays, and never changes what is recommended."""
 
-from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, Request, Task

@@ -1,11 +1,11 @@
 """Constraints on the hardware, the disk and the quota: kept, by brute force, and never cheaper."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
 from advisor.catalog.support import quota_code

@@ -1,6 +1,5 @@
 """CPU-only instances compete with those that have a GPU, and the bound passes over no winner."""
 
-from dataclasses import replace
 from datetime import date
 from functools import cache
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
 from advisor.domain import IMAGENET, CacheState, Precision, Request, Task

@@ -1,11 +1,11 @@
 """The cheapest spec whose lower bound meets the target, and nothing else, is recommended."""
 
-from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import Rejection, check, load_catalog, resources_of
 from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Task

@@ -1,12 +1,12 @@
 """The disk of an answer is the cheapest order with which it still is an answer."""
 
 import itertools
-from dataclasses import replace
 from datetime import date
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
 from advisor.domain import (

@@ -1,10 +1,9 @@
 """What more of a resource brings is what the model says of the changed resources, and no more."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
 from advisor.domain import IMAGENET, DiskRate, Precision, Stage, Task, Workload

@@ -1,9 +1,9 @@
 """The first epoch reads the disk, whatever RAM caches later: it counts in every answer."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice, Precision, Request, Task

@@ -1,11 +1,11 @@
 """A latency that is asked for is kept by what is recommended, and told where nothing keeps it."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice, Prediction, Provenance, Request, Stage, Task, Workload

@@ -1,11 +1,11 @@
 """Training over several nodes: the cheapest number of them, against every spec tried one by one."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
 from advisor.domain import CacheState, DatasetProfile, Precision, Request, Task

@@ -1,10 +1,10 @@
 """The front of price and rate holds every spec that nothing beats in both, and no other."""
 
-from dataclasses import replace
 from datetime import date
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import Request, Task

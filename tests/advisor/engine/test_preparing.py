@@ -6,13 +6,13 @@ from datetime import date
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.answers.context import Context, model_in_use
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Request, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.prepared import key_of
-from advisor.records import replace
 from advisor.render.document import recommendation_document
 from tests.alike import alike
 

@@ -4,11 +4,11 @@ from datetime import date
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED
 from advisor.domain.price_age import all_listed, counts
 from advisor.engine.price_calls import Draft, decided_by_price
-from advisor.records import replace
 from tests.builders import PRICED, candidate, recommendation
 
 TODAY = PRICED

@@ -1,12 +1,12 @@
 """Where nothing answers: the least single change that makes something answer, by brute force."""
 
-from dataclasses import replace
 from datetime import date
 from itertools import combinations
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.catalog.support import parse_quota

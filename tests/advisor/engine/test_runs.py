@@ -1,11 +1,11 @@
 """Hours and dollars of a run follow from the rates, and limits on them hold at the confidence."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Span, Task, Workload

@@ -1,7 +1,8 @@
 """What is said where nothing even runs, and which warnings matter."""
 
-from dataclasses import replace
 from datetime import date
+
+from msgspec.structs import replace
 
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.engine.assumptions import warnings

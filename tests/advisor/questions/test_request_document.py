@@ -50,7 +50,7 @@ def test_a_request_survives_its_document(values):
 
 def test_the_document_has_every_field_of_a_request():
     document = request_document(request(QUESTIONS[0]))
-    asked = set(Request.__slots__) - {
+    asked = set(Request.__struct_fields__) - {
         "network",
         "listed_on",
         "fresh_on",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.answers.context import Context
 from advisor.answers.predicting import predicted
@@ -25,7 +26,6 @@ from advisor.questions.requests import (
     request_of,
 )
 from advisor.questions.values import DATASETS, dataset_for
-from advisor.records import replace
 
 MODEL, CATALOG = load_model(), load_catalog()
 PHOTOS = MODEL.table["resnet50"]

@@ -2,6 +2,8 @@
 
 from datetime import date
 
+from msgspec.structs import replace
+
 from advisor.domain import (
     Change,
     Disk,
@@ -42,7 +44,6 @@ from advisor.domain.tuning import (
 )
 from advisor.engine.language.front import with_chosen
 from advisor.messages import Message
-from advisor.records import replace
 from advisor.render.document import Sources
 from tests.builders import instance, price
 

@@ -1,8 +1,8 @@
 """Tables, sentences and pages name the cloud of every spec where a question covers several."""
 
 import pytest
+from msgspec.structs import replace
 
-from advisor.records import replace
 from advisor.render.document import recommendation_document
 from advisor.render.document_names import covers_clouds
 from advisor.render.i18n.catalogue import report_texts

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
+from msgspec.structs import replace
 
 from advisor.domain import Candidate, DiskChoice, Market, NodeNetwork, Task
 from advisor.errors import UsageError

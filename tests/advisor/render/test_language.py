@@ -9,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import OBSERVED, CloseCall, CloseCallKind, Market
@@ -19,7 +20,6 @@ from advisor.engine.language.single import predict_serving
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.serving import bundled_serving_predictor
-from advisor.records import replace
 from advisor.render import schema_check
 from advisor.render.content import Chart, Part
 from advisor.render.document import document_yaml, plain_document

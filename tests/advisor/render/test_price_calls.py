@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import (
     ESTIMATED,
@@ -15,7 +16,6 @@ from advisor.domain import (
     Task,
 )
 from advisor.naming import place_texts
-from advisor.records import replace
 from advisor.render.content import English
 from advisor.render.document import Sources, plain, recommendation_document
 from advisor.render.i18n.catalogue import report_texts

@@ -7,12 +7,12 @@ import csv
 import io
 import json
 import shlex
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import (
     IMAGENET,

@@ -277,4 +277,4 @@ def test_an_object_that_is_no_measurement_is_named_and_keeps_no_other_one_back(b
 
 
 def _fields(job):
-    return {name: getattr(job, name) for name in job.__slots__}
+    return {name: getattr(job, name) for name in job.__struct_fields__}

@@ -1,12 +1,12 @@
 """After a sweep the better model is kept, on trials that neither has seen."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import ON_ANY_GPU, Task, Workload
 from advisor.models.performance import load_model, save_model

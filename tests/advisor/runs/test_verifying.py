@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import ON_ANY_GPU, Accelerator, Request, Task, Workload

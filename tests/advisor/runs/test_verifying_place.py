@@ -1,9 +1,9 @@
 """A trial is held to the instance it is about, or refused with the way out."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import (

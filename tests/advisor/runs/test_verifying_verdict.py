@@ -1,11 +1,11 @@
 """A verdict says no more than the measurement carries."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import (

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import CacheState, DiskRate, Resources, Task, Workload
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.machines import DiskTable
-from advisor.records import replace
 
 A100 = paced_gpu("A100-SXM4-40GB")
 WORKLOAD = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import Cpu, DiskRate, Gpu, Precision, Resources, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.machines import DiskTable, ResourceTable
-from advisor.records import replace
 
 pytestmark = pytest.mark.vector
 

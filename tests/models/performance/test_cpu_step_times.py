@@ -1,12 +1,12 @@
 """Steps of networks on a CPU: more and faster cores never hurt, doubts grow with the distance."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import IMAGENET, Cpu, DiskRate, Resources, Task, Workload
 from advisor.errors import DataError

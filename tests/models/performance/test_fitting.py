@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import IMAGENET, ON_CPU, LimitedBy, Stack, Stage, Status, Task, Workload
 from advisor.errors import DataError

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
@@ -24,7 +25,6 @@ from advisor.models.performance.memory import (
     step_memory,
 )
 from advisor.models.performance.memory.table import FACTS, MemoryTable, facts_row, table_of
-from advisor.records import replace
 
 pytestmark = pytest.mark.vector
 

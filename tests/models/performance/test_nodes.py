@@ -1,12 +1,13 @@
 """The all-reduce between nodes: bytes, ranks and the network's rate."""
 
-from dataclasses import replace as changed
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
+from msgspec.structs import replace as changed
 
 from advisor.domain import (
     DiskRate,
@@ -25,7 +26,6 @@ from advisor.models.performance.nodes import (
     all_reduce_seconds,
     node_law,
 )
-from advisor.records import replace
 from advisor.sweeps.anchors.files import read_anchor
 
 # What `python benchmarks/nodes.py` measured on 2026-11-23: four network namespaces, gloo, real TCP.

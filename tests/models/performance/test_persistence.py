@@ -9,6 +9,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import Observation, Stack, Task, Workload
 from advisor.errors import DataError
@@ -17,7 +18,6 @@ from advisor.models.performance.fit import with_gpu, with_id
 from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer
 from advisor.models.performance.persistence import content_id, to_document
 from advisor.models.performance.pipeline import CpuStep
-from advisor.records import replace
 
 
 @pytest.fixture

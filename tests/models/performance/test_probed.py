@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Precision, Task, Workload
 from advisor.models.performance import paced_gpu
@@ -14,7 +15,6 @@ from advisor.models.performance.gpu_observations import ProbedLayer, layers_of
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_times import cell_of
 from advisor.models.performance.step_times_file import bundled_step_times
-from advisor.records import replace
 
 TABLE, TIMES = bundled_networks(), bundled_step_times()
 # An Ada card's sheet under a name, and an architecture, that nobody measured.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Cpu, DiskRate, Resources, Stage, Task, Workload
 from advisor.models.performance import load_model

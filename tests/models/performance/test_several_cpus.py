@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Provenance, Task
 from advisor.models.performance.networks import bundled_networks

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import Gpu, Task
 from advisor.models.performance import paced_gpu
@@ -23,7 +24,6 @@ from advisor.models.performance.step_time import (
     multiprocessors,
     steps_of,
 )
-from advisor.records import replace
 
 GPUS = ("T4", "L4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "GTX 1080 Ti", "H100-SXM5-80GB")
 NETWORKS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert-base-uncased", "unet", "lstm_ptb_medium")

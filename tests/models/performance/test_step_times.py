@@ -259,7 +259,7 @@ def test_intervals_grow_with_what_is_unknown():
 
 
 def test_without_held_out_rows_the_width_is_a_guess_that_says_so():
-    from advisor.records import replace
+    from msgspec.structs import replace
 
     bare = replace(TIMES, quantiles={})
     found = rate(work(), "T4", bare).widths

@@ -3,12 +3,12 @@
 import json
 import math
 import random
-from dataclasses import replace
 from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog.gpu_names import sheet_of
 from advisor.domain import (

@@ -1,6 +1,5 @@
 """Several drivers of one store, and a store that goes away: nothing twice, nothing lost."""
 
-import dataclasses
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.errors import DataError
@@ -111,7 +111,7 @@ def test_drivers_share_the_trials_and_measure_none_twice(url, store, kind):
 
 
 def test_drivers_share_the_repeats_too(url, store):
-    thrice = [dataclasses.replace(one, plan={**TIME_BOX, "repeats": 3}) for one in TRIALS[:4]]
+    thrice = [replace(one, plan={**TIME_BOX, "repeats": 3}) for one in TRIALS[:4]]
     executors = [Slow("a"), Ahead("b"), Batches("c")]
     at_once(url, executors, thrice)
     assert sum(len(one.given) for one in executors) == 12
@@ -135,7 +135,7 @@ def test_what_failed_is_measured_again_by_one_driver_only(url, store):
 
 
 def test_a_driver_waits_for_the_others_trial_and_takes_it_when_they_are_gone(url, store, caplog):
-    far = dataclasses.replace(this_process(), name="far:1:0", host="far", place="elsewhere")
+    far = replace(this_process(), name="far:1:0", host="far", place="elsewhere")
     with closing(SqlStore(url, lease_seconds=1.5)) as theirs:
         theirs.leases.take({TRIALS[0].trial_id: ""}, far)
         mine = Slow("mine")
@@ -151,7 +151,7 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
         def execute(self, trials):
             for one in super().execute(trials):
                 with closing(SqlStore(url)) as other:
-                    other.append(dataclasses.replace(one, started_at="other"))
+                    other.append(replace(one, started_at="other"))
                     other._database.write(lambda c: c.exec_driver_sql("DELETE FROM leases"))
                 yield one
 
@@ -186,7 +186,7 @@ def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(
 
 
 def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeypatch):
-    twice = dataclasses.replace(TRIALS[0], plan={**TIME_BOX, "repeats": 2})
+    twice = replace(TRIALS[0], plan={**TIME_BOX, "repeats": 2})
     first = measurement(trial=twice, started_at="first")
     store.append(first)
 
@@ -230,7 +230,7 @@ def test_a_lease_says_on_which_node_its_trial_was_placed(store):
 
 
 def test_a_run_whose_trial_is_in_hand_is_not_told_as_anothers(store):
-    thrice = dataclasses.replace(TRIALS[0], plan={**TIME_BOX, "repeats": 3})
+    thrice = replace(TRIALS[0], plan={**TIME_BOX, "repeats": 3})
     with collected() as told:
         run_sweep([thrice], Ahead("mine"), store, poll_seconds=0.05)
     assert [row.repeats for row in store.all()] != [()]

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import CacheState, DiskRate, Task
 from advisor.errors import MeasuringError

@@ -11,9 +11,9 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.errors import MeasuringError
@@ -184,7 +184,7 @@ def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(ray_
 
 _OWN = """
 from contextlib import closing
-from dataclasses import replace
+from msgspec.structs import replace
 from advisor.sweeps.executors.ray.executor import RayExecutor
 from tests.sweeps.ray_clusters import measured_at_once, numbered
 

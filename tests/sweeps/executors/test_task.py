@@ -4,9 +4,9 @@ from there."""
 import fcntl
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.sweeps.datasets.cache_room import LOCK

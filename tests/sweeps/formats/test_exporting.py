@@ -1,7 +1,8 @@
 import csv
 import io
 import json
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.domain import Status, Task
 from advisor.sweeps.formats.exporting import SUMMARY_COLUMNS, to_csv, to_jsonl

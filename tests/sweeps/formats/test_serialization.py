@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status
 from advisor.errors import DataError
-from advisor.records import replace
 from advisor.sweeps.formats.serialization import (
     measurement_from_dict,
     measurement_to_dict,

@@ -1,9 +1,9 @@
 """A sweep that measures anew what is older than a given time."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.sweeps.driver.runner import RETRIED, current_rows, run_sweep

@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Task
 from advisor.errors import UsageError

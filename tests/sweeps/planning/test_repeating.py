@@ -1,6 +1,5 @@
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.sweeps.driver.runner import run_sweep
@@ -83,7 +82,7 @@ def test_a_run_on_another_cpu_is_kept_beside_the_repeats_and_not_asked_for_again
         def execute(self, trials):
             for row in super().execute(trials):
                 cpu = "Xeon" if len(self.given) == 2 else "EPYC"
-                yield dataclasses.replace(row, environment={"cpu_model": cpu})
+                yield replace(row, environment={"cpu_model": cpu})
 
     store, executor = SqlStore("sqlite://"), OnTwo()
     run_sweep(TRIALS[:1], executor, store)

@@ -4,7 +4,6 @@ import csv
 import math
 import random
 import statistics
-from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from scipy.stats import t as students_t
 
 from advisor.domain.steps import mean_step_seconds, stall_indices, stall_share

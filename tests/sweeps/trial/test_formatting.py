@@ -1,6 +1,6 @@
 """How a trial is told apart from its neighbours."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from advisor.domain import MemoryFormat, Precision, Stack, Task
 from advisor.sweeps.trial.formatting import steps_text, trial_name

@@ -1,12 +1,12 @@
 """Names tell whose something is: never a reused pid's, never another container's."""
 
-import dataclasses
 import os
 import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from advisor.sweeps.machine.processes import start_ticks
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
@@ -35,19 +35,19 @@ def test_other_names_have_no_owner(name):
 
 def test_a_process_that_took_over_the_pid_is_not_the_owner():
     mine = own_tag()
-    assert dataclasses.replace(mine, started=str(int(mine.started) + 1)).has_gone
+    assert replace(mine, started=str(int(mine.started) + 1)).has_gone
 
 
 def test_of_another_container_or_machine_nothing_is_known():
-    other = dataclasses.replace(own_tag(), pid=999_999_999, place="0123456789")
+    other = replace(own_tag(), pid=999_999_999, place="0123456789")
     assert other.is_elsewhere
     assert not other.has_gone
-    assert dataclasses.replace(other, place=own_tag().place).has_gone
+    assert replace(other, place=own_tag().place).has_gone
 
 
 def test_a_process_that_nobody_has_collected_yet_has_gone():
     process = subprocess.Popen(["sleep", "60"])
-    mark = dataclasses.replace(own_tag(), pid=process.pid, started=start_ticks(process.pid))
+    mark = replace(own_tag(), pid=process.pid, started=start_ticks(process.pid))
     assert not mark.has_gone
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -60,5 +60,5 @@ def test_what_works_for_another_process_marks_in_its_name(monkeypatch):
     parent = OwnerTag(os.getppid(), start_ticks(os.getppid()), own_tag().place)
     monkeypatch.setenv(OWNER_VARIABLE, str(parent))
     assert own_tag() == parent
-    monkeypatch.setenv(OWNER_VARIABLE, str(dataclasses.replace(parent, pid=999_999_999)))
+    monkeypatch.setenv(OWNER_VARIABLE, str(replace(parent, pid=999_999_999)))
     assert own_tag().pid == os.getpid()

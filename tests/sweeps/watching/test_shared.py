@@ -1,6 +1,5 @@
 """What the store tells those who only look."""
 
-import dataclasses
 import shutil
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.sweeps.store import SqlStore
@@ -121,5 +121,5 @@ def test_the_end_is_expected_by_the_pace_while_somebody_works():
     assert snapshot(running=()).expected_end is None
     assert snapshot(counts={"ok": 5}).expected_end is None
     assert snapshot(pace=None).expected_end is None
-    far = dataclasses.replace(snapshot().pace, seconds=1e15)
+    far = replace(snapshot().pace, seconds=1e15)
     assert snapshot(pace=far).expected_end is None

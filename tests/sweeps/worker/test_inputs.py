@@ -1,9 +1,8 @@
 """What a trial's worker feeds to its network."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from msgspec.structs import replace
 
 from advisor.errors import DataError
 from advisor.models.zoo.opening import open_network

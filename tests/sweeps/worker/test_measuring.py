@@ -1,10 +1,10 @@
 """What one trial's process measures, in this process."""
 
-import dataclasses
 import shutil
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from advisor.domain import DatasetProfile, MemoryFormat, Stack, Stage, Status, Task
 from advisor.sweeps.datasets.opening import profile_folder
@@ -79,10 +79,8 @@ def test_a_compiled_trial_compiles_before_its_limits_are_on(task, tmp_path, monk
     """And leaves its kernels where the next trial looks for them."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     one = a_trial(task=task, resources=resources(vcpus=1.0))
-    workload = dataclasses.replace(
-        one.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST
-    )
-    one = dataclasses.replace(one, workload=workload, plan={**BRIEF, "input": "synthetic"})
+    workload = replace(one.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST)
+    one = replace(one, workload=workload, plan={**BRIEF, "input": "synthetic"})
     compiled = []
 
     def get_set(*_limits):

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog
 from advisor.domain import Gpu, Rejected
 from advisor.domain.price_age import aged, aged_spec
@@ -32,7 +34,6 @@ from advisor.engine.language.ways import Cards
 from advisor.engine.offers import judged_offer
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.models.language.finetuning import FineTuning, unsupported
-from advisor.records import replace
 
 if TYPE_CHECKING:
     from advisor.models.language.finetuning import FineTuningPredictor

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import Offer, Spec
 from advisor.domain.generation import Link
@@ -14,15 +16,13 @@ from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest, Tuning
 from advisor.engine.language.tuning.ways import TuningWay
 from advisor.engine.limits import Limit
 from advisor.models.language.finetuning import Checkpointing, Settled, Sharding
-from advisor.records import dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
     from advisor.models.language.finetuning import FineTuningPredictor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuningTable:
+class TuningTable(Struct, frozen=True, kw_only=True):
     """Ways as columns (n,). `kind` numbers the instance types, `names` are theirs; `rates` (3, n)
     are tokens a second: lower bound, median, upper bound."""
 

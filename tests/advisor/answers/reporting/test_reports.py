@@ -6,11 +6,11 @@ it anew, for review.
 
 import json
 from contextlib import closing
-from dataclasses import replace
 from datetime import date
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.answers.context import load_context
 from advisor.answers.recommending import recommended

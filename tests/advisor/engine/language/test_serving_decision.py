@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
@@ -28,7 +29,6 @@ from advisor.engine.language.single import predict_serving
 from advisor.errors import NoIntervalError, UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.memory import card_gib
-from advisor.records import replace
 from tests.advisor.engine.language.physical import Physical
 
 TODAY = date(2026, 11, 23)

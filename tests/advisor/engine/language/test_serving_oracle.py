@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain.language import GenerationRequest
@@ -22,7 +23,6 @@ from advisor.engine.language.ways import Way
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import bundled_serving_predictor
-from advisor.records import replace
 from tests.advisor.engine.language.physical import Physical
 
 TODAY = date(2026, 11, 23)

@@ -2,7 +2,8 @@
 
 import math
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.domain import Market, Range
 

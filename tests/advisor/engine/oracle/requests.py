@@ -1,8 +1,7 @@
 """Random questions about a world."""
 
-from dataclasses import replace
-
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.domain import ANY, IMAGENET, Market, Precision, Range, Request, Task
 

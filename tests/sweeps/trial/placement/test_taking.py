@@ -8,10 +8,10 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.trial.placement.node import Core, GpuDevice, Node
