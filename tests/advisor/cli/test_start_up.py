@@ -66,7 +66,7 @@ def test_what_asks_aws_is_loaded_only_to_ask():
     rooms = ("advisor.answers", "advisor.catalog", "infra")  # others hold records alone
     seen -= {"advisor.catalog.live"}  # names the clouds that can be asked, and asks none
     assert not [one for one in seen if one.startswith(rooms) and any(word in one for word in live)]
-    assert not {"logging", "msgspec", "numpy.ma"} & seen  # np.isin brings the last, 10 ms
+    assert not {"logging", "numpy.ma"} & seen  # np.isin brings the last, 10 ms
 
 
 def test_what_explains_is_loaded_only_to_explain():
