@@ -15,6 +15,8 @@ import numpy as np
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
+from advisor.extras import install_command
+from advisor.messages import FieldName, Message
 from advisor.models.performance.anchoring import OwnSizes, facts_of_own
 from advisor.models.performance.memory import Conditions, MemoryProfile, gpu_peak
 from advisor.models.performance.memory.peak import card_mib
@@ -81,8 +83,11 @@ def captured_facts(reference: str, task: Task) -> NetworkFacts:
             network=reference,
             package=error.name,
             field="model",
-            hint="install instance-sizing-advisor[sweep], or give an --anchor that was measured "
-            "with it",
+            hint=Message(
+                "give an {anchor} that was measured with it, or install torch: {command}",
+                command=install_command("sweep"),
+                anchor=FieldName("anchor"),
+            ),
         ) from error
     with their_output_aside():
         return _facts(reference, task)

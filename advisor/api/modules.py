@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from advisor.domain.generation import LanguageTask
 from advisor.errors import CANNOT_FOLLOW, AdvisorError, UsageError
+from advisor.extras import install_command
 from advisor.messages import Message
 
 
@@ -223,7 +224,8 @@ def _pickled(kept: dict[str, Any]) -> bytes:
         raise UsageError(
             "a network of this process is kept with {package}, which is not here",
             package=error.name, field="model",
-            hint="install instance-sizing-advisor[sweep], or name a file: path/to/file.py:build",
+            hint=Message("name a file (path/to/file.py:build), or install it: {command}",
+                         command=install_command("sweep")),
         ) from error  # fmt: skip
     except Exception as error:
         raise UsageError(

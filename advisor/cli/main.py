@@ -46,12 +46,17 @@ COMMANDS = {
 
 
 # Which extra brings a package that the light core does without.
-EXTRA_OF = dict.fromkeys(
-    ("PIL", "ray", "torch", "torchvision", "psutil", "skimage", "prometheus_client"), "sweep"
-)
-EXTRA_OF |= {"timm": "zoo", "aiohttp": "endpoint"}
-EXTRA_OF |= dict.fromkeys(("fastapi", "granian", "limits", "pythonjsonlogger", "jinja2"), "serve")
-EXTRA_OF |= {"xlsxwriter": "report", "mcp": "mcp", "anyio": "mcp", "mcp_types": "mcp"}
+EXTRA_OF = {
+    module: extra
+    for extra, modules in {
+        "sweep": "PIL ray torch torchvision psutil pynvml skimage sklearn cloudpickle",
+        "zoo": "timm transformers diffusers", "formats": "lmdb simplejpeg", "data": "fsspec",
+        "endpoint": "aiohttp", "mcp": "mcp anyio mcp_types", "report": "weasyprint xlsxwriter",
+        "serve": "fastapi starlette granian limits pythonjsonlogger jinja2 prometheus_client",
+        "postgres": "psycopg",
+    }.items()
+    for module in modules.split()
+}  # fmt: skip
 
 # Commands that hold nothing but memory when they end. Freeing it object by object takes another
 # 5 %, and the end of the process frees it anyway.
@@ -170,8 +175,10 @@ def _explained(error: BaseException) -> tuple[str, int]:
         was_told = isinstance(error, Terminated) or isinstance(error.__cause__, Terminated)
         return ("terminated", 143) if was_told else ("interrupted", 130)
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRA_OF:
-        package = f"instance-sizing-advisor[{EXTRA_OF[error.name]}]"
-        return f"this needs {error.name}; install it: pip install '{package}'", code
+        from advisor.extras import install_command
+
+        command = install_command(EXTRA_OF[error.name])
+        return f"this needs {error.name}; install it: {command}", code
     if isinstance(error, OSError):
         return _about_files(error), code
     hint = "this is a defect; `advisor --debug ...` shows where"

@@ -15,8 +15,6 @@ from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.units import format_mib, format_rate, format_usd
 
 Record = Mapping[str, Any]
-# What HTML, PDF and XLSX need beside the product.
-INSTALL = "pip install 'instance-sizing-advisor[report]'"
 
 
 class English(str):

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
-from advisor.render.content import INSTALL, Column, English, Leaf, Look, Page, Part
+from advisor.extras import install_hint
+from advisor.render.content import Column, English, Leaf, Look, Page, Part
 from advisor.render.i18n.filters import FILTERS
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def environment(*folders: Path) -> Environment:
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ModuleNotFoundError as error:
-        raise UsageError("HTML reports need more packages", hint=INSTALL) from error
+        raise UsageError("HTML reports need more packages", hint=install_hint("report")) from error
     made = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=StrictUndefined, auto_reload=False,

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from advisor.errors import UsageError
+from advisor.extras import install_hint
 from advisor.messages import Message
-from advisor.render.content import INSTALL
 
 _NOT_TEXT = re.compile(r"<style>.*?</style>|<img[^>]*>|<[^>]*>", re.DOTALL)
 
@@ -48,7 +48,7 @@ def _weasyprint() -> Any:
 
             ImageFile.LOAD_TRUNCATED_IMAGES = whole_only
     except ModuleNotFoundError as error:
-        raise UsageError("PDF reports need more packages", hint=INSTALL) from error
+        raise UsageError("PDF reports need more packages", hint=install_hint("report")) from error
     except OSError as error:
         raise UsageError(
             "PDF reports need Pango",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -23,6 +24,7 @@ from advisor.errors import (
     UsageError,
     one_line,
 )
+from advisor.extras import ROOT
 from advisor.messages import Message, render
 from advisor.places import state_folder, user_folder
 
@@ -195,7 +197,8 @@ def without_folders(value: Any) -> Any:
 
 def _without_folders(text: str) -> str:
     home = os.environ.get("HOME", "")
-    for folder in (str(user_folder()), str(state_folder()), home):
-        if len(folder) > 1:
-            text = text.replace(folder, "~")
+    own = dict.fromkeys((str(user_folder()), str(state_folder()), home), "~")
+    for path, shown in ({sys.executable: "python", f"{ROOT}[": ".["} | own).items():
+        if len(path) > 1:
+            text = text.replace(path, shown)
     return text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from advisor.errors import MeasuringError
+from advisor.extras import install_hint
 from advisor.models.zoo.networks import NetworkInfo, network_info
 from advisor.models.zoo.torchvision_operators import import_torchvision
 
@@ -75,7 +76,7 @@ def _timm(info: NetworkInfo) -> torch.nn.Module:
     except ImportError as error:
         raise MeasuringError(
             "{info} comes from timm, which is not installed",
-            hint="pip install 'instance-sizing-advisor[zoo]'",
+            hint=install_hint("zoo"),
             info=info.name,
         ) from error
     module: torch.nn.Module = timm.create_model(info.name, num_classes=info.classes)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.extras import install_hint
 from advisor.models.zoo.building import build_on_meta, build_torchvision
 from advisor.models.zoo.torchvision_operators import import_torchvision
 
@@ -109,9 +110,7 @@ def _import_timm() -> Any:
         import timm
         import timm.utils
     except ImportError as error:
-        raise MeasuringError(
-            "timm is not installed", hint="pip install 'instance-sizing-advisor[zoo]'"
-        ) from error
+        raise MeasuringError("timm is not installed", hint=install_hint("zoo")) from error
     return timm
 
 

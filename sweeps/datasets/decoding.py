@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from advisor.errors import DataError, MeasuringError, unknown_name
+from advisor.extras import install_command
 from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource
 
 PILLOW, SIMPLEJPEG, STORED = "pillow", "simplejpeg", "stored"
@@ -33,7 +34,7 @@ def decoder(name: str) -> Decode:
     if not _installed(SIMPLEJPEG):
         raise MeasuringError(
             "no simplejpeg here",
-            hint="pip install 'instance-sizing-advisor[formats]', or use pillow",
+            hint=f"use pillow, or install it: {install_command('formats')}",
         )
     return _decode_by_simplejpeg
 

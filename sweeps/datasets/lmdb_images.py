@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from advisor.errors import DataError, MeasuringError, UsageError
+from advisor.extras import install_hint
 from advisor.sweeps.datasets.source import PerProcess, Sample, SampleKind
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _library() -> Any:
         import lmdb
     except ImportError as error:
         raise MeasuringError(
-            "an LMDB needs the lmdb package: pip install 'instance-sizing-advisor[formats]'"
+            "an LMDB needs the lmdb package", hint=install_hint("formats")
         ) from error
     return lmdb
 

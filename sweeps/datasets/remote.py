@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from advisor.errors import DataError, UsageError
+from advisor.extras import install_hint
 from advisor.messages import Message
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class FsspecFolder(Struct, frozen=True, dict=True):
         except ImportError as error:
             raise UsageError(
                 "{scheme}:// needs fsspec", scheme=scheme, field="data",
-                hint="pip install 'instance-sizing-advisor[data]'",
+                hint=install_hint("data"),
             ) from error  # fmt: skip
         try:
             system, root = fsspec.core.url_to_fs(self.address, use_listings_cache=False)

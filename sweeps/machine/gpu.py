@@ -14,10 +14,9 @@ from typing import Any
 from advisor.domain import MIB
 from advisor.domain.gpu_identity import slice_profile
 from advisor.errors import MeasuringError
-from advisor.messages import Message
+from advisor.extras import install_hint
 
 NO_NVML = "no_nvml"  # the code of the error where the package or the driver is not installed
-_COMMAND = "pip install 'instance-sizing-advisor[sweep]'"
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
 _STATES = {0: "Disabled", 1: "Enabled"}
 
@@ -76,7 +75,7 @@ def _loaded() -> ModuleType:
     except ModuleNotFoundError as error:
         raise MeasuringError(
             "nvidia-ml-py is not installed",
-            hint=Message("{command} brings it", command=_COMMAND),
+            hint=install_hint("sweep"),
             code=NO_NVML,
         ) from error
     try:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.errors import MeasuringError
+from advisor.extras import install_command, install_hint
 from advisor.messages import Message
 from advisor.sweeps.probe.timing import time_calls
 
@@ -68,14 +69,11 @@ def compute_capability() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-_COMMAND = "pip install 'instance-sizing-advisor[sweep]'"
-
-
 def missing(package: str) -> MeasuringError:
     """The error that names the extra which brings `package`."""
     return MeasuringError(
         "{package} is not installed",
-        hint=Message("{command} brings it", command=_COMMAND),
+        hint=install_hint("sweep"),
         package=package,
     )
 
@@ -89,7 +87,7 @@ def load_torch() -> ModuleType:
     except (ImportError, OSError, RuntimeError) as error:
         raise MeasuringError(
             "torch cannot be loaded ({error})",
-            hint=Message("{command} repairs it", command=_COMMAND),
+            hint=Message("repair it: {command}", command=install_command("sweep")),
             error=error,
         ) from error
     return torch

@@ -18,6 +18,7 @@ from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql.functions import FunctionElement
 
 from advisor.errors import DataError, UsageError
+from advisor.extras import install_hint
 from advisor.messages import Message
 
 DATABASE_VARIABLE = "ADVISOR_DATABASE_URL"
@@ -66,7 +67,7 @@ def parsed_url(text: str) -> sql.URL:
         if not importlib.util.find_spec("psycopg"):
             raise UsageError(
                 "PostgreSQL needs psycopg",
-                hint="install it: pip install 'instance-sizing-advisor[postgres]'",
+                hint=install_hint("postgres"),
             )
         return url.set(drivername="postgresql+psycopg")
     if backend != SQLITE:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -69,6 +70,10 @@ def test_a_wheel_in_an_environment_of_its_own_answers(wheel, tmp_path):
             [programs / "advisor", *question.split()], check=True, capture_output=True,
             cwd=tmp_path, env=environment,
         )  # fmt: skip
+    told = "from advisor.extras import install_command; print(install_command('zoo'))"
+    asked = [programs / "python", "-c", told]
+    said = subprocess.run(asked, check=True, capture_output=True, cwd=tmp_path, env=environment)
+    assert shlex.split(said.stdout.decode())[3:] == ["install", f"{wheel}[zoo]"]
     checked = "import advisor.agents.protocol, advisor.service.app"
     subprocess.run([programs / "python", "-c", checked], check=True, cwd=tmp_path, env=environment)
     for kind in ("packages", "folders"):  # with and without `__init__.py`

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from advisor.errors import UsageError, unknown_name
+from advisor.extras import install_hint
 from advisor.messages import Message
-from advisor.render.content import INSTALL
 from advisor.render.document import plain
 from advisor.render.i18n.catalogue import LANGUAGES as LANGUAGES
 
@@ -37,7 +37,7 @@ class ReportFormat(NamedTuple):
         if missing:
             raise UsageError(
                 "{format} reports need {packages}",
-                format=self.extension, packages=missing, hint=INSTALL,
+                format=self.extension, packages=missing, hint=install_hint("report"),
             )  # fmt: skip
 
     def content(self, document: Document, language: str = LANGUAGES[0]) -> bytes:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError
+from advisor.extras import install_command
 from advisor.runs.doctor.finding import Finding, State
 from advisor.sweeps.machine.gpu import NO_NVML, gpus
 
 _PATIENCE_SECONDS = 60.0
 _DRIVER = Path("/proc/driver/nvidia/version")
 _GPU_FACTS = ("name", "driver", "memory_mib")
-_INSTALL = "pip install torch==2.13.0, then pip install 'instance-sizing-advisor[sweep]'"
 _TORCH = """
 import json, torch
 told = {"version": torch.__version__, "cuda_build": torch.version.cuda, "gpus": []}
@@ -61,7 +61,7 @@ def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH)
     if not find_spec("torch"):
         return Finding(
             check="torch", state=State.WARNING, found="not installed: nothing can be measured here",
-            advice=_INSTALL,
+            advice=install_command("sweep"),
         )  # fmt: skip
     answer = _asked(code, patience_seconds)
     if "error" in answer:
@@ -86,8 +86,9 @@ def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> 
     without = "measure with --executor process meanwhile"
     if not find_spec("ray"):
         return Finding(
-            check="ray", state=State.WARNING, found="not installed", advice=f"{_INSTALL}; {without}"
-        )
+            check="ray", state=State.WARNING, found="not installed",
+            advice=f"{install_command('sweep')}; {without}",
+        )  # fmt: skip
     answer = _asked(code, patience_seconds)
     if "error" in answer:
         return Finding(

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from advisor.errors import AdvisorError, DataError
+from advisor.extras import install_command
 from advisor.runs.doctor.finding import Finding, State
 
 # A bundle of this age lacks prices of some newer types.
@@ -79,8 +80,7 @@ def check_bundle(today: date | None = None) -> Finding:
     except (DataError, KeyError, ValueError) as error:
         return Finding(
             check="bundle", state=State.PROBLEM, found=str(error),
-            advice="install the advisor anew: pip install --force-reinstall --no-deps "
-            "instance-sizing-advisor",
+            advice=f"install the advisor anew: {install_command()} --force-reinstall --no-deps",
         )  # fmt: skip
     age = (today - prices).days
     digest = str(bundle.manifest["digest"])

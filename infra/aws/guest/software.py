@@ -16,13 +16,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from advisor.errors import DataError
+from advisor.extras import PACKAGE, core_and
 
 PACKAGES = ("advisor", "advisor/infra", "advisor/models", "advisor/sweeps")
-DISTRIBUTION = "instance-sizing-advisor"
 EXTRAS = ("sweep", "zoo", "formats", "postgres")
 # Of an instance that loads an engine, which comes with a torch of its own.
 SERVING_EXTRAS = ("endpoint",)
-_EXTRA = re.compile(r"extra\s*==\s*[\"']([\w-]+)[\"']")
 _NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?")
 # `torch==2.13.0+cpu`: a build for this machine, which no index of an instance has.
 _LOCAL_BUILD = re.compile(rb"^([A-Za-z0-9._-]+==[^+\s;]+)\+[^\s;]+", re.MULTILINE)
@@ -89,17 +88,13 @@ def _of_repository(root: Path, extras: frozenset[str]) -> list[str]:
 def _of_distribution(extras: frozenset[str]) -> list[str]:
     """As the installed distribution says."""
     try:
-        return [
-            requirement
-            for requirement in metadata.requires(DISTRIBUTION) or ()
-            if _is_wanted(requirement, extras)
-        ]
+        return core_and(extras)
     except metadata.PackageNotFoundError:
         raise DataError(
             "neither an installed {distribution} nor its pyproject.toml is here, which "
             "say what an instance needs",
             hint="install it (pip install .)",
-            distribution=DISTRIBUTION,
+            distribution=PACKAGE,
         ) from None
 
 
@@ -110,19 +105,13 @@ def _tried_together(root: Path) -> bytes:
     return _LOCAL_BUILD.sub(rb"\1", path.read_bytes()) if path.is_file() else b""
 
 
-def _is_wanted(text: str, extras: frozenset[str]) -> bool:
-    """Whether it belongs to the core, or to one of the extras."""
-    extra = _EXTRA.search(text.partition(";")[2])
-    return extra is None or extra[1] in extras
-
-
 def _pinned(text: str) -> str:
     match = _NAME.match(text)
     if match is None:
         raise DataError(
             "'{text}' in the metadata of {distribution} names no package",
             text=text,
-            distribution=DISTRIBUTION,
+            distribution=PACKAGE,
         )
     try:
         version = metadata.version(match[1]).partition("+")[0]

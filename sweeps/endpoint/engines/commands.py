@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from advisor.errors import MeasuringError, UsageError
+from advisor.extras import install_command
 from advisor.messages import FieldName, Message
 
 HOST = "127.0.0.1"
@@ -92,7 +93,7 @@ def _transformers(settings: EngineSettings) -> list[str]:
     # Left to itself it takes nearly all of a CPU machine's memory, and is killed for it.
     blocks = settings.sequences * (1 + math.ceil(settings.context_tokens / _BLOCK_TOKENS))
     return [
-        _program("transformers", "pip install 'instance-sizing-advisor[endpoint,engine]'"),
+        _program("transformers", install_command("endpoint", "engine")),
         "serve", settings.model, "--host", HOST, "--port", str(settings.port),
         "--continuous-batching", "--dtype", dtype,
         "--cb-block-size", str(_BLOCK_TOKENS), "--cb-num-blocks", str(blocks),
@@ -153,7 +154,7 @@ def _program(name: str, source: str) -> str:
         raise MeasuringError(
             "{name} is not installed", name=name,
             hint=Message(
-                "{source} brings it, or start the engine where it is and name it by {option}",
+                "start the engine where it is and name it by {option}, or install it: {source}",
                 source=source, option=FieldName("endpoint"),
             ),
         )  # fmt: skip

@@ -15,6 +15,7 @@ from advisor.errors import (
     StalePriceError,
     UsageError,
 )
+from advisor.extras import install_command
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_each_error_has_its_exit_code_and_one_line(failing, capsys, error, code)
 def test_a_missing_extra_is_named(failing, capsys):
     failing(ModuleNotFoundError("No module named 'PIL'", name="PIL"))
     assert main.run(["recommend"]) == 1
-    assert "pip install 'instance-sizing-advisor[sweep]'" in capsys.readouterr().err
+    assert f"install it: {install_command('sweep')}" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_told_with_the_way_out(failing, capsys):

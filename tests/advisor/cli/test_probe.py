@@ -11,6 +11,7 @@ import pytest
 
 from advisor.cli import main
 from advisor.errors import MeasuringError, UsageError
+from advisor.extras import install_command
 from advisor.runs import probing
 from advisor.runs.probing import parse_parts, probe_machine
 from advisor.sweeps.probe.figures import PARTS, skipped
@@ -176,7 +177,7 @@ def test_without_torch_and_pillow_the_light_core_answers_and_names_the_extra(tmp
     found, _ = _probe(tmp_path, LIGHT_CORE, parts=("cpu", "decode", "ram", "gemm", "operations"))
     validate(found)
     for part in ("decode", "gemm", "operations"):
-        assert "instance-sizing-advisor[sweep]" in found["parts"][part]["skipped"]
+        assert install_command("sweep") in found["parts"][part]["skipped"]
     assert found["parts"]["ram"]["one_thread"]["read"]["value"] > 0
 
 

@@ -19,6 +19,7 @@ from advisor.answers.reporting.gathering import checked
 from advisor.answers.reporting.plans import read_plan
 from advisor.cli import report_run
 from advisor.cli.report import report as report_command
+from advisor.extras import install_command
 from tests.advisor.render.sizing.hostile import HOSTILE
 from tests.advisor.render.sizing.reports import validator
 from tests.processes import as_in_a_terminal
@@ -183,7 +184,7 @@ def test_a_missing_package_is_told_before_the_work(ask, monkeypatch, tmp_path, n
     )
     code, _, err = ask("report", *QUESTION, "--out", str(tmp_path / f"a.{name}"))
     assert code == 2
-    assert f"need {package}; pip install 'instance-sizing-advisor[report]'" in err
+    assert f"need {package}; install it: {install_command('report')}" in err
 
 
 def test_an_old_report_stays_where_the_new_one_fails(ask, tmp_path, monkeypatch):

@@ -196,5 +196,5 @@ def test_an_engine_that_is_not_installed_is_named_with_the_way_to_it(tmp_path, m
     """By which command it comes, and that one that runs elsewhere will do."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    with pytest.raises(MeasuringError, match=r"pip install vllm.*--endpoint"):
+    with pytest.raises(MeasuringError, match=r"--endpoint.*pip install vllm"):
         engine_command(StartedEngine.VLLM, settings())

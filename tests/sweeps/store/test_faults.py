@@ -112,7 +112,7 @@ def test_a_url_that_is_none_is_a_usage_error(url):
 
 def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
     monkeypatch.setattr(dialects.importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(UsageError, match=r"instance-sizing-advisor\[postgres\]"):
+    with pytest.raises(UsageError, match=r"pip install .*\[postgres\]"):
         SqlStore("postgresql://host/db")
 
 

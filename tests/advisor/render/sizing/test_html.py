@@ -10,6 +10,7 @@ import html5lib
 import pytest
 
 from advisor.errors import UsageError
+from advisor.extras import install_hint
 from advisor.render.html import environment
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
 from advisor.render.i18n.filters import lower_rate, plain
@@ -205,4 +206,4 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(monkeypatch
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     with pytest.raises(UsageError) as error:
         report_html(document, "en")
-    assert "pip install 'instance-sizing-advisor[report]'" in str(error.value.hint)
+    assert error.value.hint == install_hint("report")

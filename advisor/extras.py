@@ -1,0 +1,72 @@
+"""The command that installs an extra, from where this advisor came and into this Python."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Collection
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from advisor.messages import Message
+
+PACKAGE = "instance-sizing-advisor"
+ROOT = Path(__file__).resolve().parents[1]
+_EXTRA = re.compile(r"(?:;|and)\s*extra\s*==\s*[\"']([\w-]+)[\"']")
+
+
+def install_command(*extras: str) -> str:
+    """The words of a shell that bring `extras`: "/venv/bin/python -m pip install -e '/src[zoo]'".
+
+    What is no checkout comes from where pip found it (`direct_url.json`, PEP 610). The advisor is
+    on no index, so where nobody knows, or the wheel has gone, it is the packages by their names.
+    """
+    pip = [sys.executable, "-m", "pip", "install"]
+    if not find_spec("pip"):
+        pip = ["uv", "pip", "install", "--python", sys.executable]
+    brackets = f"[{','.join(extras)}]" if extras else ""
+    try:
+        return shlex.join([*pip, *_from_origin(brackets, extras)])
+    except metadata.PackageNotFoundError:
+        return shlex.join([*pip, f"{PACKAGE}{brackets}"])
+
+
+def install_hint(*extras: str) -> Message:
+    """The way out where `extras` are missing; the command ends it, as it is copied."""
+    return Message("install it: {command}", command=install_command(*extras))
+
+
+def core_and(extras: Collection[str]) -> list[str]:
+    """The requirements of the installed advisor, and of those extras: 'PyYAML>=6', .. Raises
+    `PackageNotFoundError` where it is not installed."""
+    return [text for text in metadata.requires(PACKAGE) or () if _extra(text) in (None, *extras)]
+
+
+def _from_origin(brackets: str, extras: Collection[str]) -> list[str]:
+    if (ROOT / "constraints.txt").is_file():  # a checkout
+        return ["-e", f"{ROOT}{brackets}"]
+    url, vcs = _origin()
+    if url.startswith("file:"):
+        path = Path(url2pathname(urlsplit(url).path))
+        if path.exists():
+            return [f"{path}{brackets}"]
+    elif url:
+        return [f"{PACKAGE}{brackets} @ {vcs}{url}"]
+    return [_EXTRA.sub("", text).strip() for text in core_and(extras) if _extra(text)] or [PACKAGE]
+
+
+def _origin() -> tuple[str, str]:
+    """Where pip found it, and 'git+' before that; '' for what came from an index."""
+    told = json.loads(metadata.distribution(PACKAGE).read_text("direct_url.json") or "{}")
+    vcs = told.get("vcs_info", {}).get("vcs")
+    return told.get("url", ""), f"{vcs}+" if vcs else ""
+
+
+def _extra(requirement: str) -> str | None:
+    found = _EXTRA.search(requirement)
+    return found[1] if found else None
