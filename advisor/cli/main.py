@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import importlib
 import os
 import signal
@@ -58,10 +57,6 @@ EXTRA_OF = {
     for module in modules.split()
 }  # fmt: skip
 
-# Commands that hold nothing but memory when they end. Freeing it object by object takes another
-# 5 %, and the end of the process frees it anyway.
-_ANSWERING = frozenset(("recommend", "predict", "compare", "memory", "gpus", "networks"))
-
 
 class LateGroup(click.Group):
     """A group that imports a command's file when the command is called."""
@@ -74,8 +69,6 @@ class LateGroup(click.Group):
         """The command `advisor/cli/<name>.py` defines under its own name."""
         if cmd_name not in COMMANDS:
             return None
-        if cmd_name in _ANSWERING:
-            _import_numpy_on_one_thread()
         command = getattr(importlib.import_module(f"advisor.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
@@ -94,17 +87,6 @@ class LateGroup(click.Group):
         """List the commands without importing any of them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-
-
-def _import_numpy_on_one_thread() -> None:
-    """An answer's matrices are small: OpenBLAS's threads would only spin, a third of all CPU time
-    on two cores. Said for NumPy's import alone, so that no process started later inherits it."""
-    if "numpy" in sys.modules or os.environ.keys() & {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}:
-        return
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    import numpy  # noqa: F401
-
-    del os.environ["OPENBLAS_NUM_THREADS"]
 
 
 @click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -128,11 +110,7 @@ def cli(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave with its exit code; errors are one line on stderr."""
-    code = run(arguments)
-    if arguments is None and not _ANSWERING.isdisjoint(sys.argv[1:2]):
-        os._exit(code)  # stdout was flushed, and stderr keeps nothing back
-    gc.freeze()  # at its end Python would search all that is left for cycles, to free it anyway
-    sys.exit(code)
+    sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,6 @@
 """A person who waits for an answer does not wait for torch, ray or pandas."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -22,7 +21,6 @@ code = run(sys.argv[1:])
 modules = {name.partition(".")[0] for name in sys.modules}
 print(json.dumps({"code": code, "modules": sorted(modules)}))
 """
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 QUESTION = ["--task", "inference", "--model", "googlenet"]
 
 
@@ -98,21 +96,3 @@ def test_an_anchor_needs_nothing_heavy_either(tmp_path, lines):
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["code"] == 0, done.stderr
     assert not HEAVY & set(seen["modules"])
-
-
-@pytest.mark.parametrize(("asked", "most"), [({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, 2)])
-def test_an_answer_uses_one_thread_unless_the_user_says_otherwise(asked, most):
-    """And what it starts (torch, to read a user's network) inherits nothing of that."""
-    told = (
-        "import os, sys; from advisor.cli.main import run; run(sys.argv[1:])\n"
-        "from threadpoolctl import threadpool_info\n"
-        "blas = [one['num_threads'] for one in threadpool_info() if one['user_api'] == 'blas']\n"
-        "print(max(blas), os.environ.get('OPENBLAS_NUM_THREADS'))"
-    )
-    clean = {k: v for k, v in os.environ.items() if k not in THREADS}
-    done = subprocess.run(
-        [sys.executable, "-c", told, "predict", *QUESTION, "--instance", "g5.xlarge"],
-        capture_output=True, text=True, check=True, env=clean | asked,
-    )  # fmt: skip
-    threads = min(most, len(os.sched_getaffinity(0)))  # OpenBLAS starts no more than there are CPUs
-    assert done.stdout.splitlines()[-1] == f"{threads} {asked.get(THREADS[0])}"
