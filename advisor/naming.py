@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date
 
-from advisor.domain import LIST, Market, Offer, Price, Rejected, Spec
+from advisor.domain import LIST, DataKind, Market, Offer, Price, Rejected, Request, Spec, Task
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.domain.spec_request import SpecRequest
@@ -13,11 +14,63 @@ from advisor.messages import Message
 from advisor.units import format_usd
 
 _EVERY_CLOUD = "any"
+# Frames of sound are 10 ms apart and have so many bands; waves have 16,000 values a second.
+_BANDS, _FRAMES_PER_SECOND, _WAVES_PER_SECOND = (80, 128, 161), 100, 16_000
+# A latent has so many channels, and stands for so many pixels to a side.
+_LATENT_CHANNELS, _LATENT_PIXELS = (4, 16), 8
 
 
 def covers_clouds(request: SpecRequest) -> bool:
     """Whether a question is about more than one cloud."""
     return request.cloud == _EVERY_CLOUD
+
+
+def asked_of(request: Request, batch: int | None = None, unit: str = "") -> Message:
+    """'yolov8s inference, batch 64, fp32, images of 640 x 640 pixels, at least 500 images/s
+    (yolov8: taken as yolov8s)': what is asked, for the first line of an answer."""
+    size, target, names = sample_size(request), request.target_throughput, other_names(request)
+    parts: list[Message | str] = [
+        Message("{network} {task}", network=request.network, task=Message(str(request.task)))
+    ]
+    parts += [Message("batch {size}", size=batch)] if batch else []
+    parts += [] if request.task is Task.PREPROCESSING else [str(request.precision)]
+    parts += [size] if size else []
+    if target is not None and unit:
+        parts.append(Message("at least {target:target} {unit}", target=target, unit=unit))
+    if names:
+        return Message("{parts} ({names})", parts=parts, names=names)
+    return Message("{parts}", parts=parts)
+
+
+def other_names(request: Request) -> list[Message]:
+    """What the name of the network was taken as, and which network it is not; empty where a name
+    says it."""
+    name, asked, namesake = request.network, request.model_asked, request.namesake
+    taken = [Message("{name}: taken as {network}", name=asked, network=name)] if asked else []
+    if not namesake:
+        return taken
+    return [*taken, Message("{name} is another network than {other}", name=name, other=namesake)]
+
+
+def sample_size(request: Request) -> Message | None:
+    """'images of 640 x 640 pixels', 'sequences of 128 tokens': of one sample as the network takes
+    it; None where nobody told."""
+    text = request.sample_input
+    if not text:
+        return None
+    sizes, data = [int(size) for size in re.findall(r"\d+", text)], request.dataset
+    if data.kind is DataKind.TOKENS:
+        return Message("sequences of {count:,} tokens", count=sizes[-1])
+    if text.startswith("wave:"):
+        return Message("{seconds:g} s of audio", seconds=sizes[-1] / _WAVES_PER_SECOND)
+    if data.sample == "sequence" and len(sizes) == 2 and min(sizes) in _BANDS:
+        return Message("{seconds:g} s of audio", seconds=max(sizes) / _FRAMES_PER_SECOND)
+    if len(sizes) == 3 and data.kind is DataKind.IMAGE:
+        return Message("images of {height} x {width} pixels", height=sizes[1], width=sizes[2])
+    if len(sizes) == 3 and sizes[0] in _LATENT_CHANNELS and data.sample in ("step", "image"):
+        height, width = (_LATENT_PIXELS * size for size in sizes[1:])
+        return Message("images of {height} x {width} pixels", height=height, width=width)
+    return Message("inputs of {sizes}", sizes=text)
 
 
 def place_name(offer: Offer, request: SpecRequest) -> str:

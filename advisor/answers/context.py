@@ -80,11 +80,11 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
     """The context once the question's anchors were joined with its model, and the question with
     the network's name as the model then knows it."""
     name, table = question.model, context.model.table
-    own = name if names_a_file(name) else name.lower()
-    question = question.replace(model=table.find(name).name if table.knows(name) else own)
     files = question.anchor if isinstance(question, RunQuestion) else ()
     if not files and not is_own(name):
         return context, question
+    own = name if names_a_file(name) else name.lower()
+    question = question.replace(model=table.find(name).name if table.knows(name) else own)
     anchored = _anchored(context, question, files)
     return context._replace(model=anchored.model, notes=anchored.warnings), question
 

@@ -16,6 +16,7 @@ from advisor.engine import stack_assumption
 from advisor.engine.other_settings import settings_of_instance, with_settings
 from advisor.engine.single import on_gpu, predict_instance
 from advisor.messages import Message
+from advisor.naming import other_names
 from advisor.questions.named import (
     Predict,
 )
@@ -167,7 +168,8 @@ class PredictedOnGpu(NamedTuple):
         return gpu_prediction_text(*self._told())
 
     def _told(self) -> tuple[Request, OnGpu, Sources, tuple[Message | str, ...]]:
-        assumed = (stack_assumption(self.request), "samples on the device")
+        stack, names = stack_assumption(self.request), other_names(self.request)
+        assumed = (stack, "samples on the device", *names)
         return self.request, self.prediction, self.context.sources(), assumed
 
 

@@ -37,6 +37,9 @@ Text = Any
 class Request(SpecRequest, frozen=True, kw_only=True):
     """One question. What is None is left to the advisor; `input` None is the network's own.
 
+    `sample_input` is one sample as the network takes it ('seq:128'), `model_asked` what the
+    question called the network where that is another name, `namesake` a network of almost the same
+    name that it is not.
     `max_latency_ms` is one batch's p99, and goes with inference. `epochs` or `samples` says how
     long a run is, and what `max_hours` and `max_run_usd` limit, by their upper bounds.
     `max_first_epoch_hours` goes with training, whose first epoch reads its data from the disk.
@@ -56,6 +59,9 @@ class Request(SpecRequest, frozen=True, kw_only=True):
     memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS
     tf32: Tf32 = Tf32.CONVOLUTIONS
     input: str | None = None
+    sample_input: str | None = None
+    model_asked: str | None = None
+    namesake: str | None = None
     max_latency_ms: float | None = None
     epochs: float | None = None
     samples: int | None = None

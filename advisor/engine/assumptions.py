@@ -30,6 +30,7 @@ from advisor.domain.price_age import is_old
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import Message
+from advisor.naming import other_names, sample_size
 from advisor.units import ceil_significant, format_counted
 
 # A disk that could read this much faster than it has to hides its burst from the throughput.
@@ -109,7 +110,7 @@ def assumptions(
     found += _of_several(request, chosen, count)
     if request.max_nodes > 1:
         found.append(Message("more than one node only of types whose network's rate is known"))
-    return tuple(found)
+    return (*found, *other_names(request))
 
 
 def _of_several(request: Request, chosen: Assumed | None, count: int) -> list[Message]:
@@ -200,8 +201,9 @@ def stack_assumption(request: Request) -> Message:
         if rounded
         else precision
     )
-    if request.input:
-        parts.append(Message("on {input}", input=request.input))
+    size = sample_size(request)
+    if size:
+        parts.append(Message("on {input}", input=size))
     return Message("{parts}", parts=parts)
 
 

@@ -288,4 +288,6 @@ def key_of(request: Request) -> Request:
         horizon_hours=HOURS_PER_MONTH,
         max_results=1,
         pareto=False,
+        model_asked=None,
+        namesake=None,
     )

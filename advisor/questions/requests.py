@@ -45,6 +45,7 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
     """The request of any question about a workload; `UsageError` names the field and a hint."""
     facts, sample_input = network_of(question, networks)
     dataset = dataset_for(question.dataset, facts)
+    taken_as, namesake = networks.other_names(question.model)
     if question.task is Task.TRAINING and not facts.trains:
         raise wrong(
             "task", "{network} has no training step", network=facts.name,
@@ -65,6 +66,9 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
         memory_format=question.memory_format or MemoryFormat.CONTIGUOUS,
         tf32=question.tf32 or Tf32.CONVOLUTIONS,
         input=sample_input,
+        sample_input=facts.input,
+        model_asked=question.model if taken_as else None,
+        namesake=namesake,
         confidence=question.confidence,
         max_gpus=question.max_gpus,
         **place_fields(question, catalog),

@@ -16,6 +16,7 @@ from advisor.domain import (
     relative,
 )
 from advisor.domain.language import ServingPrediction
+from advisor.naming import asked_of
 from advisor.render.blocks import (
     BOUNDS,
     disk_block,
@@ -42,6 +43,7 @@ def comparison_document(
     """The versioned JSON answer; `relative` is the median over the baseline's."""
     return {
         "schema": SCHEMA,
+        "asked": [asked_of(request) for request in requests],
         "requests": [request_document(request) for request in requests],
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
@@ -66,7 +68,7 @@ def instances_text(
     request: Request, answers: Sequence[InstancePrediction], baseline: InstancePrediction
 ) -> str:
     """A table of one network, instances in the order asked."""
-    title = f"{request.network} {request.task}, {request.precision}; {baseline.instance.name} is 1"
+    title = f"{asked_of(request)}; {baseline.instance.name} is 1"
     header = ["instance", "gpu", "disk", "batch"]
     header += [*rate_columns(baseline.prediction.confidence), "times", "per hour"]
     cells = [_instance_cells(answer, baseline) for answer in answers]

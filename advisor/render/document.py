@@ -16,6 +16,7 @@ from advisor.domain.spec_request import SpecRequest
 from advisor.domain.words import ANY_MARKET, Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.domain.workload import DatasetProfile
 from advisor.messages import Message
+from advisor.naming import asked_of
 from advisor.render.blocks import (
     NEAREST_REJECTED,
     candidate_block,
@@ -73,6 +74,7 @@ def recommendation_document(
     return {
         "schema": SCHEMA,
         "as_of": answer.today.isoformat(),
+        "asked": asked_of(answer.request),
         "request": request_document(answer.request),
         "performance_model": sources.performance_model(),
         "catalog": {

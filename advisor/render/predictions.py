@@ -7,7 +7,7 @@ from typing import Any
 
 from advisor.domain import BatchPoint, InstancePrediction, OnGpu, Request, computes_on_cpu
 from advisor.messages import Message
-from advisor.naming import covers_clouds
+from advisor.naming import asked_of, covers_clouds
 from advisor.render.blocks import (
     batch_point_block,
     disk_block,
@@ -23,6 +23,7 @@ from advisor.render.blocks import (
 )
 from advisor.render.document import Sources, request_document
 from advisor.render.text import (
+    asked_lines,
     basis_lines,
     bottleneck_text,
     cost_line,
@@ -55,6 +56,7 @@ def prediction_document(
     """JSON-ready values but for messages; `price` is null where none is known."""
     return {
         "schema": SCHEMA,
+        "asked": asked_of(request),
         "request": request_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
@@ -98,8 +100,7 @@ def prediction_text(request: Request, answer: InstancePrediction, sources: Sourc
         *basis_lines(prediction, priced, sources.model_id),
         "",
         f"{answer.instance.name} + {disk_text(answer.disk)}   {total}{where}",
-        f"  for         {request.network} {request.task}, batch {answer.workload.batch_size}, "
-        f"{request.precision}",
+        *asked_lines(request, answer.workload),
         f"  throughput  {interval_text(prediction, rate_unit(answer.workload.dataset))}",
         *gpus_lines(prediction),
     ]
@@ -142,6 +143,7 @@ def gpu_prediction_document(
     """Of a GPU with the samples on the device; `predicted` is null where no batch fits."""
     return {
         "schema": GPU_SCHEMA,
+        "asked": asked_of(request),
         "request": request_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
@@ -162,16 +164,15 @@ def gpu_prediction_text(
 ) -> str:
     """A few lines for a terminal."""
     title = f"{answer.gpu.name}, {format_mib(answer.gpu.memory_mib)}   samples on the device"
-    question = f"{request.network} {request.task}"
     workload, prediction = answer.workload, answer.prediction
     if workload is None or prediction is None:
-        return "\n".join([title, f"  for         {question}, {request.precision}",
-                          "  throughput  -: no batch fits its memory"])  # fmt: skip
+        none = "  throughput  -: no batch fits its memory"
+        return "\n".join([title, *asked_lines(request, None), none])
     lines = [
         *basis_lines(prediction, "", sources.model_id),
         "",
         title,
-        f"  for         {question}, batch {workload.batch_size}, {request.precision}",
+        *asked_lines(request, workload),
         f"  throughput  {interval_text(prediction, rate_unit(workload.dataset))}",
         *gpu_setting_lines(answer.other_settings),
         *(f"  note        {text}" for text in prediction.extrapolation),

@@ -25,6 +25,7 @@ from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     INDENT,
     WIDTH,
+    asked_lines,
     basis_lines,
     beside,
     bottleneck_text,
@@ -128,12 +129,9 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         memory = format_mib(instance.gpu_memory_mib) if instance.gpu_memory_mib else "? memory"
         gpu = f"{instance.gpu_count} x {instance.gpu_name} {memory}, "
     unit = rate_unit(chosen.workload.dataset)
-    question = f"{request.network} {request.task}, batch {chosen.workload.batch_size}"
-    if request.target_throughput is not None:
-        question += f", at least {format_target(request.target_throughput)} {unit}"
     on_cpu = computes_on_cpu(instance, chosen.workload)
     return [
-        f"  for         {question}",
+        *asked_lines(request, chosen.workload),
         f"  has         {gpu}{counted(instance.vcpus, 'vCPU')} "
         f"({counted(instance.physical_cores, 'core')}), {format_mib(instance.memory_mib)} RAM",
         f"  throughput  {interval_text(prediction, unit)}",

@@ -44,15 +44,16 @@ def recommendation_csv(document: Mapping[str, Any]) -> str:
 
 
 def markdown_answer(document: Mapping[str, Any], tables: str) -> str:
-    """The tables of an answer, with what is known of its price above them, and what it assumes and
-    warns of below."""
+    """The tables of an answer, with what is asked and what is known of its price above them, and
+    what it assumes and warns of below."""
     call = document["price_call"] or {"sentences": ()}
     notes = [
         f"- {title}: {md_text(str(text))}"
         for title, name in (("Warning", "warnings"), ("Assumed", "assumptions"))
         for text in document[name]
     ]
-    head = "".join(f"{md_text(str(sentence))}\n\n" for sentence in call["sentences"])
+    told = [*filter(None, [document.get("asked")]), *call["sentences"]]
+    head = "".join(f"{md_text(str(sentence))}\n\n" for sentence in told)
     if document["recommendation"] is None:
         tables = "".join(f"{line}\n" for line in _nothing_lines(document))
     foot = "".join(f"{note}\n" for note in notes)

@@ -22,9 +22,11 @@ from advisor.domain import (
     RunTime,
     Span,
     Stage,
+    Workload,
 )
 from advisor.messages import Message
-from advisor.render.blocks import RISKS, risk
+from advisor.naming import asked_of
+from advisor.render.blocks import RISKS, rate_unit, risk
 from advisor.units import (
     ceil_ms,
     ceil_significant,
@@ -193,6 +195,13 @@ def price_text(market: Market | None, price: Price) -> str:
         return "free of charge"
     kind = "" if price.kind == LIST else f"{price.kind} "
     return f"{kind}{market} price of {price.as_of}"
+
+
+def asked_lines(request: Request, workload: Workload | None) -> list[str]:
+    """'  for         resnet50 inference, batch 64, amp, images of 224 x 224 pixels'."""
+    batch = workload.batch_size if workload else None
+    text = str(asked_of(request, batch, rate_unit(request.dataset)))
+    return beside("for", textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False))
 
 
 def terms_lines(price: Price | None) -> list[str]:

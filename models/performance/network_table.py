@@ -201,6 +201,21 @@ class NetworkTable:
         """Whether `find` finds it."""
         return self._place(name) is not None
 
+    def other_names(self, name: str) -> tuple[str | None, str | None]:
+        """What `name` was taken as where that network is called otherwise, and a network that is
+        written alike and that an earlier library has (`resnet50` of `resnet-50`); None for none.
+        Raises `UsageError` as `find` does."""
+        network = self.find(name)
+        short, plain = self.shortest_name(network), name.strip().casefold()
+        is_own = network.name.casefold() in (plain, plain.rpartition("/")[2])
+        alike = self._by_name.get(_squeezed(network.name), ()) if plain == network.name else ()
+        first = min((place for entry, place in alike if _loose(entry) == _loose(name)), key=_rank,
+                    default=None)  # fmt: skip
+        return (
+            None if is_own or plain == short.casefold() else short,
+            first[1] if first and first[1] != network.name else None,
+        )
+
     def shortest_name(self, network: Network) -> str:
         """The bare name where that means this network, else with its library."""
         place = self._place(network.name)

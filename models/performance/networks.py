@@ -114,6 +114,10 @@ class NetworkTable:
             self._made[name, at] = _facts(network_table().find(name, at))
         return self._made[name, at]
 
+    def other_names(self, name: str) -> tuple[str | None, str | None]:
+        """What a name was taken as, and whom it may be mistaken for; None for neither."""
+        return network_table().other_names(name) if network_table().knows(name) else (None, None)
+
     def of(self, workload: Workload) -> NetworkFacts:
         """Facts of a workload's network at its input; raises as `find` does."""
         return self.find(workload.network, workload.input)

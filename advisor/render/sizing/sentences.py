@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from advisor.render.content import translated
 from advisor.render.document import is_language
 from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
@@ -70,7 +71,9 @@ def asked_sentence(section: Record, t: Texts) -> str:
     else:
         rate = format_target(answer["target_throughput"])
         question = t("answer.asked", rate=rate, unit=unit_name(section, t), **values)
-    return t.joined(filter(None, (question, _limits_sentence(section, t))))
+    asked = section["recommendation"].get("asked")
+    about = t("answer.about", asked=translated(asked, t)) if asked else ""
+    return t.joined(filter(None, (question, about, _limits_sentence(section, t))))
 
 
 def answer_sentences(section: Record, t: Texts, hours: float) -> Iterator[str]:

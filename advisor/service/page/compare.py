@@ -40,15 +40,16 @@ def comparison_view(
     """Values of `comparison.html`: one group a network, its bars on one scale."""
     t, rows = frame.texts, document["rows"]
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    first = document["requests"][0]
+    asked = dict(
+        zip([one["model"] for one in document["requests"]], document["asked"], strict=True)
+    )
     return {
         "problem": None,
         "wrong": {},
         "said": t("compare.said", number=len(rows)),
         "specs": None,
         "baseline": document["baseline"],
-        "title": t("compare.of", task=t("task." + first["task"]), precision=first["precision"]),
-        "groups": [_group(name, rows, target, t) for name in networks],
+        "groups": [_group(name, rows, target, t) | {"asked": asked[name]} for name in networks],
     }
 
 

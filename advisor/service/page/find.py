@@ -51,6 +51,7 @@ def answer_view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
     shared = {
         "problem": None,
         "target": target,
+        "in_full": document["asked"],
         "assumptions": document["assumptions"],
         "warnings": document["warnings"],
         "rejected": _rejected(document, frame),

@@ -129,6 +129,7 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
         "curves": _curves(document, asked, target, frame),
         "disks": _disks(document, t),
         "target": target,
+        "in_full": document["asked"],
         "assumptions": document["assumptions"],
         "warnings": document["warnings"],
         "changed": _is_changed(asked),

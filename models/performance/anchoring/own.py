@@ -56,6 +56,10 @@ class OwnTable(NetworkTable):
             )
         return self._own
 
+    def other_names(self, name: str) -> tuple[str | None, str | None]:
+        """None of the own network, which is called as its user calls it."""
+        return (None, None) if name == self._own.name else self._base.other_names(name)
+
     def __contains__(self, name: object) -> bool:
         return name == self._own.name or name in self._base
 

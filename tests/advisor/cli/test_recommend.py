@@ -176,7 +176,7 @@ def test_every_format_tells_of_the_same_pick(ask):
     formats = {name: ask(*QUESTION, "-o", name)[1] for name in ("table", "json", "csv", "md")}
     pick = strict_json(formats["json"])["recommendation"]["instance_type"]
     assert next(csv.DictReader(io.StringIO(formats["csv"])))["instance_type"] == pick
-    assert pick in formats["md"].splitlines()[2]
+    assert pick in formats["md"].splitlines()[4]
     assert formats["table"].splitlines()[2].startswith(pick)
 
 
@@ -201,7 +201,7 @@ def test_predict_and_recommend_agree_on_an_instance(ask):
     assert said["cost"].items() <= pick["cost"].items()
     assert said["price"].items() <= pick["price"].items()
     assert said["disk"] == pick["disk"]
-    assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said["assumptions"]
+    assert any("fp32 (TF32 in convolutions only), on" in one for one in said["assumptions"])
 
 
 def test_24_gib_means_cards_sold_with_24_gib(ask):

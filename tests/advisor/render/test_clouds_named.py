@@ -35,7 +35,7 @@ def test_reports_and_the_page_name_it(cloud, is_named):
         others[0].text(told["alternatives"][0]),
         rejected_columns(TEXTS, clouds=clouds)[0].text(told["rejected"][0]),
         borderline_sentence(told["close_calls"][0], 500.0, TEXTS, clouds=clouds),
-        recommendation_markdown(told).splitlines()[2],
+        recommendation_markdown(told).splitlines()[4],
     ]
     assert [("aws" in text) for text in texts] == [is_named] * len(texts)
 

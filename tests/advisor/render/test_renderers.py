@@ -33,7 +33,7 @@ from advisor.domain import (
 )
 from advisor.render.blocks import risk
 from advisor.render.close_calls import verify_command
-from advisor.render.document import Sources, recommendation_document
+from advisor.render.document import Sources, plain_document, recommendation_document
 from advisor.render.recommendation import recommendation_text
 from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
 from tests.alike import assert_golden_text
@@ -92,7 +92,7 @@ RUN = {
 
 
 def document(**changes):
-    return recommendation_document(recommendation(**changes), SOURCES)
+    return plain_document(recommendation_document(recommendation(**changes), SOURCES))
 
 
 def text(**changes):
@@ -181,10 +181,11 @@ def test_markdown_says_region_and_kind_of_price_where_these_tell_something():
 
 
 def test_a_markdown_table_says_how_sure_its_price_is():
-    """Above it what the price rests on, below it what is warned of and assumed."""
+    """Above it what is asked and what the price rests on, below it warnings and assumptions."""
     call = {"sentences": ["Old price; cheapest listed: x_1."]}
     lines = recommendation_markdown(document() | {"price_call": call}).splitlines()
-    assert lines[0] == r"Old price; cheapest listed: x\_1."
+    assert lines[0] == "googlenet inference, fp32"
+    assert lines[2] == r"Old price; cheapest listed: x\_1."
     assert "- Warning: the instance price is 124 days old (2026-07-20)" in lines
     assert "- Assumed: imagenet" in lines
 
@@ -327,7 +328,7 @@ def test_other_settings_are_told_by_what_they_bring_the_whole():
         "bound by\n              storage\n"
     ) in text
     assert "compile" not in text
-    document = recommendation_document(answer, SOURCES)
+    document = plain_document(recommendation_document(answer, SOURCES))
     jsonschema.validate(document, SCHEMA)
     assert [one["change"] for one in document["other_settings"]] == [
         "compile", "channels_last", "amp",

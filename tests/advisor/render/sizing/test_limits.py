@@ -48,6 +48,7 @@ def test_every_limit_that_was_asked_is_told(section, language):
 def test_every_field_of_a_question_is_told_or_stands_elsewhere(section):
     elsewhere = {"task", "model", "target_throughput", "confidence", "dataset"}
     elsewhere |= {"cloud", "region", "market", "horizon_hours", "max_results", "pareto"}
+    elsewhere |= {"sample_input", "model_asked", "namesake"}
     told = {*LIMITS, "accelerated_only", "allow_extrapolation", "max_first_epoch_hours"}
     assert set(section["recommendation"]["request"]) == told | elsewhere
 
