@@ -132,7 +132,7 @@ def gpus_named(
         catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1
     )
     rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}
-    chosen = [one for name in names for one in sheet_names(name, known)] or list(rented)
+    chosen = [one for name in names for one in sheet_names(name, catalog.cards)] or list(rented)
     fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
     if not fitting:
         raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from advisor.domain import Gpu
-from advisor.domain.gpu_identity import identified
+from advisor.domain.gpu_identity import WHOLE_SHARE, identified, slice_profile
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import UsageError, unknown_name
 
@@ -16,10 +16,32 @@ def sheet_names(asked: str, known: Iterable[str]) -> list[str]:
     'A100-SXM4-80GB' one of them. `UsageError` with the near names for others.
     """
     names = list(known)
+    if isinstance(known, Mapping):
+        require_whole(asked, known)
     found = gpus_named(asked, names)
     if not found:
         raise unknown_name("GPU", asked, names, field="gpu")
     return found
+
+
+def require_whole(asked: str, sheets: Mapping[str, Gpu]) -> None:
+    """`UsageError` for the name of a slice: 'A10-4Q' is another GPU than an A10."""
+    if not is_whole(asked, sheets):
+        raise UsageError(
+            "'{gpu}' is a slice ({profile}) of a card, and no rate of a slice is known",
+            gpu=asked, profile=slice_profile(asked), field="gpu", code="gpu_slice",
+            hint="name a whole card",
+        )  # fmt: skip
+
+
+def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
+    """Whether a name is no slice's: a vGPU that has all of a card is one, such as 'A10-24Q'."""
+    profile = slice_profile(name)
+    size = re.fullmatch(r"(\d+)[ABCQ].*", profile, re.IGNORECASE)
+    if size is None:
+        return not profile
+    cards = gpus_named(name.removesuffix(f"-{profile}"), sheets)
+    return any(1024 * int(size[1]) >= WHOLE_SHARE * sheets[one].memory_mib for one in cards)
 
 
 def sheet_name(asked: str, known: Iterable[str]) -> str:

@@ -4,14 +4,16 @@ and market: Linux on demand, spot, and commitments without upfront. It tells no 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
+from advisor.catalog.believed import contradiction
 from advisor.catalog.import_json import Row
 from advisor.catalog.import_rows import UNKNOWN_TYPE
 from advisor.catalog.refreshed import PriceKey, Refreshed
-from advisor.domain import LIST, OBSERVED, Market, Price
+from advisor.domain import LIST, OBSERVED, InstanceType, Market, Price
+from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
 
 CLOUD = "aws"
@@ -19,6 +21,7 @@ SOURCE = "ec2instances.info (imported)"
 # The cheapest zone's price where the file tells it, as `catalog refresh` keeps it.
 _SPOT = ("spotmin", "spotavg")
 _ON_DEMAND = ("ondemand",)
+_FACTS = {"vcpus": "vCPU", "memory_gib": "memory", "gpu_count": "GPU"}
 _MARKETS = frozenset(map(str, Market))
 _RESERVED = {
     "yrTerm1Standard.noUpfront": "commitment-1y",
@@ -39,23 +42,38 @@ def is_ec2instances(document: Any) -> bool:
 
 
 def read_ec2instances(
-    document: list[Mapping[str, Any]], as_of: date, known: frozenset[str]
-) -> tuple[Refreshed, Counter[str]]:
-    """Prices of the known types, and how many types are left out by reason; `UsageError` with the
-    place of what is no price."""
-    found = Refreshed()
-    left_out = Counter[str]()
+    document: list[Mapping[str, Any]],
+    as_of: date,
+    known: Mapping[str, InstanceType],
+    sheets: Iterable[str],
+) -> tuple[Refreshed, Counter[str], dict[str, str]]:
+    """Prices of the known types, how many types are left out by reason, and one of each;
+    `UsageError` with the place of what is no price."""
+    found, left_out, examples = Refreshed(), Counter[str](), dict[str, str]()
     for at, entry in enumerate(document):
         name = entry.get("instance_type")
         if not isinstance(name, str) or name not in known:
             left_out[UNKNOWN_TYPE] += 1
+            continue
+        if why := contradiction(_facts(entry), known[name], sheets):
+            left_out[why] += 1
+            examples.setdefault(why, name)
             continue
         for region, linux in _linux(entry, f"[{at}]"):
             place = f"[{at}].pricing.{region}.linux"
             found.prices.update(_prices(Row(place, linux), name, region, as_of))
     if not found:
         raise UsageError("the file has no Linux price of a type that is known", field="file")
-    return found, left_out
+    return found, left_out, examples
+
+
+def _facts(entry: Mapping[str, Any]) -> dict[str, float | str]:
+    """What an entry tells of its type that can be held to the catalogue; no GPU is told by a 0."""
+    facts: dict[str, float | str] = {
+        key: entry[name] for key, name in _FACTS.items() if is_positive(entry.get(name))
+    }
+    model = entry.get("GPU_model")
+    return facts | ({"gpu_name": model} if isinstance(model, str) and model else {})
 
 
 def _linux(entry: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

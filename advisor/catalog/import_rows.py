@@ -56,15 +56,27 @@ _SANE = {
     "physical_cores": (1, 100_000),
     "memory_gib": (1 / 64, 1_000_000),
     "gpu_count": (1, 10_000),
-    "gpu_memory_gib": (1 / 64, 100_000),
+    "gpu_memory_gib": (1, 2_000),
     "local_disk_gib": (1, 10_000_000),
     "local_disk_read_iops": (1, 1_000_000_000),
     "price_per_hour": (1e-6, 1_000_000),
+    # As SkyPilot writes them. No machine has more RAM than the largest of 2026, 32 TiB, twice.
+    "vCPUs": (1 / 16, 100_000),
+    "MemoryGiB": (1 / 16, 65_536),
+    "AcceleratorCount": (1 / 64, 10_000),
+    "SizeInMiB": (1, 2_048_000),
+    "Price": (1e-6, 1_000_000),
+    "SpotPrice": (1e-6, 1_000_000),
 }
 
 
 class BadRowError(UsageError):
-    """A line that cannot be an offer; the message has its number and the reason."""
+    """A line that cannot be an offer; the message has its number and the reason, `line` and
+    `reason` have them apart, and `column` what is wrong where that is one value."""
+
+    line = 0
+    reason = ""
+    column = ""
 
 
 class ImportRow(Struct, frozen=True, kw_only=True):
@@ -96,10 +108,14 @@ def read_rows(text: str, name: str) -> list[ImportRow]:
 
 
 def csv_lines(
-    text: str, needed: tuple[str, ...], optional: tuple[str, ...] | None
+    text: str,
+    needed: tuple[str, ...],
+    optional: tuple[str, ...] | None,
+    broken: list[BadRowError] | None = None,
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and stripped cells by column name, in any order of columns; `optional` None: any
-    others may stand beside those that are needed."""
+    others may stand beside those that are needed. Lines of another length go to `broken`, where
+    there is one."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         header = [cell.strip() for cell in next(reader, [])]
@@ -108,16 +124,22 @@ def csv_lines(
             if not any(cell.strip() for cell in cells):
                 continue
             if len(cells) != len(header):
-                raise bad(reader.line_num, f"has {len(cells)} cells, the header {len(header)}")
+                error = bad(reader.line_num, f"has {len(cells)} cells, the header {len(header)}")
+                if broken is None:
+                    raise error
+                broken.append(error)
+                continue
             stripped = (cell.strip() for cell in cells)
             yield reader.line_num, dict(zip(header, stripped, strict=True))
     except csv.Error as error:
         raise bad(reader.line_num, f"is no CSV ({error})") from error
 
 
-def bad(line: int, reason: str) -> BadRowError:
-    """What refuses a file."""
-    return BadRowError(f"line {line} {one_line(reason)}; nothing was imported")
+def bad(line: int, reason: str, column: str = "") -> BadRowError:
+    """What refuses a file, or leaves out a line of it."""
+    error = BadRowError(f"line {line} {one_line(reason)}; nothing was imported")
+    error.line, error.reason, error.column = line, one_line(reason), column
+    return error
 
 
 def number(line: int, column: str, text: str, kind: type) -> float:
@@ -128,17 +150,19 @@ def number(line: int, column: str, text: str, kind: type) -> float:
         value = math.nan
     if not (math.isfinite(value) and value > 0) or (kind is int and value != int(value)):
         what = "a whole number" if kind is int else "a number"
-        raise bad(line, f"has {column} '{text}'; it must be {what} above 0, or empty")
+        raise bad(line, f"has {column} '{text}'; it must be {what} above 0, or empty", column)
     least, most = _SANE.get(column, (0.0, math.inf))
     if not least <= value <= most:
-        raise bad(line, f"has {column} '{text}'; {least:,g} to {most:,.10g} can be believed")
+        raise bad(
+            line, f"has {column} '{text}'; {least:,g} to {most:,.10g} can be believed", column
+        )
     return kind(value)  # type: ignore[no-any-return]
 
 
 def plain_name(line: int, column: str, text: str) -> str:
     """A name that goes into a table unquoted."""
     if not _NAME.match(text):
-        raise bad(line, f"has {column} '{text}'; use letters, digits and . _ + - only")
+        raise bad(line, f"has {column} '{text}'; use letters, digits and . _ + - only", column)
     return text
 
 

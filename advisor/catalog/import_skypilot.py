@@ -1,30 +1,36 @@
 """SkyPilot's `vms.csv` -> the same checked rows: one offer a type, region and market.
 
-A region has a line an availability zone there. On-demand prices of its zones must agree; of the
-spot prices the lowest counts. SkyPilot tells no cores: two vCPUs are taken as one core, one
-where the CPU is Arm's. Lines without an instance type (GPUs that attach to any machine) or
-without vCPUs or memory are no offers and are left out. Columns that versions 8 and 9 of the
-catalogues add to these are not read.
+A region has a line an availability zone there. Of differing on-demand prices of its zones the
+highest counts, of spot prices the lowest. SkyPilot tells no cores: two vCPUs are taken as one core,
+one where the CPU is Arm's. Google Cloud's list prices the machine and its GPUs in lines of their
+own: they are added up by zone, and a machine is left out whose GPUs the zone has no line of. A line
+that cannot be true is left out and counted, and so are lines without an instance type (GPUs that
+attach to any machine), vCPUs or memory. Columns that versions 8 and 9 of the catalogues add to
+these are not read.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.catalog.believed import NO_GPUS
 from advisor.catalog.import_rows import (
+    BadRowError,
     ImportRow,
-    bad,
     csv_lines,
     number,
     plain_name,
     plain_text,
 )
-from advisor.domain import LIST, OBSERVED, Market
+from advisor.catalog.matching import is_gpu
+from advisor.domain import LIST, OBSERVED, InstanceType, Market
 from advisor.errors import UsageError
 
 NEEDED = (
@@ -37,6 +43,8 @@ NEEDED = (
     "SpotPrice",
     "Region",
 )
+# The cloud whose list prices machines and GPUs apart, under whatever name it is imported.
+HOSTS_APART = "gcp"
 _GPU_MEMORY = re.compile(r"'?\"?SizeInMiB'?\"?: ?([0-9.]+)")
 
 
@@ -46,23 +54,118 @@ def is_skypilot(text: str) -> bool:
     return {"InstanceType", "AcceleratorName"} <= {cell.strip() for cell in header.split(",")}
 
 
-def read_skypilot(text: str, name: str, as_of: date) -> tuple[list[ImportRow], Counter[str]]:
-    """Rows of a `vms.csv` that was fetched on `as_of`, and how many lines are left out."""
-    found: list[ImportRow] = []
-    left_out = Counter[str]()
-    for line, cells in csv_lines(text, NEEDED, None):
-        if cells["InstanceType"] and cells["vCPUs"] and cells["MemoryGiB"]:
-            found += _offers(line, cells, name, as_of)
+class SkyPilotRows(Struct, frozen=True):
+    """Rows of a `vms.csv`; how many lines are left out by reason, and one of each; and how many are
+    read otherwise than they are written."""
+
+    rows: list[ImportRow] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    read_as: Counter[str] = field(default_factory=Counter)
+
+    def leave_out(self, line: int, what: str, why: str) -> None:
+        """Count a line, and keep the first for people."""
+        self.left_out[why] += 1
+        self.examples.setdefault(why, f"line {line}, {what}")
+
+
+def read_skypilot(
+    text: str, name: str, as_of: date, known: Mapping[str, InstanceType]
+) -> SkyPilotRows:
+    """A `vms.csv` that was fetched on `as_of`; `known` tells which types have GPUs."""
+    found, broken = SkyPilotRows(), list[BadRowError]()
+    lines = list(csv_lines(text, NEEDED, None, broken))
+    cards = _cards(cells for _, cells in lines)
+    facts: dict[str, Mapping[str, float | str]] = {}
+    for line, cells in lines:
+        named = cells["InstanceType"]
+        if not (named and cells["vCPUs"] and cells["MemoryGiB"]):
+            found.left_out["no instance type, vCPUs or memory"] += 1
+            continue
+        of_type = known.get(named)
+        whole = _with_gpus(cells, of_type, cards) if of_type and of_type.gpu_count else cells
+        if whole is None:
+            found.leave_out(line, named, NO_GPUS)
+            continue
+        try:
+            rows = _offers(line, whole, name, as_of, found.read_as)
+        except BadRowError as error:
+            broken.append(error)
+            continue
+        if facts.setdefault(named, rows[0].facts) == rows[0].facts:
+            found.rows.extend(rows)
         else:
-            left_out["no instance type, vCPUs or memory"] += 1
-    if not found:
-        raise UsageError("the file has no offers: no line names an instance type with its facts")
-    return _one_a_region(found), left_out
+            found.leave_out(line, named, "other facts of the same type than a line before it")
+    for bad_line in broken:
+        why = f"{bad_line.column or 'the line'} is nothing that can be true"
+        found.leave_out(bad_line.line, bad_line.reason, why)
+    if not found.rows:
+        raise UsageError(
+            "the file has no offers: no line names an instance type with its facts"
+            + "".join(f"; {count:,}: {why}" for why, count in found.left_out.items())
+        )
+    found.rows[:] = _one_a_region(found)
+    return found
 
 
-def _offers(line: int, cells: Mapping[str, str], name: str, as_of: date) -> list[ImportRow]:
+def _cards(lines: Iterable[Mapping[str, str]]) -> Mapping[str, list[Mapping[str, str]]]:
+    """The GPUs that are priced apart from any machine, by zone."""
+    found = defaultdict(list)
+    for cells in lines:
+        if cells["AcceleratorName"] and not cells["InstanceType"]:
+            found[_zone(cells)].append(cells)
+    return found
+
+
+def _zone(cells: Mapping[str, str]) -> str:
+    return cells.get("AvailabilityZone") or cells["Region"]
+
+
+def _with_gpus(
+    cells: Mapping[str, str],
+    known: InstanceType,
+    cards: Mapping[str, Sequence[Mapping[str, str]]],
+) -> Mapping[str, str] | None:
+    """A line of a machine with its GPUs, and what both cost; None where those are priced nowhere in
+    its zone."""
+    if cells["AcceleratorName"]:
+        return cells
+    all_names = {card["AcceleratorName"] for zone in cards.values() for card in zone}
+    # 'A100-80GB' says more than 'A100', and 'H100-MEGA' is of 'a3-megagpu-8g'.
+    fitting = [name for name in all_names if is_gpu(known.gpu_name, _without_family(name, known))]
+    gpu = max(fitting, key=len, default="")
+    count = known.gpu_count * known.gpu_fraction
+    for card in cards.get(_zone(cells), ()):
+        if card["AcceleratorName"] == gpu and _number(card["AcceleratorCount"]) == count:
+            own = {key: card.get(key, "") for key in ("AcceleratorName", "AcceleratorCount",
+                                                      "GpuInfo")}  # fmt: skip
+            sums = {key: _sum(cells[key], card[key]) for key in ("Price", "SpotPrice")}
+            return {**cells, **own, **sums} if sums["Price"] or sums["SpotPrice"] else None
+    return None
+
+
+def _without_family(card: str, known: InstanceType) -> str:
+    head, _, last = card.rpartition("-")
+    return head if head and f"-{last.lower()}gpu" in known.name else card
+
+
+def _sum(one: str, other: str) -> str:
+    total = _number(one) + _number(other)
+    return f"{total:.10g}" if total > 0 else ""
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _offers(
+    line: int, cells: Mapping[str, str], name: str, as_of: date, read_as: Counter[str]
+) -> list[ImportRow]:
     prices = ((Market.ON_DEMAND, LIST, "Price"), (Market.SPOT, OBSERVED, "SpotPrice"))
-    facts = _facts(line, cells)
+    facts = _facts(line, cells, read_as)
     # Most clouds have no spot market: only a line without any price lacks one.
     given = [one for one in prices if cells[one[2]]] or prices[:1]
     return [
@@ -84,7 +187,7 @@ def _offers(line: int, cells: Mapping[str, str], name: str, as_of: date) -> list
     ]
 
 
-def _facts(line: int, cells: Mapping[str, str]) -> dict[str, float | str]:
+def _facts(line: int, cells: Mapping[str, str], read_as: Counter[str]) -> dict[str, float | str]:
     vcpus = number(line, "vCPUs", cells["vCPUs"], float)
     arm = cells.get("Arch", "") == "arm64"
     facts: dict[str, float | str] = {
@@ -101,15 +204,22 @@ def _facts(line: int, cells: Mapping[str, str]) -> dict[str, float | str]:
             facts["gpu_count"] = int(count)
         memory = _GPU_MEMORY.search(cells.get("GpuInfo", ""))
         if memory:
-            facts["gpu_memory_gib"] = number(line, "GpuInfo", memory.group(1), float) / 1024
+            facts["gpu_memory_gib"] = gib = _gpu_gib(line, memory.group(1))
+            read_as["GPU memory below 1 GiB, in a field of MiB, as GiB"] += gib == float(memory[1])
     else:
         facts["gpu_count"] = 0
     return facts
 
 
-def _one_a_region(rows: Iterable[ImportRow]) -> list[ImportRow]:
+def _gpu_gib(line: int, mib: str) -> float:
+    """No GPU has less than 1 GiB: so little is a number of GiB in a field called MiB."""
+    told = number(line, "SizeInMiB", mib, float)
+    return told if told < 1024 else told / 1024
+
+
+def _one_a_region(found: SkyPilotRows) -> list[ImportRow]:
     kept: dict[tuple[str, str, Market], ImportRow] = {}
-    for row in rows:
+    for row in found.rows:
         key = (row.instance_type, row.region, row.market)
         other = kept.get(key)
         if other is None or other.price is None:
@@ -119,6 +229,9 @@ def _one_a_region(rows: Iterable[ImportRow]) -> list[ImportRow]:
         elif row.market is Market.SPOT:
             kept[key] = replace(other, price=min(row.price, other.price))
         elif row.price != other.price:
-            reason = f"has another price of {row.instance_type} in {row.region} than line"
-            raise bad(row.line, f"{reason} {other.line}: {row.price:g}, not {other.price:g}")
+            found.leave_out(
+                row.line, f"{row.instance_type} in {row.region}",
+                "zones of one region have different prices: the highest counts",
+            )  # fmt: skip
+            kept[key] = replace(other, price=max(row.price, other.price))
     return list(kept.values())

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from advisor.catalog.gpu_names import is_whole
 from advisor.catalog.import_rows import ImportRow, bad
 from advisor.catalog.imported import PRICE_KEYS
 from advisor.catalog.instances import TYPE_COLUMNS
 from advisor.catalog.matching import ECC_SHARE, is_gpu
 from advisor.catalog.prices import BASES_FILE
 from advisor.domain import Gpu
+from advisor.domain.gpu_identity import WHOLE_SHARE
 
 Sheets = Mapping[str, Gpu]
 Tables = dict[str, str]
 SOURCE_COLUMNS = ("source", "as_of", "licence", "origin", "terms")
+# Why a line is left out whose GPU is none of those that its name means.
+NO_CARD = "the memory of its GPU is that of no whole card of the name"
 # (date, source, terms) -> the id that other tables use.
 Ids = Mapping[tuple[str, str, str], str]
 
@@ -53,19 +57,34 @@ def sheet_of(name: str, memory_gib: float | None, sheets: Sheets) -> str:
     A name that fits several (PCIe and SXM) takes the slower one: nothing is promised that it could
     not keep.
     """
+    named, memory_gib = _named(name, memory_gib, sheets)
+    fitting = [one for one in named if _same_size(memory_gib, one.memory_mib / 1024)]
+    exact = [one for one in fitting if one.name.casefold() == name.casefold()]
+    slow_first = sorted(
+        exact or fitting, key=lambda one: (one.memory_gb_per_second, one.fp32_tflops)
+    )
+    return slow_first[0].name if fitting else name
+
+
+def why_no_card(facts: Mapping[str, float | str], sheets: Sheets) -> str:
+    """Why no whole card is what a row tells by its name and memory; "" where one may be."""
+    told, name = facts.get("gpu_memory_gib"), str(facts.get("gpu_name", ""))
+    named, gib = _named(name, float(told) if told else None, sheets)
+    if not named or any(_same_size(gib, one.memory_mib / 1024) for one in named):
+        return ""
+    sizes = ", ".join(f"{gib:g}" for gib in sorted({one.memory_mib / 1024 for one in named}))
+    return f"{gib:.4g} GiB is the memory of no whole {name} ({sizes} GiB)"
+
+
+def _named(name: str, memory_gib: float | None, sheets: Sheets) -> tuple[list[Gpu], float | None]:
+    """The sheets that a name means, and the memory that is told, in GiB; 'A100-80GB' tells it. A
+    slice of a card has none."""
     head, _, tail = name.rpartition("-")
     bare = head if tail.removesuffix("GB").isdigit() else name
     if bare != name and memory_gib is None:
         memory_gib = float(tail.removesuffix("GB"))
-    exact = [sheet for sheet in sheets.values() if sheet.name.casefold() == name.casefold()]
-    fitting = exact or [
-        one
-        for one in sheets.values()
-        if is_gpu(one.name, bare)
-        and (memory_gib is None or _same_size(memory_gib, one.memory_mib / 1024))
-    ]
-    slow_first = sorted(fitting, key=lambda one: (one.memory_gb_per_second, one.fp32_tflops))
-    return slow_first[0].name if fitting else name
+    whole = is_whole(name, sheets)
+    return [one for one in sheets.values() if whole and is_gpu(one.name, bare)], memory_gib
 
 
 def _lacks_facts(row: ImportRow) -> bool:
@@ -76,8 +95,8 @@ def _lacks_facts(row: ImportRow) -> bool:
     )
 
 
-def _same_size(told: float, nominal: float) -> bool:
-    return ECC_SHARE * nominal <= told <= nominal / ECC_SHARE
+def _same_size(told: float | None, nominal: float) -> bool:
+    return told is None or WHOLE_SHARE * nominal <= told <= nominal / ECC_SHARE
 
 
 def _origin_ids(rows: Iterable[ImportRow]) -> dict[tuple[str, str, str], str]:

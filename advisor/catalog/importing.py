@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.import_disk_prices import (
@@ -23,10 +24,15 @@ from advisor.catalog.import_facts import build_facts_table, is_facts, read_facts
 from advisor.catalog.import_gpu_hours import is_gpu_hours, read_gpu_hours, rows_of_new_clouds
 from advisor.catalog.import_json import parsed
 from advisor.catalog.import_rows import ANY_CLOUD, ImportRow, bad, is_to_come, plain_name, read_rows
-from advisor.catalog.import_skypilot import is_skypilot, read_skypilot
-from advisor.catalog.import_tables import build_tables
+from advisor.catalog.import_skypilot import (
+    HOSTS_APART,
+    SkyPilotRows,
+    is_skypilot,
+    read_skypilot,
+)
+from advisor.catalog.import_tables import NO_CARD, build_tables, why_no_card
 from advisor.catalog.imported import ImportedFiles, imported_files, store
-from advisor.catalog.laid_over import LaidOver, with_gpu_hours, with_rows
+from advisor.catalog.laid_over import LaidOver, believed, with_gpu_hours, with_rows
 from advisor.catalog.overlaid import since
 from advisor.catalog.refreshed import Refreshed, keep_refreshed
 from advisor.errors import UsageError
@@ -36,7 +42,8 @@ from advisor.messages import Message
 class Imported(Struct, frozen=True):
     """One import: its name, the offers of each cloud in it, and rows that were left out by reason;
     or the disk prices or facts that it has of clouds that are known. `refreshed` counts prices that
-    lie over those of the snapshot, as those of a refresh do.
+    lie over those of the snapshot, as those of a refresh do. `examples` has a line of some reasons,
+    and `read_as` counts lines whose value was taken otherwise than it is written.
     """
 
     name: str
@@ -45,36 +52,87 @@ class Imported(Struct, frozen=True):
     disk_prices: dict[str, int] = field(default_factory=dict)
     facts: dict[str, int] = field(default_factory=dict)
     refreshed: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
+    read_as: Counter[str] = field(default_factory=Counter)
 
 
 def import_file(
-    path: Path, name: str | None, folder: Path, catalog: Catalog, *, as_of: date | None = None
+    path: Path,
+    name: str | None,
+    folder: Path,
+    catalog: Catalog,
+    *,
+    as_of: date | None = None,
+    accept_implausible: bool = False,
 ) -> Imported:
     """Check a file as a whole and keep it in `folder`, in place of an import of the same name.
 
     `catalog` gives the data sheets and the clouds whose names are taken. `as_of` is when a file
-    that tells no date was fetched. `UsageError` with line and reason: then nothing has changed.
+    that tells no date was fetched; `accept_implausible` takes prices that are far from the known
+    ones. `UsageError` with line and reason: then nothing has changed.
     """
     name = plain_name(0, "name", (name or path.stem).lower().replace(" ", "_"))
+    _require_past(as_of)
+    text = _read(path)
+    begins = text.lstrip("\ufeff \t\r\n")[:1]
+    if begins in ("[", "{") or path.suffix.lower() == ".json":
+        return _take_json(text, path, name, folder, catalog, as_of, accept_implausible)
+    if is_disk_prices(text):
+        return _take_disk_prices(text, path, name, folder, catalog)
+    if is_facts(text):
+        return _take_facts(text, path, name, folder, catalog)
+    if is_skypilot(text):
+        return _take_skypilot(text, path, name, folder, catalog, as_of, accept_implausible)
+    return _take_offers(_own_rows(text, name, catalog), path, name, folder, catalog, Counter())
+
+
+def _require_past(as_of: date | None) -> None:
     if as_of is not None and is_to_come(as_of):
         raise UsageError(
             f"{as_of} is in the future; say when the file was fetched: --as-of 2026-11-20",
             field="as_of",
         )
-    text = _read(path)
-    begins = text.lstrip("\ufeff \t\r\n")[:1]
-    if not begins:
-        raise UsageError("the file is empty", field="file")
-    if begins in ("[", "{") or path.suffix.lower() == ".json":
-        return _take_json(text, path, name, folder, catalog, as_of)
-    if is_disk_prices(text):
-        return _take_disk_prices(text, path, name, folder, catalog)
-    if is_facts(text):
-        return _take_facts(text, path, name, folder, catalog)
-    rows, left_out = _rows(text, name, as_of)
-    if is_skypilot(text) and name in set(catalog.clouds) - import_clouds(folder):
-        return _laid_over(with_rows(rows, catalog, name), name, folder, catalog, left_out)
-    return _take_offers(rows, path, name, folder, catalog, left_out)
+
+
+def _own_rows(text: str, name: str, catalog: Catalog) -> list[ImportRow]:
+    """Rows of the user's own format; `UsageError` for a GPU that cannot be."""
+    rows = read_rows(text, name)
+    for row in rows:
+        if why := why_no_card(row.facts, catalog.gpus):
+            raise bad(row.line, f"has a gpu_memory_gib that cannot be: {why}")
+    return rows
+
+
+def _take_skypilot(
+    text: str,
+    path: Path,
+    name: str,
+    folder: Path,
+    catalog: Catalog,
+    as_of: date | None,
+    accept_implausible: bool,
+) -> Imported:
+    if as_of is None:
+        raise _undated("a SkyPilot catalogue")
+    is_known = name in set(catalog.clouds) - import_clouds(folder)
+    types = {one.name: one for one in catalog.instances(name if is_known else HOSTS_APART)}
+    read = read_skypilot(text, name, as_of, types)
+    if is_known:
+        over = with_rows(read.rows, catalog, name)
+        done = _laid_over(over, name, folder, catalog, read.left_out, accept_implausible)
+    else:
+        rows = _of_whole_cards(read, catalog)
+        done = _take_offers(rows, path, name, folder, catalog, read.left_out)
+    return replace(done, examples=read.examples | done.examples, read_as=+read.read_as)
+
+
+def _of_whole_cards(read: SkyPilotRows, catalog: Catalog) -> list[ImportRow]:
+    """Without rows whose GPU has the memory of no card of its name."""
+    whys = [(row, why_no_card(row.facts, catalog.gpus)) for row in read.rows]
+    for row, why in whys:
+        if why:
+            read.leave_out(row.line, f"{row.instance_type}: {why}", NO_CARD)
+    return [row for row, why in whys if not why]
 
 
 def import_clouds(folder: Path, *, but: str = "") -> set[str]:
@@ -84,16 +142,23 @@ def import_clouds(folder: Path, *, but: str = "") -> set[str]:
 
 
 def _take_json(
-    text: str, path: Path, name: str, folder: Path, catalog: Catalog, as_of: date | None
+    text: str,
+    path: Path,
+    name: str,
+    folder: Path,
+    catalog: Catalog,
+    as_of: date | None,
+    accept_implausible: bool,
 ) -> Imported:
     """Prices of known types lie over the snapshot's; other clouds become offers of their own."""
     document = parsed(text)
     if is_ec2instances(document):
         if as_of is None:
             raise _undated("ec2instances.info's file")
-        known = frozenset(one.name for one in catalog.instances(OF_EC2INSTANCES))
-        found, left_out = read_ec2instances(document, as_of, known)
-        return _laid_over(LaidOver({OF_EC2INSTANCES: found}), name, folder, catalog, left_out)
+        types = {one.name: one for one in catalog.instances(OF_EC2INSTANCES)}
+        found, left_out, examples = read_ec2instances(document, as_of, types, catalog.gpus)
+        over = LaidOver({OF_EC2INSTANCES: found}, examples=examples)
+        return _laid_over(over, name, folder, catalog, left_out, accept_implausible)
     if not is_gpu_hours(document):
         raise UsageError(
             "this JSON is none of the price lists that can be read",
@@ -104,7 +169,8 @@ def _take_json(
     hours, left_out = read_gpu_hours(document, as_of)
     source = f"{path.name.replace(',', ' ')} (imported)"
     bundled = set(catalog.clouds) - import_clouds(folder)
-    over = with_gpu_hours([hour for hour in hours if hour.cloud in bundled], catalog, source)
+    of_bundled = [hour for hour in hours if hour.cloud in bundled]
+    over = with_gpu_hours(of_bundled, catalog, source, accept_implausible=accept_implausible)
     # What another import brought stays as it is.
     others = import_clouds(folder, but=name)
     new = [hour for hour in hours if hour.cloud not in bundled | others]
@@ -112,18 +178,23 @@ def _take_json(
     of_others = sum(hour.cloud in others - bundled for hour in hours)
     left_out += second_prices + Counter({"the cloud is another import's": of_others})
     if not rows:
-        return _laid_over(over, name, folder, catalog, left_out)
-    newer = _newer(over, catalog)
+        return _laid_over(over, name, folder, catalog, left_out, accept_implausible)
+    newer = _newer(over, catalog, accept_implausible)
     left_out += newer.left_out
-    counts = _take_offers(rows, path, name, folder, catalog, left_out).offers
-    return Imported(name, counts, +left_out, refreshed=_kept(newer.prices, folder))
+    done = _take_offers(rows, path, name, folder, catalog, left_out)
+    return replace(done, refreshed=_kept(newer.prices, folder), examples=newer.examples)
 
 
 def _laid_over(
-    over: LaidOver, name: str, folder: Path, catalog: Catalog, left_out: Counter[str]
+    over: LaidOver,
+    name: str,
+    folder: Path,
+    catalog: Catalog,
+    left_out: Counter[str],
+    accept_implausible: bool,
 ) -> Imported:
     """`UsageError` with the reasons where nothing is left."""
-    newer = _newer(over, catalog)
+    newer = _newer(over, catalog, accept_implausible)
     reasons = left_out + newer.left_out
     if not newer.prices:
         raise UsageError(
@@ -131,15 +202,19 @@ def _laid_over(
             reasons="; ".join(f"{reason} ({count:,})" for reason, count in reasons.items()),
             field="file",
         )
-    return Imported(name, {}, reasons, refreshed=_kept(newer.prices, folder))
+    kept = _kept(newer.prices, folder)
+    return Imported(name, {}, +reasons, refreshed=kept, examples=newer.examples)
 
 
-def _newer(over: LaidOver, catalog: Catalog) -> LaidOver:
-    """Without prices that are older than the one that is known."""
+def _newer(over: LaidOver, catalog: Catalog, accept_implausible: bool) -> LaidOver:
+    """Without prices that are older than the one that is known, or too far from it."""
     kept = {cloud: since(catalog.bundles[0], cloud, one) for cloud, one in over.prices.items()}
     before, after = (sum(len(one.prices) for one in some.values()) for some in (over.prices, kept))
     older = Counter({"the price is older than the known one": before - after})
-    return LaidOver({cloud: one for cloud, one in kept.items() if one}, over.left_out + older)
+    newer = LaidOver(
+        {cloud: one for cloud, one in kept.items() if one}, over.left_out + older, over.examples
+    )
+    return newer if accept_implausible else believed(newer, catalog)
 
 
 def _kept(prices: Mapping[str, Refreshed], folder: Path) -> dict[str, int]:
@@ -224,14 +299,6 @@ def _told(files: ImportedFiles) -> Imported:
     return Imported(files.name, head["offers"], +left_out, disks, facts)
 
 
-def _rows(text: str, name: str, as_of: date | None) -> tuple[list[ImportRow], Counter[str]]:
-    if not is_skypilot(text):
-        return read_rows(text, name), Counter()
-    if as_of is None:
-        raise _undated("a SkyPilot catalogue")
-    return read_skypilot(text, name, as_of)
-
-
 def _undated(what: str) -> UsageError:
     return UsageError(
         f"{what} has no date in it; say when it was fetched: --as-of 2026-07-20", field="as_of"
@@ -240,11 +307,14 @@ def _undated(what: str) -> UsageError:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot read '{path}': {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"'{path}' is not a text in UTF-8; save it as CSV in UTF-8") from error
+    if not text.strip("\ufeff \t\r\n"):
+        raise UsageError("the file is empty", field="file")
+    return text
 
 
 def _require_free(name: str, clouds: set[str], folder: Path, catalog: Catalog) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from advisor.catalog.clouds import Cloud
+from advisor.catalog.gpu_names import require_whole
 from advisor.catalog.matching import is_gpu
 from advisor.catalog.prices import RATE_VARIABLE
+from advisor.domain import Gpu
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message
 
@@ -22,8 +24,10 @@ def require_rate(cloud: Cloud) -> None:
         )  # fmt: skip
 
 
-def require_gpu(name: str, sheets: Iterable[str], clouds: Sequence[Cloud]) -> None:
-    """`UsageError` with near names for a GPU that no data sheet and no type has."""
+def require_gpu(name: str, sheets: Mapping[str, Gpu], clouds: Sequence[Cloud]) -> None:
+    """`UsageError` with near names for a GPU that no data sheet and no type has, and
+    for a slice of one."""
+    require_whole(name, sheets)
     if any(is_gpu(sheet, name) for sheet in sheets):
         return
     sold = frozenset().union(*(cloud.instances.gpu_names for cloud in clouds))

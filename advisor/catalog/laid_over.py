@@ -8,11 +8,13 @@ prices do not change within weeks, keep the price that they have.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
+from advisor.catalog.believed import FACTOR, TOO_FAR, contradiction, why_not_believed
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.import_gpu_hours import SECOND_PRICE, SIDE_BY_SIDE, GpuHour
 from advisor.catalog.import_rows import UNKNOWN_TYPE, ImportRow
@@ -22,21 +24,23 @@ from advisor.domain import ESTIMATED, Market, Offer, Price
 
 # A cloud whose list is good for longer has a list of types, not of GPUs.
 _MOST_DAYS = 30
-# Further from the price that is known a row is more likely of something else.
-PLAUSIBLE = 3.0
 # Two sizes that cost the same a GPU, but for rounding.
 _SAME = 1.01
 
 
 class LaidOver(Struct, frozen=True):
-    """New prices by cloud, and how many rows are left out by reason."""
+    """New prices by cloud, how many rows are left out by reason, and one of each."""
 
     prices: dict[str, Refreshed]
     left_out: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
 
 
-def with_gpu_hours(hours: Iterable[GpuHour], catalog: Catalog, source: str) -> LaidOver:
+def with_gpu_hours(
+    hours: Iterable[GpuHour], catalog: Catalog, source: str, *, accept_implausible: bool = False
+) -> LaidOver:
     """GPU hours of known clouds as prices of their types; `source` says where they are from."""
+    factor = math.inf if accept_implausible else FACTOR
     by_cloud: dict[str, list[GpuHour]] = defaultdict(list)
     for hour in hours:
         by_cloud[hour.cloud].append(hour)
@@ -49,17 +53,19 @@ def with_gpu_hours(hours: Iterable[GpuHour], catalog: Catalog, source: str) -> L
         found, used = Refreshed(), set()
         for offer in offers:
             best = _hour_of(offer, told)
-            if best is not None and _is_plausible(offer, best):
+            if best is not None and _is_plausible(offer, best, factor):
                 used.add(best.place)
                 key = (offer.instance.name, offer.region, best.market)
                 found.prices[key] = _price(offer, best, source)
-        left_out.update(_why_unused(hour, offers) for hour in told if hour.place not in used)
+        left_out.update(
+            _why_unused(hour, offers, factor) for hour in told if hour.place not in used
+        )
         if found:
             prices[cloud] = found
     return LaidOver(prices, left_out)
 
 
-def _why_unused(hour: GpuHour, offers: Sequence[Offer]) -> str:
+def _why_unused(hour: GpuHour, offers: Sequence[Offer], factor: float) -> str:
     """Why a row prices none of the cloud's offers."""
     if not offers:
         return "the cloud lists prices of types, not of GPUs"
@@ -71,24 +77,48 @@ def _why_unused(hour: GpuHour, offers: Sequence[Offer]) -> str:
     named = [one for one in named if _is_size(one, hour)]
     if not named:
         return "the cloud sells no type with this many of the GPU by the GPU"
-    if not any(_is_plausible(one, hour) for one in named):
-        return f"the price differs more than {PLAUSIBLE:g} times from the known one"
+    if not any(_is_plausible(one, hour, factor) for one in named):
+        return TOO_FAR
     return SECOND_PRICE
 
 
 def with_rows(rows: Iterable[ImportRow], catalog: Catalog, cloud: str) -> LaidOver:
-    """Rows of a known cloud as prices of its types; those of types it does not have are left
-    out."""
-    known = {one.name for one in catalog.instances(cloud)}
-    found, left_out = Refreshed(), Counter[str]()
+    """Rows of a known cloud as prices of its types; those of types it does not have, or that are
+    told to be others, are left out."""
+    known = {one.name: one for one in catalog.instances(cloud)}
+    found, left_out, examples = Refreshed(), Counter[str](), dict[str, str]()
     for row in rows:
-        if row.instance_type not in known or row.price is None:
-            left_out["no price is given" if row.price is None else UNKNOWN_TYPE] += 1
+        why = "" if row.price is not None else "no price is given"
+        if row.instance_type not in known:
+            why = why or UNKNOWN_TYPE
+        elif not why:
+            why = contradiction(row.facts, known[row.instance_type], catalog.gpus)
+            examples.setdefault(why, f"line {row.line}, {row.instance_type}")
+        if why or row.price is None:
+            left_out[why] += 1
             continue
         found.prices[row.instance_type, row.region, row.market] = Price(
             usd_per_hour=row.price, kind=row.kind, as_of=row.as_of, source=row.source
         )
-    return LaidOver({cloud: found} if found else {}, left_out=left_out)
+    return LaidOver({cloud: found} if found else {}, left_out, examples)
+
+
+def believed(over: LaidOver, catalog: Catalog) -> LaidOver:
+    """Without prices that are too far from the known ones."""
+    prices, examples = {}, dict(over.examples)
+    left_out = Counter(over.left_out)
+    for cloud, told in over.prices.items():
+        kept = Refreshed(offerings=told.offerings)
+        for (name, region, market), price in told.prices.items():
+            why = why_not_believed(price.usd_per_hour, catalog, cloud, name, region, market)
+            if why:
+                left_out[TOO_FAR] += 1
+                examples.setdefault(TOO_FAR, f"{name} in {region} ({market}): {why}")
+            else:
+                kept.prices[name, region, market] = price
+        if kept:
+            prices[cloud] = kept
+    return LaidOver(prices, left_out, examples)
 
 
 def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
@@ -135,8 +165,8 @@ def _is_size(offer: Offer, hour: GpuHour) -> bool:
     return hour.gpu_count in (None, offer.instance.gpu_count)
 
 
-def _is_plausible(offer: Offer, hour: GpuHour) -> bool:
-    return 1 / PLAUSIBLE <= hour.usd / _per_gpu(offer) <= PLAUSIBLE
+def _is_plausible(offer: Offer, hour: GpuHour, factor: float) -> bool:
+    return 1 / factor <= hour.usd / _per_gpu(offer) <= factor
 
 
 def _is_card(offer: Offer, hour: GpuHour) -> bool:

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
+from advisor.catalog.believed import TOO_FAR
 from advisor.catalog.bundle import own_imports
 from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.imported import remove
@@ -38,6 +39,7 @@ MARKETS = {
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--name", type=Text("--name"), help="Name of the import.  [default: the file's]")
 @click.option("--as-of", type=Day("--as-of"), help="Date of a file that tells none.")
+@click.option("--accept-implausible", is_flag=True, help="Accept prices far from the known ones.")
 @click.option("--list", "listing", is_flag=True, help="List the imports.")
 @click.option("--remove", "removed", metavar="NAME", help="Remove an import.")
 @output_option
@@ -45,6 +47,7 @@ def import_offers(
     file: Path | None,
     name: str | None,
     as_of: date | None,
+    accept_implausible: bool,
     listing: bool,
     removed: str | None,
     output: str,
@@ -53,7 +56,8 @@ def import_offers(
 
     A CSV with the columns in docs/reference/catalog.md; SkyPilot's vms.csv; the JSON of a tracker
     of GPU rental prices, or of ec2instances.info. Prices of types that are known replace those
-    of the snapshot. A file is taken as a whole or not at all.
+    of the snapshot; those more than 3 times off, and lines of other GPUs than the type has, are
+    left out and counted. A file of your own is taken as a whole or not at all.
 
     \b
     advisor catalog import docs/examples/free_services.csv
@@ -74,7 +78,16 @@ def import_offers(
     if file is None:
         imports = imports_in(folder)
     else:
-        imports = [import_file(file, name, folder, load_catalog(), as_of=as_of)]
+        imports = [
+            import_file(
+                file,
+                name,
+                folder,
+                load_catalog(),
+                as_of=as_of,
+                accept_implausible=accept_implausible,
+            )
+        ]
     _tell_imports(imports, output, added=file is not None)
 
 
@@ -98,6 +111,8 @@ def _import_document(entry: Imported) -> dict[str, Any]:
         "refreshed": entry.refreshed,
         "left_out": entry.left_out.total(),
         "left_out_by_reason": dict(entry.left_out),
+        "examples": entry.examples,
+        "read_otherwise": dict(entry.read_as),
     }
 
 
@@ -117,12 +132,21 @@ def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
     ]
     lines = table(["import", "cloud", "offers"], rows, right=(2,))
     for entry in imports:
-        lines += [f"{entry.name}: {n:,} left out: {why}" for why, n in entry.left_out.items()]
+        lines += [
+            f"{entry.name}: {n:,} left out: {why}{_example(entry, why)}"
+            for why, n in entry.left_out.items()
+        ]
+        lines += [f"{entry.name}: {n:,} read: {what}" for what, n in entry.read_as.items()]
     if added:
         (one,) = imports
         clouds = dict.fromkeys((*one.offers, *one.disk_prices, *one.facts, *one.refreshed))
         lines.append(f"Ask with {', '.join(f'--cloud {cloud}' for cloud in clouds)} or any.")
     return lines
+
+
+def _example(entry: Imported, why: str) -> str:
+    shown = f", such as {entry.examples[why]}" if why in entry.examples else ""
+    return f"{shown}; --accept-implausible takes it" if why == TOO_FAR else shown
 
 
 @click.command("refresh")
@@ -190,11 +214,12 @@ def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chose
     """
     if sum((shown, forget, tracker is not None)) > 1:
         raise UsageError(
-            "--show, --forget and --tracker exclude each other", field="show",
+            "--show, --forget and --tracker exclude each other",
+            field="show",
             hint="leave all but one of them out",
-        )  # fmt: skip
+        )
     if tracker is not None:
-        _import_from(tracker, output)
+        _import_from(tracker, output, accept_implausible=bool(chosen["accept_implausible"]))
     elif forget:
         _forget(_named_cloud(str(chosen["cloud"])))
     elif shown:
@@ -203,11 +228,16 @@ def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chose
         _refresh(output, **chosen)
 
 
-def _import_from(url: str, output: str) -> None:
+def _import_from(url: str, output: str, *, accept_implausible: bool) -> None:
     from advisor.answers.live.trackers import imported_from
 
     imported = imported_from(
-        url, own_imports(), load_catalog(), today(), lambda line: click.echo(line, err=True)
+        url,
+        own_imports(),
+        load_catalog(),
+        today(),
+        lambda line: click.echo(line, err=True),
+        accept_implausible=accept_implausible,
     )
     _tell_imports([imported], output, added=True)
 

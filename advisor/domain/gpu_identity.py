@@ -22,7 +22,7 @@ _VGPU = re.compile(r"-((?:\d+-)?\d+[ABCQ](?:ME|\d)?)$", re.I)
 _VGPU_FORM = re.compile(r"(?<=\d)[DLX]+$")
 # The sheet has the nominal size. Of GDDR memory ECC takes a sixteenth, and the driver some more:
 # nvidia-smi shows 11.17 of a K80's 12 GiB, and torch a little less.
-_LEAST_SHARE, _MOST_SHARE = 0.88, 1.03
+WHOLE_SHARE, _MOST_SHARE = 0.88, 1.03
 # Of a card whose size is not the sheet's, and whose name does not tell why.
 UNNAMED_SLICE = "unknown"
 
@@ -89,4 +89,4 @@ def _card_and_profile(name: str) -> tuple[str, str]:
 def _is_size_of(sheet: Gpu, memory_mib: float | None, sm_count: int | None) -> bool:
     share = memory_mib / sheet.memory_mib if memory_mib else 1.0
     as_many = None in (sm_count, sheet.sms) or sm_count == sheet.sms
-    return as_many and _LEAST_SHARE <= share <= _MOST_SHARE
+    return as_many and WHOLE_SHARE <= share <= _MOST_SHARE

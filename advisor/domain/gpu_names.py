@@ -18,21 +18,25 @@ _ADA = re.compile(r"ada[\s_-]lovelace")
 _SPACED_MEMORY = re.compile(r"(\d)\s+(gi?b)\b")
 # Written without a blank: 'RTX2080Ti', '1080ti', '2070S', '4090D', 'TitanXp', 'H100PCIe'.
 _GLUED_BRAND = re.compile(
-    r"(nvidia|tesla|geforce|quadro|rtx|gtx|titan)(?=[a-z]?\d|xp?$|v$|rtx|gtx)"
+    r"(nvidia|tesla|geforce|quadro|rtx|gtx|titan|pro)(?=[a-z]?\d|xp?$|v$|rtx|gtx|pro\d)"
 )
-_GLUED_KIND = re.compile(r"(\d{3,4})(ti|super|s|d)(super)?")
-_GLUED_FORM = re.compile(r"([a-z]+\d+[a-z]?)(pcie|sxm\d?|nvl)")
+_GLUED_KIND = re.compile(
+    r"(\d{3,4}e?)(ti|super|s|d|)(super|)(sff|)(blackwell|)(ada|)"
+    r"(laptop|mobile|maxq|server|workstation|generation|)"
+)
+_GLUED_FORM = re.compile(r"([a-z]+\d+[a-z]?)(pcie|sxm\d?|nvl|ada|laptop)([1-9]\d+gi?b|)")
 # '80GB', '144G'; '80C' and '16Q' are whole cards behind a hypervisor.
 _MEMORY = re.compile(r"(\d+)(?:gi?b?|c|q)")
 _FORM = re.compile(r"pcie\d?|sxm\d?|nvl|hbm\de?")
 _FORMS = ("sxm", "pci", "nvl")
 _BRANDS = frozenset({"geforce", "quadro", "rtx", "gtx"})
 _GENERATIONS = frozenset({"pascal", "volta", "turing", "ampere", "hopper", "blackwell"})
+_DESK = frozenset({"workstation", "ws"})
 _SAME = {"mobile": "laptop", "notebook": "laptop", "smx": "sxm", "s": "super",
          "dgxs": "pcie", "fhhl": "pcie"}  # fmt: skip
 _IDLE = frozenset((
     "nvidia", "tesla", "grid", "gpu", "graphics", "card", "generation", "edition", "design", "with",
-    "workstation", "desktop", "active", "grace", "superchip", "dgx", "spark", "virtualized", "cts",
+    "desktop", "active", "grace", "superchip", "dgx", "spark", "virtualized", "cts",
     "ac", "500w", "02", "wsl2", "evga", "gigabyte", "blower", "non",
 ))  # fmt: skip
 # Names that do not say which card they are, as words, and one that does.
@@ -46,6 +50,7 @@ _KNOWN_AS = {
         "geforce gtx 1650 ti": "gtx 1650 ti laptop",
         "a6000 ada": "rtx 6000 ada",
         "rtx a6000 ada": "rtx 6000 ada",
+        "rtx pro 6000 super": "rtx pro 6000 server",  # a marketplace's 'S'
         "b200 192gb": "b200",
         "b300 288gb": "b300",
         "gb200 192gb": "gb200",
@@ -57,8 +62,10 @@ _UNUSUAL = frozenset({"P100-PCIE-12GB", "P100-SXM2-16GB"})
 
 
 class _Card(NamedTuple):
-    """A name's words by what they tell; `chip` are those that make it another card."""
+    """A name's words by what they tell; `chip` are those that make it another card, and `desk` is
+    whether it is said to be a workstation's."""
 
+    desk: bool
     words: frozenset[str]
     chip: frozenset[str]
     forms: frozenset[str]
@@ -72,23 +79,33 @@ def gpus_named(asked: str, known: Iterable[str]) -> list[str]:
     P100 is PCIe), then the least memory: so 'A100' is first of all the A100-SXM4-40GB, 'V100' the
     V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB, 'H200' the
     H200-SXM-141GB, 'A800' the A800-SXM4-80GB, 'GH200' that of 96 GB, 'TITAN X' Pascal's,
-    'RTX 6000' and its like Turing's Quadro, 'RTX PRO 6000' the Workstation Edition, and 'RTX
-    3080' or 'GTX 1060' the one that has no memory in its name. Empty where nothing is meant, and
-    for slices of a card (MIG).
+    'RTX 6000' and its like Turing's Quadro, 'RTX PRO 6000' the Workstation Edition (before Max-Q
+    and Server), and 'RTX 3080' or 'GTX 1060' the one that has no memory in its name. Empty where
+    nothing is meant, and for slices of a card (MIG).
     """
     wanted = _card(asked)
     wanted = _card(
         next(filter(None, map(_KNOWN_AS.get, (wanted.words, wanted.words - wanted.memory))), asked)
     )
     names = list(known)
-    exact = [name for name in names if _card(name).words == wanted.words]
-    meant = exact or [name for name in names if _is_meant(wanted, _card(name))]
-    return sorted(meant, key=lambda name: _rank(wanted, name)) if wanted.chip else []
+    exact = [name for name in names if wanted.chip and _card(name).words == wanted.words]
+    letters = _glued(asked)
+    exact = exact or [name for name in names if letters and _glued(name) == letters]
+    meant = exact or [name for name in names if wanted.chip and _is_meant(wanted, _card(name))]
+    return sorted(meant, key=lambda name: _rank(wanted, name))
+
+
+@lru_cache(maxsize=1024)
+def _glued(name: str) -> str:
+    """'NVIDIA H200-SXM-141GB' -> 'h200sxm141gb'."""
+    return "".join(_WORD.findall(name.casefold())).replace(".", "").removeprefix("nvidia")
 
 
 def _is_meant(wanted: _Card, card: _Card) -> bool:
+    # 'RTX PRO 6000' is sold for desks and servers; a 'Max-Q' of before is another GPU.
+    more = card.chip - wanted.chip if "pro" in wanted.chip and not wanted.desk else frozenset()
     return (
-        wanted.chip == card.chip
+        wanted.chip | (more & {"server", "maxq"}) == card.chip
         and (wanted.words & {"rtx", "gtx"}) <= card.words
         and all(_is_form(form, card.forms) for form in wanted.forms)
         and (wanted.memory <= card.memory or not card.memory)
@@ -115,13 +132,14 @@ def _rank(wanted: _Card, name: str) -> tuple[bool, int, int, int, str]:
 
 @lru_cache(maxsize=1024)
 def _card(name: str) -> _Card:
-    words = frozenset(_words(name))
+    told = frozenset(_words(name))
+    words = told - _DESK
     memory = {word for word in words if _MEMORY.fullmatch(word)}
     forms = {word for word in words if _FORM.fullmatch(word)}
     chip = words - memory - forms - _GENERATIONS - _BRANDS
     if "titan" in chip:
         chip |= words & {"rtx"}
-    return _Card(words, chip, frozenset(forms), frozenset(memory))
+    return _Card(not told.isdisjoint(_DESK), words, chip, frozenset(forms), frozenset(memory))
 
 
 def _words(name: str) -> list[str]:

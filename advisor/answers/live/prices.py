@@ -10,17 +10,13 @@ from msgspec.structs import replace
 
 from advisor.answers.live.lists import PriceList
 from advisor.catalog import Catalog
+from advisor.catalog.believed import why_not_believed
 from advisor.catalog.refreshed import plain_cell
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
 from advisor.domain.money import MAX_AGE_DAYS
 from advisor.infra.live.quotes import NoQuote, Quote
-from advisor.units import format_usd
 
-# A price that is told at so many times the known one, or at less than that part of it, is not
-# believed. The largest change of a list price of a GPU type in us-east-1 from 2022 to 2026 was a
-# factor of 1.79 (p5.48xlarge, June 2025); spot prices are known by estimates only, and move.
-BELIEVED_FACTOR = {Market.ON_DEMAND: 3.0, Market.SPOT: 10.0}
 _KINDS = {Market.ON_DEMAND: LIST, Market.SPOT: OBSERVED}
 _BAND = "interrupted within a month"
 
@@ -52,7 +48,8 @@ def judged(question: Question, told: Quote | NoQuote) -> PriceAnswer:
     answer = PriceAnswer(instance_type=name, region=question.region, market=market, before=before)
     if isinstance(told, NoQuote):
         return replace(answer, why=told.why)
-    far = _implausible(told.usd_per_hour, before, BELIEVED_FACTOR[market])
+    cloud, usd = question.prices.cloud, told.usd_per_hour
+    far = why_not_believed(usd, question.known, cloud, name, question.region, market)
     if far and not question.accept_implausible:
         return replace(answer, not_believed=told.usd_per_hour, why=far)
     kind = _KINDS[market]
@@ -66,19 +63,6 @@ def judged(question: Question, told: Quote | NoQuote) -> PriceAnswer:
         terms=_terms(told, before),
     )
     return replace(answer, told=price)
-
-
-def _implausible(usd: float, before: Price | None, factor: float) -> str:
-    """Why a price is not believed; empty where it is, or where nothing is known to hold it to."""
-    if before is None or not before.usd_per_hour:
-        return ""
-    ratio = usd / before.usd_per_hour
-    if 1 / factor <= ratio <= factor:
-        return ""
-    return (
-        f"{format_usd(usd)}/h is {ratio:.3g} times the known {format_usd(before.usd_per_hour)}/h "
-        f"({before.kind}, {before.as_of}), more than a factor of {factor:g}"
-    )
 
 
 def _terms(told: Quote, before: Price | None) -> str:

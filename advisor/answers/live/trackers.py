@@ -18,7 +18,15 @@ SECONDS = 120.0
 Say = Callable[[str], None]
 
 
-def imported_from(url: str, folder: Path, catalog: Catalog, today: date, say: Say) -> Imported:
+def imported_from(
+    url: str,
+    folder: Path,
+    catalog: Catalog,
+    today: date,
+    say: Say,
+    *,
+    accept_implausible: bool = False,
+) -> Imported:
     """The file at an address, kept in `folder` as an import of its host's name, or as refreshed
     prices.
 
@@ -33,7 +41,9 @@ def imported_from(url: str, folder: Path, catalog: Catalog, today: date, say: Sa
         # A price says where it is from by the name of its file.
         path = Path(made) / _file_name(host, urlsplit(address).path)
         path.write_bytes(content)
-        return import_file(path, _plain(host), folder, catalog, as_of=today)
+        return import_file(
+            path, _plain(host), folder, catalog, as_of=today, accept_implausible=accept_implausible
+        )
 
 
 def _file_name(host: str, path: str) -> str:

@@ -227,22 +227,44 @@ def test_skypilots_catalogue_is_read_zone_by_zone(tmp_path):
     assert ("c9.large", Market.SPOT) not in found
     (partial,) = known.partial_offers(OfferQuery(cloud="sky"))
     assert partial.type.missing == ("how much GPU it has",)
-    assert read_skypilot(SKYPILOT, "sky", date(2026, 7, 1))[1].total() == 1
+    assert read_skypilot(SKYPILOT, "sky", date(2026, 7, 1), {}).left_out.total() == 1
 
 
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("0.5,0.15", "0.6,0.15", "line 3 has another price"),
-        ("0.1,,east", "0,,east", "line 4 has Price '0'"),
-        ("0.1,,east", "-0.1,,east", "line 4"),
-        ("c9.large,,,2.0", "c9.large,,,two", "line 4 has vCPUs 'two'"),
-        (",Region,", ",Place,", "lacks the columns: Region"),
+        ("0.1,,east", "0,,east", "Price is nothing that can be true"),
+        ("0.1,,east", "-0.1,,east", "Price is nothing that can be true"),
+        ("0.1,,east", "1e9,,east", "Price is nothing that can be true"),
+        ("0.2,,east", "nan,,east", "Price is nothing that can be true"),
+        ("c9.large,,,2.0", "c9.large,,,two", "vCPUs is nothing that can be true"),
+        ("2.0,4.0,,0.1", "2.0,4194304,,0.1", "MemoryGiB is nothing that can be true"),
+        ("L4,0.125", "L4,0.0", "AcceleratorCount is nothing that can be true"),
+        ("L4,0.125", "L4,", "AcceleratorCount is nothing that can be true"),
+        ("c9.large", "c9 large", "InstanceType is nothing that can be true"),
+        ("east-a,arm64", "east-a", "the line is nothing that can be true"),
+        ("0.5,0.15", "0.6,0.15", "zones of one region have different prices: the highest counts"),
+        ("T4,1.0,4.0,16.0,{},0.5,0.15", "T4,1.0,8.0,16.0,{},0.5,0.15",
+         "other facts of the same type than a line before it"),
     ],
-)
-def test_a_bad_line_of_skypilots_refuses_it(tmp_path, old, new, reason):
-    with pytest.raises(UsageError, match=reason):
-        take(tmp_path, SKYPILOT.replace(old, new), "sky", as_of=date(2026, 7, 1))
+)  # fmt: skip
+def test_a_broken_line_of_skypilots_leaves_out_that_line_alone(tmp_path, old, new, reason):
+    """A public list of 100,000 lines is not lost for one of them, and says which it is."""
+    text = SKYPILOT.replace(old.format(INFO), new.format(INFO))
+    assert text != SKYPILOT
+    read = read_skypilot(text, "sky", date(2026, 7, 1), {})
+    assert read.left_out == {"no instance type, vCPUs or memory": 1, reason: 1}
+    assert read.examples[reason].startswith("line ")
+    assert {row.instance_type for row in read.rows} >= {"g9.xlarge"}
+
+
+def test_a_skypilot_catalogue_without_a_column_or_a_good_line_is_refused(tmp_path):
+    """With the reasons."""
+    with pytest.raises(UsageError, match="lacks the columns: Region"):
+        take(tmp_path, SKYPILOT.replace(",Region,", ",Place,"), "sky", as_of=date(2026, 7, 1))
+    head = SKYPILOT.partition("\n")[0]
+    with pytest.raises(UsageError, match=r"no offers.*1: vCPUs is nothing that can be true"):
+        take(tmp_path, f"{head}\nc9,,,x,4.0,,0.1,,east,east-a,\n", "sky", as_of=date(2026, 7, 1))
 
 
 def test_skypilots_catalogue_needs_a_date(tmp_path):

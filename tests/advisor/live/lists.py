@@ -39,14 +39,18 @@ def fill_gcp(listed: Listed, factor: float = 1.0) -> None:
 
 
 def fill_azure(listed: Listed, factor: float = 1.0) -> tuple[str, ...]:
-    """Meters with the snapshot's prices of GPU sizes on demand, and a spot price of a fifth."""
+    """Meters with the snapshot's prices of GPU sizes on demand and spot, where it has no such price
+    a fifth."""
     query = OfferQuery(cloud="azure", region=AZURE_REGION, market=Market.ON_DEMAND,
                        accelerated=True)  # fmt: skip
     prices = {one.type.name: one.price for one in BUNDLED.partial_offers(query)}
     prices |= {one.instance.name: one.price for one in BUNDLED.offers(query)}
     usd = {name: round(factor * price.usd_per_hour, 6) for name, price in prices.items()}
     listed.meters = [meter(name, one) for name, one in usd.items()]
-    listed.meters += [spot_meter(name, round(one / 5, 6)) for name, one in usd.items()]
+    for name, one in usd.items():
+        spot = BUNDLED.price(name, AZURE_REGION, Market.SPOT, "azure")
+        told = factor * spot.usd_per_hour if spot else one / 5
+        listed.meters.append(spot_meter(name, round(told, 6)))
     return tuple(usd)
 
 

@@ -1,0 +1,260 @@
+"""No file lays a price over a known type that is of another machine, or too far from the known."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.catalog import load_catalog
+from advisor.catalog.believed import NO_GPUS, OTHER_GPUS, OTHER_SIZE, TOO_FAR, why_not_believed
+from advisor.catalog.import_rows import UNKNOWN_TYPE
+from advisor.catalog.importing import import_file
+from advisor.cli.main import run
+from advisor.domain import Market
+from advisor.errors import UsageError
+
+FILES = Path(__file__).parents[2] / "data" / "price_files"
+DAY = date(2026, 11, 21)
+BUNDLED = load_catalog()
+HEADER = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region"
+# What each file has beside the line in question: a price of today, to be taken.
+GOOD = "g6.xlarge,L4,1.0,4.0,16.0,0.81,,us-east-1"
+
+
+def take(folder, text, name="aws", **more):
+    """Import a text; what came of it, and the catalogue with it."""
+    file = folder / f"{name}.txt"
+    file.write_text(text)
+    kept = folder / "kept"
+    result = import_file(file, name, kept, load_catalog(imports=kept), as_of=DAY, **more)
+    return result, load_catalog(imports=kept)
+
+
+SLIPS = {
+    "a tenth": ("p5.4xlarge,H100,1.0,16.0,256.0,0.688,,us-east-1", TOO_FAR),
+    "ten times": ("g4dn.xlarge,T4,1.0,4.0,16.0,5.26,,us-east-1", TOO_FAR),
+    "cents": ("g4dn.xlarge,T4,1.0,4.0,16.0,52.6,,us-east-1", TOO_FAR),
+    "yen": ("g5.xlarge,A10G,1.0,4.0,16.0,151.0,,us-east-1", TOO_FAR),
+    "yuan": ("g5.xlarge,A10G,1.0,4.0,16.0,7.24,,us-east-1", TOO_FAR),
+    "a month": ("g4dn.xlarge,T4,1.0,4.0,16.0,383.98,,us-east-1", TOO_FAR),
+    "a day": ("g4dn.xlarge,T4,1.0,4.0,16.0,12.62,,us-east-1", TOO_FAR),
+    "a minute": ("p4d.24xlarge,A100,8.0,96.0,1152.0,0.366,,us-east-1", TOO_FAR),
+    "a GPU of eight": ("p5.48xlarge,H100,8.0,192.0,2048.0,6.88,,us-east-1", TOO_FAR),
+    "a GPU of four": ("g5.12xlarge,A10G,4.0,48.0,192.0,1.418,,us-east-1", TOO_FAR),
+    "the cheapest spot price": ("g4dn.xlarge,T4,1.0,4.0,16.0,0.158,,us-east-1", TOO_FAR),
+    "a region nobody knows": ("g5.xlarge,A10G,1.0,4.0,16.0,0.1,,us-east-9", TOO_FAR),
+    "a spot price of ten": ("g4dn.xlarge,T4,1.0,4.0,16.0,,1.58,us-east-1", TOO_FAR),
+    "a spot price of a tenth": ("g4dn.xlarge,T4,1.0,4.0,16.0,,0.0126,us-east-1", TOO_FAR),
+    "the host": ("g4dn.xlarge,,,4.0,16.0,0.3,,us-east-1", NO_GPUS),
+    "four GPUs": ("g5.xlarge,A10G,4.0,4.0,16.0,100.0,,us-east-1", OTHER_GPUS),
+    "a GPU of a type of four": ("g5.12xlarge,A10G,1.0,48.0,192.0,5.672,,us-east-1", OTHER_GPUS),
+    "another card": ("g5.xlarge,L4,1.0,4.0,16.0,1.006,,us-east-1", OTHER_GPUS),
+    "the card with more memory": ("p4d.24xlarge,A100-80GB,8,96,1152,21.96,,us-east-1", OTHER_GPUS),
+    "a CPU type with GPUs": ("c5.xlarge,T4,1.0,4.0,8.0,0.17,,us-east-1", OTHER_GPUS),
+    "twice the vCPUs": ("g5.xlarge,A10G,1.0,8.0,16.0,1.006,,us-east-1", OTHER_SIZE),
+    "RAM in MiB": ("g5.xlarge,A10G,1.0,4.0,16384,1.006,,us-east-1", OTHER_SIZE),
+    "no count": ("g5.xlarge,A10G,0.0,4.0,16.0,1.006,,us-east-1",
+                 "AcceleratorCount is nothing that can be true"),
+    "a price below nothing": ("g5.xlarge,A10G,1.0,4.0,16.0,-1,,us-east-1",
+                              "Price is nothing that can be true"),
+    "cells that slipped": ("g5.xlarge,A10G,1.0,1.006,,us-east-1",
+                           "the line is nothing that can be true"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_leaves_out_its_line_with_the_reason_and_an_example(tmp_path, slip):
+    """The line beside it is taken, and the type keeps the price that was known."""
+    line, reason = SLIPS[slip]
+    result, catalog = take(tmp_path, f"{HEADER}\n{line}\n{GOOD}\n")
+    assert result.left_out == {reason: 1}
+    assert result.refreshed == {"aws": 1}
+    assert result.examples[reason]
+    name, region = line.split(",")[0], line.split(",")[-1]
+    for market in (Market.ON_DEMAND, Market.SPOT):
+        known = BUNDLED.price(name, region, market, "aws")
+        assert catalog.price(name, region, market, "aws") == known
+
+
+def test_sums_of_machines_and_gpus_are_held_to_the_known_prices(tmp_path):
+    """SkyPilot's list of Google Cloud: every GPU type costs what machine and GPUs do."""
+    text = (FILES / "vms_gcp.csv").read_text()
+    result, catalog = take(tmp_path, text, "gcp")
+    told = {
+        name: catalog.price(name, "us-central1", cloud="gcp").usd_per_hour
+        for name in ("a2-highgpu-1g", "a2-highgpu-8g", "a2-ultragpu-1g", "a3-highgpu-1g",
+                     "a3-highgpu-8g", "a3-megagpu-8g", "g2-standard-4", "n2-standard-8")
+    }  # fmt: skip
+    assert told == pytest.approx(
+        {"a2-highgpu-1g": 3.67339, "a2-highgpu-8g": 29.3871, "a2-ultragpu-1g": 5.02962,
+         "a3-highgpu-1g": 10.97906, "a3-highgpu-8g": 87.83246, "a3-megagpu-8g": 92.66006,
+         "g2-standard-4": 0.70698, "n2-standard-8": 0.38848}
+    )  # fmt: skip
+    spot = catalog.price("a3-highgpu-1g", "us-central1", Market.SPOT, "gcp")
+    assert spot.usd_per_hour == pytest.approx(3.35334)
+    assert result.left_out == {NO_GPUS: 2, "no instance type, vCPUs or memory": 9}
+    known = BUNDLED.price("a3-highgpu-1g", "us-east4", cloud="gcp")
+    assert catalog.price("a3-highgpu-1g", "us-east4", cloud="gcp") == known
+    slipped = text.replace(",9.79655,", ",0.979655,")
+    result, _ = take(tmp_path, slipped, "gcp")
+    assert result.left_out[TOO_FAR] == 1
+    assert "a3-highgpu-1g in us-central1 (on-demand): $2.162/h" in result.examples[TOO_FAR]
+
+
+@pytest.mark.parametrize("name", ["vms", "mine"])
+def test_machines_without_their_gpus_are_no_offers_of_a_cloud_of_ones_own(tmp_path, name):
+    """Under another name there is no known price: what is told of the type still counts."""
+    lines = (FILES / "vms_gcp.csv").read_text().splitlines(keepends=True)
+    hosts = [line for line in lines if not line.startswith(",,,")]
+    result, catalog = take(tmp_path, "".join(hosts), name)
+    assert result.left_out == {NO_GPUS: 9}
+    assert catalog.type_names(name) == ("n2-standard-8",)
+    _, catalog = take(tmp_path, "".join(lines), name)
+    found = catalog.instance("a3-highgpu-8g", name)
+    assert (found.gpu_count, found.gpu_memory_mib) == (8, 81920)
+    assert catalog.price(found.name, "us-central1", cloud=name).usd_per_hour == 87.83246
+
+
+def entry(name="g4dn.xlarge", ondemand="0.55", linux=None, **facts):
+    """A type of ec2instances.info as it is known, but for the changes."""
+    known = {"vCPU": 4, "memory": 16.0, "GPU": 1, "GPU_model": "NVIDIA T4 Tensor Core"}
+    prices = {"us-east-1": {"linux": {"ondemand": ondemand} | (linux or {})}}
+    return {"instance_type": name, "pricing": prices} | known | facts
+
+
+@pytest.mark.parametrize(
+    ("slip", "reason"),
+    [
+        (entry(ondemand="0.00526"), TOO_FAR),
+        (entry(ondemand="1.99"), TOO_FAR),
+        (entry(ondemand="N/A", linux={"spot_min": "0.016"}), TOO_FAR),
+        (entry(ondemand="N/A", linux={"spot_min": "1.6"}), TOO_FAR),
+        (entry(ondemand="N/A", linux={"reserved": {"yrTerm1Standard.noUpfront": "3.3"}}), TOO_FAR),
+        (entry(GPU=4), OTHER_GPUS),
+        (entry(GPU_model="NVIDIA A10G"), OTHER_GPUS),
+        (entry(vCPU=8), OTHER_SIZE),
+        (entry(memory=16384), OTHER_SIZE),
+        (entry("g4dn.9xlarge"), UNKNOWN_TYPE),
+    ],
+)
+def test_ec2instances_lays_nothing_over_another_type_or_far_from_its_price(tmp_path, slip, reason):
+    good = entry("g5.xlarge", "1.05", GPU_model="NVIDIA A10G")
+    result, catalog = take(tmp_path, json.dumps([slip, good]))
+    assert (result.left_out, result.refreshed) == ({reason: 1}, {"aws": 1})
+    assert catalog.price("g5.xlarge", "us-east-1").usd_per_hour == 1.05
+    known = BUNDLED.price("g4dn.xlarge", "us-east-1", cloud="aws")
+    assert catalog.price("g4dn.xlarge", "us-east-1", cloud="aws") == known
+
+
+def skypilot(usd):
+    return (
+        f"{HEADER}\ng4dn.xlarge,T4,1.0,4.0,16.0,{usd!r},,us-east-1\n{GOOD}\n",
+        "g4dn.xlarge",
+        "aws",
+    )
+
+
+def ec2instances(usd):
+    good = entry("g5.xlarge", "1.05", GPU_model="NVIDIA A10G")
+    return json.dumps([entry(ondemand=usd), good]), "g4dn.xlarge", "aws"
+
+
+@given(st.floats(0.01, 100), st.sampled_from([skypilot, ec2instances]), st.booleans())
+def test_three_times_either_way_is_the_bound_of_every_format(tmp_path_factory, ratio, of, accept):
+    """Unless the user accepts what is further away."""
+    usd = 0.526 * ratio
+    text, name, cloud = of(usd)
+    result, catalog = take(tmp_path_factory.mktemp("file"), text, accept_implausible=accept)
+    taken = accept or 1 / 3 <= ratio <= 3
+    expected = usd if taken else 0.526
+    assert catalog.price(name, "us-east-1", cloud=cloud).usd_per_hour == pytest.approx(expected)
+    assert result.left_out == ({} if taken else {TOO_FAR: 1})
+
+
+@pytest.mark.parametrize(("usd", "taken"), [(0.3, False), (3.1, True), (30.0, False)])
+def test_a_tracker_is_held_to_the_same_bound_unless_more_is_accepted(tmp_path, usd, taken):
+    """Both ways; 24 dollars of eight GPUs are 3 of one."""
+    rows = [{"provider": "verda", "gpu": "h100-sxm", "usd_per_gpu_hour": usd, "date": "2026-11-20"}]
+    if not taken:
+        with pytest.raises(UsageError, match=TOO_FAR):
+            take(tmp_path, json.dumps(rows), "tracker")
+    _, catalog = take(tmp_path, json.dumps(rows), "tracker", accept_implausible=True)
+    assert catalog.price("1H100.80S.30V", "FIN-01", cloud="verda").usd_per_hour == usd
+
+
+def test_a_market_without_a_known_price_is_held_to_the_price_on_demand():
+    """A spot price above it, or below a twelfth of it, is none; nor is one of a reservation."""
+
+    def believed(usd, market, region="us-east-9"):
+        return not why_not_believed(usd, BUNDLED, "aws", "g5.xlarge", region, market)
+
+    assert [believed(usd, Market.SPOT) for usd in (0.05, 0.1, 1.0, 1.2)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [believed(usd, Market.COMMITMENT_3Y) for usd in (0.2, 0.4, 1.1)] == [False, True, False]
+    assert [believed(usd, Market.ON_DEMAND) for usd in (0.3, 0.5, 2.9, 3.2)] == [
+        False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_machines_of_ones_own_have_no_price_to_be_held_to(tmp_path):
+    """A cloud that nobody knows sells what it likes at any price."""
+    line = "g4dn.xlarge,T4,1.0,4.0,16.0,50.0,,home"
+    result, catalog = take(tmp_path, f"{HEADER}\n{line}\n", "mine")
+    assert (result.offers, result.left_out) == ({"mine": 1}, {})
+    assert catalog.price("g4dn.xlarge", "home", cloud="mine").usd_per_hour == 50.0
+
+
+def test_the_command_counts_shows_an_example_and_takes_them_when_asked(tmp_path, capsys):
+    """A price of a tenth."""
+    file = tmp_path / "vms.csv"
+    file.write_text(f"{HEADER}\n{SLIPS['a tenth'][0]}\n{GOOD}\n")
+    command = ["catalog", "import", str(file), "--name", "aws", "--as-of", "2026-11-21"]
+    assert run(command) == 0
+    out = capsys.readouterr().out
+    assert f"aws: 1 left out: {TOO_FAR}, such as p5.4xlarge in us-east-1 (on-demand): " in out
+    assert "$0.688/h is 0.1 times the known $6.880/h" in out
+    assert "--accept-implausible takes it" in out
+    assert run([*command, "--accept-implausible", "-o", "json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["imports"]
+    assert (told["refreshed"], told["left_out_by_reason"]) == ({"aws": 2}, {})
+
+
+GIB_AS_MIB = "\"{'Gpus': [{'Name': '%s', 'MemoryInfo': {'SizeInMiB': %s}}]}\""
+
+
+@pytest.mark.parametrize(
+    ("card", "mib", "sheet"),
+    [("L4", 24, "L4"), ("A16", 16, "A16"), ("A100", 80, "A100-PCIE-80GB"),
+     ("H200", 141, "H200-NVL-141GB"), ("A6000", 48, "RTX A6000"), ("A10G", 22888, "A10G"),
+     ("RTXPRO6000", 96, "RTX PRO 6000 Blackwell Server"), ("P4", 7611, "P4")],
+)  # fmt: skip
+def test_gpu_memory_in_the_wrong_unit_is_read_as_what_it_is_and_told(tmp_path, card, mib, sheet):
+    """GiB in a field called MiB, in every row of a published catalogue."""
+    text = f"{HEADER},GpuInfo\nbox,{card},1.0,8.0,48,0.95,,paris,{GIB_AS_MIB % (card, mib)}\n"
+    result, catalog = take(tmp_path, text, "shadeform")
+    assert catalog.instance("box", "shadeform").gpu_name == sheet
+    expected = {} if mib > 1024 else {"GPU memory below 1 GiB, in a field of MiB, as GiB": 1}
+    assert result.read_as == expected
+
+
+@pytest.mark.parametrize(
+    ("card", "mib"), [("L4", 16), ("L4", 1), ("A100", 24576), ("H100", 8388608), ("T4", 81920)]
+)
+def test_gpu_memory_that_fits_no_card_of_the_name_leaves_out_the_line(tmp_path, card, mib):
+    """A half of a card is another GPU, and eight of them are not one."""
+    good = f"good,L4,1.0,8.0,48,0.95,,paris,{GIB_AS_MIB % ('L4', 24576)}\n"
+    text = f"{HEADER},GpuInfo\nbox,{card},1.0,8.0,48,0.95,,paris,{GIB_AS_MIB % (card, mib)}\n{good}"
+    result, catalog = take(tmp_path, text, "shadeform")
+    assert catalog.type_names("shadeform") == ("good",)
+    ((reason, example),) = result.examples.items()
+    assert "memory" in reason or "SizeInMiB" in reason
+    assert example.startswith("line 2")
