@@ -33,6 +33,7 @@ from advisor.questions.fields import wrong
 from advisor.questions.named import (
     MemoryQuestion,
 )
+from advisor.questions.other_models import language_hint
 from advisor.questions.values import GpuFilter
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
@@ -61,7 +62,12 @@ def memory_answered(catalog: Catalog, question: MemoryQuestion) -> MemoryAnswer:
         pixels=question.input_size or _side(question.input),
         confidence=question.confidence,
     )
-    return answer_memory(workload, gpus_named(catalog, gpus.names, gpus.allows))
+    try:
+        return answer_memory(workload, gpus_named(catalog, gpus.names, gpus.allows))
+    except UsageError as error:
+        if error.code == "unknown_name" and error.field == "model":
+            error.hint = language_hint(question.model) or error.hint
+        raise
 
 
 def _side(text: str | None) -> int | None:

@@ -22,6 +22,7 @@ from advisor.catalog.known_names import (
     require_instance,
     require_rate,
     require_region,
+    unknown_cloud,
 )
 from advisor.catalog.matching import OfferQuery
 from advisor.catalog.prices import Currency, read_bases
@@ -384,8 +385,5 @@ class Catalog:
                     "vCPUs and RAM of {name}'s types are not known here", name=name, field="cloud",
                     hint="`advisor catalog import` ranks those of a file that tells them",
                 )  # fmt: skip
-            raise UsageError(
-                "the catalogue has no data on cloud '{name}'", name=name, field="cloud",
-                hint=Message("it has: {clouds}; any means all of them", clouds=tuple(self._clouds)),
-            )  # fmt: skip
+            raise unknown_cloud(name, tuple(self._clouds))
         return self._clouds[name]

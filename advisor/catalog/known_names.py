@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from advisor.catalog.clouds import Cloud
@@ -22,6 +23,30 @@ def require_rate(cloud: Cloud) -> None:
             hint=Message("say it: {variable}=0.9 advisor ..",
                          variable=RATE_VARIABLE.format(cloud.currency)),
         )  # fmt: skip
+
+
+_ALSO_CALLED = {
+    "aws": "amazon amazonwebservices ec2", "azure": "microsoft microsoftazure msft",
+    "gcp": "google googlecloud googlecloudplatform gce", "oci": "oracle oraclecloud",
+    "alibaba": "aliyun alibabacloud alicloud", "ovh": "ovhcloud", "lambda": "lambdalabs",
+    "vast": "vastai", "digitalocean": "do", "verda": "datacrunch", "vultr": "vultrcloud",
+}  # fmt: skip
+_WRITING = re.compile(r"[^a-z]")
+
+
+def unknown_cloud(name: str, clouds: Sequence[str]) -> UsageError:
+    """The error of a cloud that is not known: the one that is called so, too, or is written near,
+    else all of them."""
+    plain = _WRITING.sub("", name.lower())
+    near = [one for one in clouds if plain in (one, *_ALSO_CALLED.get(one, "").split())]
+    error = unknown_name("cloud", name, clouds, field="cloud")
+    error.suggestions = tuple(near) or error.suggestions
+    hint = Message("it has: {clouds}; any means all of them", clouds=tuple(clouds))
+    if error.suggestions:
+        hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
+    error.message = Message("the catalogue has no data on cloud '{name}'", name=name)
+    error.hint = hint
+    return error
 
 
 def require_gpu(name: str, sheets: Mapping[str, Gpu], clouds: Sequence[Cloud]) -> None:

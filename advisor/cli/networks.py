@@ -10,6 +10,7 @@ import click
 from advisor.answers.listing import listed_networks, networks_document
 from advisor.cli.questions import Shown, output_option
 from advisor.errors import DataError, unknown_name
+from advisor.questions.other_models import language_hint
 from advisor.render.networks import families_text, networks_text
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def networks(search: str | None, every: bool, output: str) -> None:
     found = listed_networks(model, search)
     if search is not None and not found:
         known = {one.name for one in listed_networks(model)}
-        raise unknown_name("network", search, known, listed_by="advisor networks --all")
+        error = unknown_name("network", search, known, listed_by="advisor networks --all")
+        error.hint = language_hint(search) or error.hint
+        raise error
     document = networks_document(model, found)
     if output == "json":
         click.echo(json.dumps(document, indent=2, allow_nan=False))

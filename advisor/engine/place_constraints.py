@@ -114,9 +114,16 @@ class Choice(Constraint):
         if found is not None and self.name == "gpus":
             has = [offer.instance.gpu_name is not None for offer in found.offers()]
             found = found.take(np.array(has)[found.option])
-        return (
-            None if found is None or not len(found) else self._of(request, found, cheapest(found))
-        )
+        if found is None or not len(found):
+            return None
+        nearest = self._of(request, found, cheapest(found))
+        return self._doubled(request, asking, nearest) if self.name == "batch_size" else nearest
+
+    def _doubled(self, request: AnyRequest, asking: Asking, batch: int) -> int:
+        """The largest doubling of a batch that answers, below the one that was asked for."""
+        while 2 * batch < self.get(request) and asking.answers(self.put(request, 2 * batch)):
+            batch *= 2
+        return batch
 
     def _of(self, request: AnyRequest, table: Any, at: int) -> Any:
         if self.name == "gpus":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, File, Text, wrong
 from advisor.questions.numbers import RATE, Number
+from advisor.questions.other_models import network_hint
 from advisor.questions.question import Question, ask
 from advisor.questions.shared import (
     HARDWARE,
@@ -152,6 +154,13 @@ class LanguageQuestion(Question):
         default=None,
         where="cli",
     )
+
+    @classmethod
+    def refuse(cls, values: Mapping[str, Any]) -> None:
+        """A network, which no length of a run makes a language model."""
+        name = values.get("model")
+        if name and (hint := network_hint(name)):
+            raise wrong("model", "unknown language model '{name}'", name=name, hint=hint)
 
     def __post_init__(self) -> None:
         if (self.model is None) == (self.config is None):

@@ -9,6 +9,7 @@ from advisor.catalog import Catalog
 from advisor.domain.generation import LlmPrecision
 from advisor.domain.language import GenerationRequest
 from advisor.domain.tuning import FineTuningRequest
+from advisor.errors import UsageError
 from advisor.models.language.configs import (
     LanguageModel,
     bundled_language_models,
@@ -25,6 +26,7 @@ from advisor.questions.language import (
     RecommendGeneration,
 )
 from advisor.questions.language_fields import LanguageQuestion
+from advisor.questions.other_models import network_hint
 from advisor.questions.placed import PlacedQuestion
 from advisor.questions.spec_requests import Held, disk_fields, place_fields, spec_fields
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
@@ -42,7 +44,12 @@ def language_model_of(question: LanguageQuestion) -> LanguageModel:
     """The model by its name, or by its configuration; `UsageError` names the field."""
     if question.config is not None:
         return language_model_of_config(question.config)
-    return bundled_language_models().find(str(question.model))
+    name = str(question.model)
+    try:
+        return bundled_language_models().find(name)
+    except UsageError as error:
+        error.hint = network_hint(name) or error.hint
+        raise
 
 
 def language_request(

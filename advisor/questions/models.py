@@ -177,8 +177,8 @@ class Recommend(RunQuestion, HardwareQuestion):
         default=None,
     )
     max_latency_ms: float | None = ask(
-        "Upper limit for the p99 latency of one batch in ms, with decoding and copying. "
-        "Inference only.",
+        "Upper limit for the p99 latency in ms of one batch alone, with decoding and copying: what "
+        "waits in a queue before it is not counted. Inference only.",
         Number(metavar="MS"),
         section=TARGET,
         default=None,

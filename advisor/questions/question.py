@@ -87,6 +87,10 @@ class Question:
             vars(self)[name] = value
         self.__post_init__()
 
+    @classmethod
+    def refuse(cls, values: Mapping[str, Any]) -> None:
+        """`UsageError` for what a field that is missing would not mend."""
+
     def __post_init__(self) -> None:
         """Refuse fields that do not go together."""
 

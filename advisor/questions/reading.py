@@ -228,6 +228,7 @@ def _made(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, client: 
     for field in kind.fields.values():
         needed = field.required or (client and field.required_of_clients)
         if needed and field.name not in values:
+            kind.refuse(values)
             raise wrong(field.name, "{field} is missing", hint=_hint_of(field, kinds))
     try:
         return kind(**values)

@@ -33,6 +33,7 @@ from advisor.questions.models import (
     Verify,
     WorkloadQuestion,
 )
+from advisor.questions.other_models import language_hint
 from advisor.questions.spec_requests import disk_fields, held_of, place_fields, spec_fields
 from advisor.questions.values import dataset_for
 
@@ -90,11 +91,8 @@ def network_of(
         facts = networks.find(question.model)
     except UsageError as error:
         error.field = "model"
-        if _is_language_model(question.model):
-            error.hint = Message(
-                "{network} is a language model: ask for {task} generation (or finetuning)",
-                network=question.model, task=FieldName("task"),
-            )  # fmt: skip
+        if hint := language_hint(question.model):
+            error.hint = hint
             raise
         known = error.hint or "see `advisor networks`"
         own = Message(
@@ -118,17 +116,6 @@ def network_of(
             own=facts.input, hint=Message("leave out {field}", field=FieldName("input")),
         )  # fmt: skip
     return networks.find(question.model, sample_input), sample_input
-
-
-def _is_language_model(name: str) -> bool:
-    """Whether a language model has that name; its facts are read where no network has it."""
-    from advisor.models.language.configs import bundled_language_models
-
-    try:
-        bundled_language_models().find(name)
-    except UsageError:
-        return False
-    return True
 
 
 def parse_input(text: str, facts: NetworkFacts) -> str:

@@ -52,8 +52,8 @@ PRECISION: Any = ask(
 )
 CLOUD: Any = ask(
     "Cloud to search: aws, gcp, azure, alibaba, oci, lambda, runpod, nebius, verda, hyperstack, "
-    "jarvislabs, digitalocean, vultr, ovh, scaleway, civo, paperspace, leafcloud and infomaniak "
-    "(in EUR), the name of an import, or any.",
+    "jarvislabs, digitalocean, vultr, vast, ovh, scaleway, civo, paperspace, leafcloud and "
+    "infomaniak (in EUR), the name of an import, or any.",
     Text("CLOUD"),
     section=PLACE,
     default="aws",

@@ -275,8 +275,17 @@ def _named(name: str, facts: NetworkFacts) -> DatasetProfile:
     if name.lower() in DATASETS:
         return DATASETS[name.lower()]
     if not Path(name).exists():
+        if "://" in name:
+            raise UsageError(
+                "'{name}' is an address, and no data set is fetched", name=name, field="dataset",
+                hint="copy a part of it here and name that folder, or take the known name that is "
+                "most like it (imagenet, coco, tokens, ..): what counts is the size of its files",
+            )  # fmt: skip
         if os.sep in name:
-            raise UsageError("no folder '{name}'", name=name, field="dataset")
+            raise UsageError(
+                "no folder '{name}'", name=name, field="dataset",
+                hint=Message("name one that is here, or one of {names}", names=tuple(DATASETS)),
+            )  # fmt: skip
         raise unknown_name("dataset", name, DATASETS, field="dataset")
     if facts.data is DataKind.TOKENS:
         from advisor.sweeps.datasets.text import profile_text

@@ -111,6 +111,29 @@ def test_a_language_model_asked_about_as_a_network_gets_the_way_out(capsys):
     assert "ask for --task generation" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "way_out"),
+    [
+        ("recommend --task finetuning --model bert-base-uncased", "--task training"),
+        ("recommend --task finetuning --model bert-base-uncased --tokens 5M", "--task training"),
+        ("predict --task generation --model resnet50 --instance g5.xlarge", "--task training"),
+        ("memory --task finetuning --model ViT-B/16", "--task training"),
+        ("memory --model meta-llama/Llama-3.1-8B", "--task generation"),
+        ("predict --task training --model meta-llama/Llama-3.1-8B --gpu L4", "--task generation"),
+        ("networks llama", "others are language models: ask for --task generation"),
+        ("networks Qwen2.5", "others are language models: ask for --task generation"),
+    ],
+)
+def test_a_model_that_another_task_takes_is_told_with_that_task(capsys, words, way_out):
+    assert run(words.split()) == 2
+    assert way_out in capsys.readouterr().err
+
+
+def test_a_name_that_nothing_has_is_of_no_other_task(capsys):
+    assert run(["networks", "nothinglikeit"]) == 2
+    assert "language model" not in capsys.readouterr().err
+
+
 def test_a_mistyped_model_gets_near_names(capsys):
     assert run(["recommend", "--task", "generation", "--model", "meta-llama/Lama-3.1-8B"]) == 2
     assert "meta-llama/" in capsys.readouterr().err
