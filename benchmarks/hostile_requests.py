@@ -1,4 +1,5 @@
-"""Requests that nobody should send: mutations of those that the OpenAPI document describes."""
+"""Requests that nobody should send: mutations of those that the OpenAPI document describes; and
+questions of every option that anybody may send, however odd they are together."""
 
 from __future__ import annotations
 
@@ -10,6 +11,10 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from advisor.domain.generation import LanguageTask
+from advisor.questions import commands
+from advisor.questions.by_task import ByTask
+from advisor.questions.question import Field
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from benchmarks.store_speed import measurement
 
@@ -42,6 +47,36 @@ KINDS = (
     "multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/x-ndjson",
     "", "a" * 500, "application/octet-stream", "application/vnd.api+json", "text/csv",
 )  # fmt: skip
+
+
+# What a person would give an option that is no choice, flag or number of its own.
+PLAUSIBLE: Mapping[str, Sequence[Any]] = {
+    "model": ("googlenet", "resnet50", "vgg16", "vit_base_patch16_224", "bert-base-uncased"),
+    "language_model": ("Qwen/Qwen2.5-7B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
+    "batch_size": (1, 8, 64, 256), "confidence": (0.5, 0.8, 0.9, 0.95, 0.99), "max_gpus": (1, 2, 8),
+    "input": ("3x224x224", "3x299x299", "128"), "input_size": (128, 224, 299),
+    "disk": ("gp3", "gp3:500GiB", "gp3,io2", "local", "io2:1000GiB:16000iops"),
+    "cloud": ("aws", "gcp", "azure", "any"), "region": ("us-east-1", "eu-west-1", "us-central1"),
+    "epochs": (1, 2.5, 90), "samples": (1000, 10**7), "target_throughput": (0.5, 50, 800.5, 1e5),
+    "max_latency_ms": (1, 20, 500), "max_hours": (0.1, 24), "max_cost": (1, 500),
+    "max_first_epoch_hours": (0.5, 12), "max_count": (1, 2, 50), "max_nodes": (1, 2, 3, 8, 64),
+    "price_kind": ("list", "list,observed", "estimated"), "gpu": ("T4", "T4,L4", "24GiB..", "H100"),
+    "vcpus": (4, "4..16", "8.."), "memory": ("16GiB", "8GiB..64GiB"), "max_price": (0.4, 3, 100),
+    "quota": ("L-DB2E81BA=8", "L-DB2E81BA=64"), "max_results": (1, 3, 40),
+    "horizon_hours": (1, 730), "tensor_parallel": ("auto", 1, 2, 8), "input_tokens": (1, 512, 8000),
+    "output_tokens": (1, 200), "prefix_share": (0, 0.5), "target_requests_per_s": (0.2, 5),
+    "users": (1, 40), "max_ttft_ms": (50, 2000), "max_tpot_ms": (10, 80), "max_e2e_s": (1, 30),
+    "max_context": (2048, 32_000), "max_ready_s": (60, 900), "sequence": (512, 4096),
+    "micro_batch": (1, 4), "tokens": (1e6, 1e9), "baseline": ("g4dn.xlarge", "T4"),
+    "instance": ("g4dn.xlarge", "g5.xlarge", "p5.48xlarge", "c7i.4xlarge"),
+    "curve": ({"vcpus": [2, 4]},),
+}  # fmt: skip
+QUESTIONS: Mapping[str, ByTask[Any]] = {
+    "/v1/recommend": commands.RECOMMEND, "/v1/predict": commands.PREDICT,
+    "/v1/compare": commands.COMPARE, "/v1/memory": commands.MEMORY,
+}  # fmt: skip
+# Files of the machine, and calls of a cloud: no option over HTTP.
+NOT_OVER_HTTP = ("anchor", "config", "live")
 
 
 class Hostile(Struct, frozen=True):
@@ -99,6 +134,37 @@ def hostile_requests(
         operation = dice.choice(operations)
         ways = maker.with_body if operation.bodies else maker.without_body
         yield dice.choice(ways)(operation)
+
+
+def plausible_requests(seed: int) -> Iterator[Hostile]:
+    """Questions with any of their options, each as a person would give it; endless, and the same
+    for the same seed."""
+    dice = random.Random(seed)
+    while True:
+        path, kinds = dice.choice(tuple(QUESTIONS.items()))
+        task = dice.choice(kinds.tasks)
+        fields = kinds.kind_of(task).fields
+        some = dice.sample(sorted(fields), dice.randint(0, min(6, len(fields))))
+        body = {name: _plausible(name, fields[name], dice) for name in some if name in fields}
+        needed = {name for name in ("model", "instance") if name in fields and dice.random() < 0.95}
+        body |= {name: _plausible(name, fields[name], dice) for name in needed - body.keys()}
+        if task in set(LanguageTask) and "model" in body:
+            body["model"] = dice.choice(PLAUSIBLE["language_model"])
+        body = {name: body[name] for name in body if name not in NOT_OVER_HTTP} | {"task": task}
+        yield Hostile("plausible", "POST", path, _of(JSON), json.dumps(body).encode())
+
+
+def _plausible(name: str, field: Field, dice: random.Random) -> Any:
+    schema = field.kind.schema()
+    if "items" in schema:
+        return [_plausible_one(name, schema["items"], dice) for _ in range(dice.randint(1, 2))]
+    return _plausible_one(name, schema, dice)
+
+
+def _plausible_one(name: str, schema: Mapping[str, Any], dice: random.Random) -> Any:
+    if schema.get("type") == "boolean":
+        return dice.random() < 0.8
+    return dice.choice(schema["enum"] if "enum" in schema else PLAUSIBLE.get(name, ("x",)))
 
 
 class _Maker:

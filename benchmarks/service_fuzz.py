@@ -1,6 +1,6 @@
 """Hostile requests against a real, running service: no 5xx, no traceback, no leak, flat memory.
 
-    python benchmarks/service_fuzz.py --json --bodies 10000
+    python -m benchmarks.service_fuzz --json --bodies 10000 --plausible 2000
 
 `hostile_requests` tells how they are made, from the service's own OpenAPI document; a key of scope
 measure asks, so that every route is reached. A body is one request. Sweeps that a mutation starts
@@ -24,7 +24,12 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from benchmarks.hostile_requests import Hostile, hostile_requests, operations_of
+from benchmarks.hostile_requests import (
+    Hostile,
+    hostile_requests,
+    operations_of,
+    plausible_requests,
+)
 from benchmarks.served import Served
 
 NO_TORCH = dict.fromkeys(("torch.py", "ray.py"), "raise ImportError('not while this is tried')\n")
@@ -125,7 +130,7 @@ def fuzz(service: Served, requests: Iterable[Hostile], key: str, found: Findings
     asker.close()
 
 
-def run(bodies: int, seed: int) -> dict[str, Any]:
+def run(bodies: int, plausible: int, seed: int) -> dict[str, Any]:
     """Start a service, send so many, and tell what came of it."""
     found = Findings()
     with Served("--rate-limit", "0", "--log-level", "warning", modules=NO_TORCH) as service:
@@ -137,10 +142,12 @@ def run(bodies: int, seed: int) -> dict[str, Any]:
         before = service.resident_mib
         fuzz(service, itertools.islice(requests, bodies - warm), key, found)
         seconds, after = time.perf_counter() - begun, service.resident_mib
+        fuzz(service, itertools.islice(plausible_requests(seed), plausible), key, found)
         defects = defects_in(service.log)
     return {
         "benchmark": "service_fuzz",
         "bodies": bodies,
+        "plausible": plausible,
         "seed": seed,
         "seconds": round(seconds, 1),
         "statuses": {str(status): count for status, count in sorted(found.statuses.items())},
@@ -182,9 +189,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="as JSON (the only form)")
     parser.add_argument("--bodies", type=int, default=2000)
+    parser.add_argument("--plausible", type=int, default=400, help="questions besides")
     parser.add_argument("--seed", type=int, default=8)
     told = parser.parse_args()
-    result = run(told.bodies, told.seed)
+    result = run(told.bodies, told.plausible, told.seed)
     print(json.dumps(result, indent=1))
     raise SystemExit(0 if result["passed"] else 1)
 

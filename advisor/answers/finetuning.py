@@ -61,8 +61,11 @@ def tuning_recommended(
     if answer.chosen is not None or not relax:
         return answer
     from advisor.engine.language.tuning.relaxing import tuning_relaxations  # most have an answer
+    from advisor.engine.relaxed import Effort
 
-    return replace(answer, relaxations=tuning_relaxations(answer, preparations, today=today))
+    effort = Effort()
+    ways = tuning_relaxations(answer, preparations, today=today, effort=effort)
+    return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
 
 
 def tuning_predicted(context: LanguageContext, question: PredictFinetuning) -> TuningPrediction:

@@ -98,8 +98,11 @@ def serving_recommended(
     if answer.chosen is not None or not relax:
         return answer
     from advisor.engine.language.relaxing import serving_relaxations  # most have an answer
+    from advisor.engine.relaxed import Effort
 
-    return replace(answer, relaxations=serving_relaxations(answer, preparations, today=today))
+    effort = Effort()
+    ways = serving_relaxations(answer, preparations, today=today, effort=effort)
+    return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
 
 
 def serving_predicted(context: LanguageContext, question: PredictGeneration) -> ServingPrediction:

@@ -141,10 +141,13 @@ def relaxed(result: Recommended, question: Recommend) -> Recommended:
     """With what would make something answer, where nothing does; else as it is."""
     if result.answer.chosen is not None:
         return result
-    from advisor.engine.relaxing import relaxations  # most questions have an answer
+    from advisor.engine.relaxed import Effort  # most questions have an answer
+    from advisor.engine.relaxing import relaxations
 
-    catalog, model, _ = result.context
-    answer = replace(result.answer, relaxations=relaxations(result.answer, catalog, model))
+    (catalog, model, _), answer, effort = result.context, result.answer, Effort()
+    prepared = result.preparations.of(answer.request)
+    ways = relaxations(answer, catalog, model, effort, prepared)
+    answer = replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
     result = result._replace(answer=answer)
     return _explained(result) if question.explain else result
 

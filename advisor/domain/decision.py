@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck
 
 
+# The code of a warning: what to relax was not searched to its end.
+RELAXING_STOPPED = "relaxing_stopped"
 # A `Message`, which this room does not know, or a plain text; `str` of it is English.
 Text = Any
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -56,11 +57,16 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
 
+class SpentError(Exception):
+    """As much was looked at as may be."""
+
+
 class Asking(Protocol):
     """Who answers changed requests."""
 
     def answers(self, request: AnyRequest) -> Any | None:
-        """Every spec that answers a request, as `Rows`; None where none does."""
+        """Every spec that answers a request, as `Rows`; None where none does. `SpentError` where
+        no more may be looked at."""
 
     def capability_of(self, gpu_name: str | None) -> float | None:
         """CUDA compute capability of a GPU."""
@@ -156,7 +162,13 @@ class Limit(Constraint):
         asked = next((one for one in wider if self._answers(request, asking, one)), None)
         if asked is None:
             return None
-        good, bad = asked, self.get(request)
+        with suppress(SpentError):  # what answers is told, where the nearest is not found
+            return self._between(request, asking, asked)
+        return asked
+
+    def _between(self, request: AnyRequest, asking: Asking, good: float) -> float:
+        """The nearest to the present limit that answers, where `good` does."""
+        bad = self.get(request)
         tried = self._within(good, _CLOSE)
         for _ in range(_ROUNDS):
             tried = self.rounded(tried)

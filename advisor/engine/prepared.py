@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 # Blocks of the model's rows are made one beyond so many.
 _MOST_BLOCKS = 4
+# Of all that is kept, at half a kilobyte each.
+_MOST_ROWS = 60_000
 
 
 class Group:
@@ -179,6 +181,12 @@ class Prepared:
         groups = self.accelerated, self.on_cpu()
         return [group.table for group in groups if group.table is not None]
 
+    @property
+    def rows(self) -> int:
+        """How many were predicted so far."""
+        known = self.__dict__.get("accelerated"), self._on_cpu
+        return sum(len(group.table) for group in known if group and group.table is not None)
+
     @cached_property
     def unpriced(self) -> list[Rejected]:
         """Types that match and cannot be ranked."""
@@ -243,8 +251,8 @@ class CpuTypes(Struct, frozen=True):
 
 
 class Preparations:
-    """What was prepared of a catalogue and a model, the last few of it: a question more of the same
-    workload is answered in a fraction of the time."""
+    """What was prepared of a catalogue and a model, the last few of it, and of those no more than
+    fit into memory: a question more of the same workload is answered in a fraction of the time."""
 
     def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 8) -> None:
         self.catalog = catalog
@@ -262,13 +270,22 @@ class Preparations:
         prepared = self._known.get(key_of(request)) if is_plain(request) else None
         return prepared is not None and prepared.was_asked
 
+    def keep(self, request: Request, prepared: Prepared) -> None:
+        """Answer the request from what accelerated types do there, and nothing else of it: types
+        without an accelerator that are asked for now are no concern of others who share it."""
+        own = Prepared(request, self.catalog, self.model)
+        own.__dict__["accelerated"] = prepared.accelerated
+        self._known[own.request] = own
+
     def of(self, request: Request) -> Prepared:
         """What the request needs, prepared now or before; nobody waits for another's question."""
         key = key_of(request)
         with self._keeping:
             prepared = self._known.pop(key, None) or Prepared(key, self.catalog, self.model)
             self._known[key] = prepared  # the last one used is the last one to go
-            while len(self._known) > self._most:
+            while len(self._known) > self._most or (
+                len(self._known) > 1 and sum(one.rows for one in self._known.values()) > _MOST_ROWS
+            ):
                 del self._known[next(iter(self._known))]
         return prepared
 

@@ -5,12 +5,49 @@ Every change is found by asking the decision again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from advisor.domain import Change, Relaxation
-from advisor.engine.constraints import Asking, Constraint, cheapest
+from advisor.domain.decision import RELAXING_STOPPED
+from advisor.engine.constraints import Asking, Constraint, SpentError, cheapest
+from advisor.messages import Message
+
+# Most questions take a few thousand; one over all clouds and markets several hundred thousand.
+_MOST_CANDIDATES = 100_000
+# Whether whoever asked still waits: a service knows that its client has left.
+STILL_WANTED: ContextVar[Callable[[], bool]] = ContextVar("still_wanted", default=lambda: True)
+_STOPPED = Message(
+    "what to relax was not searched to its end: other or smaller changes may do too; a narrower "
+    "cloud, market or region is searched whole",
+    code=RELAXING_STOPPED,
+)  # fmt: skip
+
+
+class Effort:
+    """How much is looked at to find what to relax: so many candidates, which is the same on every
+    machine, and no more once nobody waits."""
+
+    def __init__(self, candidates: int = _MOST_CANDIDATES) -> None:
+        self._left = candidates
+        self.was_stopped = False
+
+    def require(self) -> None:
+        """`SpentError` where no more may be looked at."""
+        if self._left <= 0 or not STILL_WANTED.get()():
+            self.was_stopped = True
+            raise SpentError
+
+    def spend(self, candidates: int) -> None:
+        """So many were looked at."""
+        self._left -= candidates
+
+    @property
+    def notes(self) -> tuple[Message, ...]:
+        """What an answer says of it."""
+        return (_STOPPED,) if self.was_stopped else ()
 
 
 class Relaxed(NamedTuple):
@@ -29,32 +66,42 @@ def cheapest_relaxations(
     constraints: Sequence[Constraint],
     asking: Asking,
     chosen: Callable[[Any], Any | None],
-    further: Sequence[Relaxation] = (),
+    further: Iterable[Relaxation] = (),
 ) -> tuple[Relaxation, ...]:
     """What would make something answer, with what is `chosen` then, and the `further`
     ones, the cheapest first."""
-    found = [
-        Relaxation(changes=one.changes(request), gives=gives)
-        for one in least_relaxed(request, constraints, asking)
-        if (gives := chosen(one.request)) is not None
-    ]
+    found: list[Relaxation] = []
+    try:
+        for one in least_relaxed(request, constraints, asking):
+            gives = chosen(one.request)
+            if gives is not None:
+                found.append(Relaxation(changes=one.changes(request), gives=gives))
+        found += further
+    except SpentError:  # what was found until then answers, too
+        pass
     return tuple(
         sorted(
-            [*found, *further],
+            found,
             key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint),
         )
     )
 
 
-def least_relaxed(request: Any, constraints: Sequence[Constraint], asking: Asking) -> list[Relaxed]:
+def least_relaxed(
+    request: Any, constraints: Sequence[Constraint], asking: Asking
+) -> Iterator[Relaxed]:
     """The request with as little given up as makes something answer: each single constraint that
     is enough; else the two that were asked for and are enough for the least money; else as many
     as it takes."""
-    relaxed = [one for each in constraints if (one := _relaxed(request, [each], asking))]
-    if relaxed:
-        return relaxed
-    asked = [one for one in constraints if one.asked]
-    return _pairs(request, asked, asking) or _together(request, asked, asking)
+    is_enough = False
+    for each in constraints:
+        one = _relaxed(request, [each], asking)
+        if one is not None:
+            is_enough = True
+            yield one
+    if not is_enough:
+        asked = [one for one in constraints if one.asked]
+        yield from _pairs(request, asked, asking) or _together(request, asked, asking)
 
 
 def _relaxed(request: Any, constraints: Sequence[Constraint], asking: Asking) -> Relaxed | None:

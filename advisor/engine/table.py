@@ -290,6 +290,8 @@ class Table(Struct, frozen=True, kw_only=True):
 
     def take(self, rows: Integers | Booleans) -> Table:
         """Some of its rows."""
+        if rows.dtype == bool and rows.all():
+            return self
         changed: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
         for name in _HOURS:
             column = getattr(self, name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 
 from advisor.domain import Recommendation
-from advisor.domain.decision import Request
+from advisor.domain.decision import RELAXING_STOPPED, Request
 from advisor.domain.generation import LanguageTask
 from advisor.domain.machines import ANY, Range
 from advisor.domain.money import DiskChoice
@@ -92,12 +93,19 @@ def recommendation_document(
         "price_call": price_call_block(answer),
         "live": live_block(answer.live),
         "relax": [relaxation_block(relaxation) for relaxation in answer.relaxations],
+        "relax_stopped": relax_stopped(answer.warnings),
         "pareto": [pareto_block(candidate) for candidate in answer.pareto],
         "other_settings": other_setting_blocks(answer.other_settings),
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
         "explanation": explanation,
     }
+
+
+def relax_stopped(warnings: Iterable[Any]) -> str | None:
+    """The code of the warning that what to relax was not searched to its end; None without it."""
+    codes = (getattr(warning, "code", None) for warning in warnings)
+    return next((code for code in codes if code == RELAXING_STOPPED), None)
 
 
 def is_language(document: Mapping[str, Any]) -> bool:
@@ -112,11 +120,21 @@ def plain_document(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """The same of any part of a document."""
-    if isinstance(value, Message):
-        return str(value)
     if isinstance(value, dict):
         return {name: plain(part) for name, part in value.items()}
-    return [plain(part) for part in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    return plain_leaf(value) if isinstance(value, (Message, np.generic)) else value
+
+
+def plain_leaf(value: object) -> Any:
+    """A `Message` in English, a number of NumPy as Python's own; `NotImplementedError` for what no
+    document may hold."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Message):
+        return str(value)
+    raise NotImplementedError(f"no document holds a {type(value).__name__}")
 
 
 def document_yaml(document: Mapping[str, Any]) -> str:

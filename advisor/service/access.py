@@ -6,11 +6,15 @@ what that caller must be allowed.
 
 from __future__ import annotations
 
+import ipaddress
+import time
+from contextvars import ContextVar
 from typing import Any
 
 from fastapi import Depends, Request
-from msgspec import Struct
+from msgspec import Struct, field
 from starlette.datastructures import Headers
+from starlette.types import Receive
 from starlette.types import Scope as AsgiScope
 
 from advisor.messages import Message
@@ -20,6 +24,8 @@ from advisor.service.problems import Problem
 # Answered without a key: whether it lives, what can be asked, how to log in, the page's own files.
 _OPEN = frozenset(("/healthz", "/readyz", "/openapi.json", "/login", "/favicon.ico"))
 _OPEN_FOLDER = "/static/"
+# After so long an answer tells what is known, or that it could not be had.
+PATIENCE_SECONDS = 30.0
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -40,12 +46,14 @@ class Caller(Struct, frozen=True):
 
 
 LOCAL = Caller("loopback", Scope.ADMIN)
+LOCAL_READER = Caller("loopback", Scope.READ)
 
 
 class Visit(Struct):
     """One request from its headers to its answer, as the gate, the routes and the audit log see it:
-    `needed` is the scope of its route, `subject` what it changes, `refusal` why it was refused, and
-    `rate_headers` how often it may be repeated."""
+    `needed` is the scope of its route, `subject` what it changes, `refusal` why it was refused,
+    `receive` tells when its client leaves (None: somebody else listens), and `rate_headers` how
+    often it may be repeated."""
 
     scope: AsgiScope
     headers: Headers
@@ -53,6 +61,10 @@ class Visit(Struct):
     needed: Scope | None = None
     subject: str | None = None
     refusal: str = ""
+    receive: Receive | None = None
+    began: float = field(default_factory=time.monotonic)
+    has_left: bool = False
+    is_computed: bool = False
     rate_headers: tuple[tuple[bytes, bytes], ...] = ()
 
     @classmethod
@@ -63,6 +75,16 @@ class Visit(Struct):
             state["visit"] = cls(scope, Headers(scope=scope))
         visit: Visit = state["visit"]
         return visit
+
+    async def leave(self) -> None:
+        """Return when the client has left; the request was read before."""
+        assert self.receive is not None
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    def still_waits(self) -> bool:
+        """Whether the client is there, and has waited no longer than anybody may."""
+        return not self.has_left and time.monotonic() < self.began + PATIENCE_SECONDS
 
     @property
     def method(self) -> str:
@@ -78,6 +100,11 @@ class Visit(Struct):
     def address(self) -> str:
         """Of the client."""
         return (self.scope.get("client") or ("",))[0]
+
+    @property
+    def client(self) -> str:
+        """Who asks, to be counted: the key, else whom the address belongs to."""
+        return (self.caller.key_id if self.caller else None) or client_network(self.address)
 
     @property
     def changes(self) -> bool:
@@ -99,6 +126,23 @@ class Visit(Struct):
     def route(self) -> str | None:
         """The template of the route that answered; None where there is none."""
         return getattr(self.scope.get("route"), "path", None)
+
+
+# The one that a task answers.
+CURRENT: ContextVar[Visit | None] = ContextVar("visit", default=None)
+
+
+def client_network(address: str) -> str:
+    """Whom an address belongs to: of IPv6 its /64, which is one customer's."""
+    if ":" not in address:
+        return address
+    try:
+        number = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if number.ipv4_mapped:
+        return str(number.ipv4_mapped)
+    return str(ipaddress.IPv6Network((number, 64), strict=False))
 
 
 def visit_of(request: Request) -> Visit:

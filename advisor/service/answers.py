@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import gzip
 import hashlib
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, Semaphore, fail_after, to_thread
 from fastapi import Request
 from starlette.responses import Response
 
 from advisor.answers.context import Context
+from advisor.engine.relaxed import STILL_WANTED
 from advisor.messages import Message
+from advisor.render.document import plain_leaf
+from advisor.service.access import CURRENT, PATIENCE_SECONDS, Visit
 from advisor.service.metrics import answer_in_progress
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
@@ -21,8 +30,47 @@ JSON = "application/json"
 # Prices change a few times a day at most; who has a page asks whether it still holds.
 _CACHED = "private, max-age=60"
 _RETRY_SECONDS = 1
+# So many of one client stand in the common line of a queue, and so many times that wait at all.
+_QUICK_SHARE, _SLOW_SHARE, _MOST_OF_A_CLIENT = 8, 2, 8
+# Of 8 kB each, in each worker.
+_MOST_KEPT_BYTES = 32 * 1024 * 1024
+_GZIP_LEVEL = 5
+_ANY_NUMBER = CapacityLimiter(math.inf)
 T = TypeVar("T")
 Document = Mapping[str, Any]
+
+
+class _Queue:
+    """Who waits for a thread: of each client no more than a `share` stand in the common line, and
+    its others wait behind these, so that nobody's many questions keep everybody waiting."""
+
+    def __init__(self, name: str, threads: int, share: int, most: int) -> None:
+        self.name, self._share, self._most = name, share, most
+        self._line, self._shares = CapacityLimiter(threads), dict[str, Semaphore]()
+        self._of_clients = Counter[str]()
+
+    @asynccontextmanager
+    async def turn(self, client: str) -> AsyncIterator[None]:
+        """A thread's, once it is this client's turn; `Problem` 503 where too many wait already, or
+        where it does not come in time."""
+        of_client = self._of_clients[client]
+        if of_client >= _MOST_OF_A_CLIENT * self._share or self._of_clients.total() > self._most:
+            raise _busy()
+        share = self._shares.setdefault(client, Semaphore(self._share))
+        self._of_clients[client] += 1
+        try:
+            async with AsyncExitStack() as stack:
+                try:
+                    with fail_after(PATIENCE_SECONDS):
+                        await stack.enter_async_context(share)
+                        await stack.enter_async_context(self._line)
+                except TimeoutError:
+                    raise _busy() from None
+                yield
+        finally:
+            self._of_clients[client] -= 1
+            if not self._of_clients[client]:
+                del self._of_clients[client], self._shares[client]
 
 
 class Threads:
@@ -31,21 +79,112 @@ class Threads:
     that they keep no quick one waiting."""
 
     def __init__(self, settings: Settings) -> None:
-        self._quick = CapacityLimiter(settings.most_at_once)
-        self._slow = CapacityLimiter(settings.most_slow_at_once)
-        self._most_waiting = settings.most_waiting
+        most = settings.most_waiting
+        self._quick = _Queue("quick", settings.most_at_once, _QUICK_SHARE, most)
+        self._slow = _Queue("slow", settings.most_slow_at_once, _SLOW_SHARE, most)
+        self._left_alone: set[asyncio.Task[Any]] = set()
 
     async def run(self, work: Callable[..., T], *arguments: Any, slow: bool = False) -> T:
-        """What `work` returns; `Problem` 503 where too many wait already."""
-        limiter = self._slow if slow else self._quick
-        if limiter.statistics().tasks_waiting >= self._most_waiting:
-            raise Problem(
-                503, "busy", "too many requests wait for an answer already",
-                hint=Message("come back in {seconds} s", seconds=_RETRY_SECONDS),
-                headers={"Retry-After": str(_RETRY_SECONDS)},
-            )  # fmt: skip
-        with answer_in_progress("slow" if slow else "quick"):
-            return await to_thread.run_sync(work, *arguments, limiter=limiter)
+        """What `work` returns; `Problem` 503 where too many wait already. What is slow is dropped
+        where the client leaves before its turn, and hears of it where it leaves later."""
+        visit = CURRENT.get()
+        if not slow:
+            quick: T = await self._computed(self._quick, visit, work, *arguments)
+            return quick
+        computed = self._computed(self._slow, visit, _and_freed, work, *arguments)
+        if visit is None or visit.receive is None:
+            alone: T = await computed
+            return alone
+        task = asyncio.create_task(computed)
+        leaving = asyncio.create_task(visit.leave())
+        try:
+            await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            if not task.done():
+                visit.has_left = True
+                if visit.is_computed:  # a thread ends by itself; until then its turn is not over
+                    self._left_alone.add(task)
+                    task.add_done_callback(self._forget)
+                else:
+                    task.cancel()
+        if not task.done():
+            raise Problem(408, "client-left", "the client left before its answer was there")
+        done: T = task.result()
+        return done
+
+    async def _computed(
+        self, queue: _Queue, visit: Visit | None, work: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        with answer_in_progress(queue.name):
+            async with queue.turn(visit.client if visit else ""):
+                if visit is None:
+                    return await to_thread.run_sync(work, *arguments, limiter=_ANY_NUMBER)
+                visit.is_computed = True
+                STILL_WANTED.set(visit.still_waits)
+                try:
+                    return await to_thread.run_sync(work, *arguments, limiter=_ANY_NUMBER)
+                finally:
+                    visit.is_computed = False
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._left_alone.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody is left to be told
+
+
+def _and_freed(work: Callable[..., T], *arguments: Any) -> T:
+    """What `work` returns, its memory given back: tables and what they were made of hold each
+    other, so that without a collection a gigabyte of them would wait for the next thousand
+    questions."""
+    try:
+        return work(*arguments)
+    finally:
+        gc.collect()
+
+
+def _busy() -> Problem:
+    return Problem(
+        503, "busy", "too many requests wait for an answer already",
+        hint=Message("come back in {seconds} s", seconds=_RETRY_SECONDS),
+        headers={"Retry-After": str(_RETRY_SECONDS)},
+    )  # fmt: skip
+
+
+class Answered(NamedTuple):
+    """A finished document, compressed; `met` tells of a recommendation whether an offer met the
+    question."""
+
+    packed: bytes
+    met: bool | None = None
+
+    @classmethod
+    def of(cls, document: Document, met: bool | None = None) -> Answered:
+        """In a thread."""
+        return cls(packed(document_json(document)), met)
+
+
+class KeptAnswers:
+    """The answers asked for last, by what decides their bytes; so many bytes of them."""
+
+    def __init__(self, most_bytes: int = _MOST_KEPT_BYTES) -> None:
+        self._answers: dict[str, Answered] = {}
+        self._left = most_bytes
+
+    def get(self, etag: str) -> Answered | None:
+        """None where it was not kept, or had to go."""
+        answered = self._answers.pop(etag, None)
+        if answered is not None:
+            self._answers[etag] = answered  # the last one asked for is the last one to go
+        return answered
+
+    def keep(self, etag: str, answered: Answered) -> None:
+        """In place of those that nobody has asked for in the longest time."""
+        if self._answers.pop(etag, None) is None:
+            self._left -= len(answered.packed)
+        self._answers[etag] = answered
+        while self._left < 0 and self._answers:
+            self._left += len(self._answers.pop(next(iter(self._answers))).packed)
 
 
 def threads_of(request: Request) -> Threads:
@@ -65,13 +204,24 @@ def context_of(request: Request) -> Context:
 
 def document_json(document: Document) -> bytes:
     """A document as JSON, its messages in English: computed in a thread."""
-    return msgspec.json.encode(document, enc_hook=_english)
+    return msgspec.json.encode(document, enc_hook=plain_leaf)
 
 
-def _english(value: object) -> str:
-    if isinstance(value, Message):
-        return str(value)
-    raise NotImplementedError
+def packed(content: bytes) -> bytes:
+    """With gzip, always to the same bytes: in a thread."""
+    return gzip.compress(content, _GZIP_LEVEL, mtime=0)
+
+
+def packed_answer(
+    request: Request, content: bytes, headers: Mapping[str, str] | None = None
+) -> Response:
+    """JSON that is `packed`, as the client takes it."""
+    own = {"Vary": "Accept-Encoding", **(headers or {})}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        own["Content-Encoding"] = "gzip"
+    else:
+        content = gzip.decompress(content)
+    return Response(content, media_type=JSON, headers=own)
 
 
 def json_answer(

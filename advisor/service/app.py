@@ -14,7 +14,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from advisor.answers.context import Context, load_context
 from advisor.engine import Preparations
-from advisor.service.answers import Threads
+from advisor.service.answers import KeptAnswers, Threads
 from advisor.service.audit import AuditLog, Auditor
 from advisor.service.gate import Gate
 from advisor.service.keys import Authenticator
@@ -52,7 +52,7 @@ ROUTERS: tuple[APIRouter, ...] = (
 _PREPARED = 16
 # Other threads than those of the answers: pages, sweeps, the store.
 _OTHER_THREADS = 8
-_GZIP_FROM_BYTES, _GZIP_LEVEL = 1000, 5
+_GZIP_FROM_BYTES, _GZIP_IN_THREAD_FROM_BYTES, _GZIP_LEVEL = 1000, 8192, 5
 # Garbage is rare; looking for it takes longer than a question.
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 100_000
 # A thread that computes hands over to the event loop after so long.
@@ -75,12 +75,16 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     state.settings, state.context = settings, context
     state.authenticator, state.rates = Authenticator(settings), RateLimits(settings.rate_limit)
     state.auditor, state.threads = Auditor(AuditLog(settings.audit_file)), Threads(settings)
+    state.probe, state.kept = service.StoreProbe(settings), KeptAnswers()
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
     page.add_not_found(app)
     # The last one added is the outermost: refusals of the gate are numbered and noted, too.
-    app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL)
+    app.add_middleware(
+        GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL,
+        thread_minimum_size=_GZIP_IN_THREAD_FROM_BYTES,
+    )  # fmt: skip
     app.add_middleware(
         Gate, settings=settings, authenticator=state.authenticator, rates=state.rates
     )

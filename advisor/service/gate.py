@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from advisor.messages import Message
-from advisor.service.access import LOCAL, Caller, Scope, Visit, unauthorized
+from advisor.service.access import LOCAL_READER, Visit, unauthorized
 from advisor.service.keys import Authenticator, Identity, StoreUnreadableError
 from advisor.service.problems import Problem
 from advisor.service.rates import RateLimits
@@ -27,8 +27,13 @@ LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
 # Headers that a client sends once or not at all: of two it is unclear which one counts.
 _ONCE = ("host", "authorization", "content-length", "origin")
 _OWN_SITE = ("same-origin", "none")
+# What a browser opens in a tab of its own; a frame in another site's page is none of these.
+_TABS = ("", "document")
+# What proxies add, whichever of them they are set up to.
+_OF_PROXIES = (
+    "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via",
+)  # fmt: skip
 _HOST = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
-_LOCAL_READER = Caller("loopback", Scope.READ)
 
 
 class Gate:
@@ -53,14 +58,17 @@ class Gate:
     async def _admit(self, visit: Visit) -> Response | None:
         """None lets it in."""
         self._check_headers(visit)
+        if visit.is_open:  # whatever has become of the store of keys
+            await self._rates.count_open(visit)
+            return None
         identity = await self._identify(visit)
         caller = identity.caller
-        if caller is LOCAL and _is_forwarded(visit):
+        if caller and caller.by == "loopback" and _is_forwarded(visit):
             raise Problem(403, "forwarded", "a proxy forwards this to a service without keys",
                           hint="make one: advisor keys add NAME --scope read")  # fmt: skip
-        if caller is None and visit.path == "/metrics" and self._is_loopback:
-            caller = _LOCAL_READER
-        if caller is None and not visit.is_open:
+        if visit.path == "/metrics" and self._is_loopback and not _is_forwarded(visit):
+            caller = caller or LOCAL_READER
+        if caller is None:
             return await self._refuse_stranger(visit, identity.reason)
         if caller and caller.by == "session" and visit.changes and not is_own_page(visit):
             raise foreign_page()
@@ -88,8 +96,6 @@ class Gate:
         try:
             return await self._authenticator.identify(visit)
         except StoreUnreadableError:
-            if visit.is_open:
-                return Identity(None)
             raise Problem(
                 503, "keys-unreadable", "the store of keys cannot be read at the moment",
                 headers={"Retry-After": "5"},
@@ -122,14 +128,15 @@ def _names(settings: Settings) -> Iterable[str] | None:
 
 def is_foreign_page(visit: Visit) -> bool:
     """Whether a browser says that another site's page sends this. Following a link to here is
-    allowed; what changes something, and what a script reads of the API, is not."""
+    allowed; all else is not: a picture's address would be an answer that takes seconds."""
     site = visit.headers.get("sec-fetch-site")
     if site and site not in _OWN_SITE:
         navigates = visit.headers.get("sec-fetch-mode") == "navigate"
-        return visit.changes or (visit.path.startswith("/v1") and not navigates)
+        in_tab = visit.headers.get("sec-fetch-dest", "") in _TABS
+        return visit.changes or not navigates or not in_tab
     if site:  # said to be ours; with our Referrer-Policy the Origin of a form is 'null'
         return False
-    return visit.changes and "origin" in visit.headers and not _is_own_origin(visit)
+    return "origin" in visit.headers and not _is_own_origin(visit)
 
 
 def is_own_page(visit: Visit) -> bool:
@@ -145,10 +152,10 @@ def foreign_page() -> Problem:
 
 
 def _is_own_origin(visit: Visit) -> bool:
-    """Whether the Origin is the very host, with its port, that was called."""
-    _, _, origin = visit.headers.get("origin", "").partition("://")
-    return bool(origin) and origin.lower() == visit.headers.get("host", "").lower()
+    """Whether the Origin is the very host, with its port, that was called, as it was called."""
+    own = f"{visit.scope.get('scheme', 'http')}://{visit.headers.get('host', '')}"
+    return visit.headers.get("origin", "").lower() == own.lower()
 
 
 def _is_forwarded(visit: Visit) -> bool:
-    return "forwarded" in visit.headers or "x-forwarded-for" in visit.headers
+    return any(name in visit.headers for name in _OF_PROXIES)

@@ -20,7 +20,7 @@ from starlette.requests import cookie_parser
 
 from advisor.errors import AdvisorError
 from advisor.runs.store.keys import ApiKeys, Holders, StoredKey
-from advisor.service.access import LOCAL, Caller, Visit
+from advisor.service.access import LOCAL, LOCAL_READER, Caller, Visit
 from advisor.service.access_keys import Scope, digest_of, is_of, key_id_of
 from advisor.service.settings import Settings
 
@@ -50,11 +50,12 @@ class KeyCache:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
         self._holders = Holders({}, {})
         self._read_at = -float("inf")  # of the monotonic clock, when that reading began
+        self._began_at = self._failed_at = -float("inf")
         self._reading: asyncio.Task[None] | None = None
         self._used_at: dict[str, float] = {}
         # Whether the store has, or had while this process ran, any key: a file that is removed
         # does not open the door.
-        self.had_keys = False
+        self.had_keys = self.was_read = False
 
     async def holders(self, *, since: float | None = None) -> Holders:
         """What the store has, no older than `FRESH_SECONDS`, or read after `since` (monotonic).
@@ -66,10 +67,18 @@ class KeyCache:
             if age > FRESH_SECONDS / 2:
                 self._start_reading()
             return self._holders
+        if self._reading and not self._reading.done() and now - self._began_at > _READING_SECONDS:
+            return self._last()  # the store hangs: nobody waits for it again
+        if now - self._failed_at < FRESH_SECONDS:
+            return self._last()
         if since is not None and age < _SECONDS_BETWEEN_READINGS:
             await asyncio.sleep(_SECONDS_BETWEEN_READINGS - age)  # strangers cause few readings
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._start_reading()), _READING_SECONDS)
+        return self._last()
+
+    def _last(self) -> Holders:
+        """The last reading; `StoreUnreadableError` where it is too old."""
         if time.monotonic() - self._read_at > STALE_SECONDS:
             raise StoreUnreadableError
         return self._holders
@@ -89,18 +98,19 @@ class KeyCache:
 
     def _start_reading(self) -> asyncio.Task[None]:
         if self._reading is None or self._reading.done():
+            self._began_at = time.monotonic()
             self._reading = asyncio.create_task(self._read())
         return self._reading
 
     async def _read(self) -> None:
-        began = time.monotonic()
-        loop = asyncio.get_running_loop()
+        began, loop = self._began_at, asyncio.get_running_loop()
         try:
             self._holders = await loop.run_in_executor(self._thread, self._fetch)
         except AdvisorError as error:
             _LOG.warning("the keys cannot be read: %s", error)
+            self._failed_at = time.monotonic()
             return
-        self._read_at = began
+        self._read_at, self._failed_at, self.was_read = began, -float("inf"), True
         self.had_keys = self.had_keys or bool(self._holders.keys)
 
     def _fetch(self) -> Holders:
@@ -163,7 +173,12 @@ class Authenticator:
         return local if local.caller else Identity(None, "this login has ended")
 
     async def _of_machine(self) -> Identity:
-        await self.keys.holders()
+        try:
+            await self.keys.holders()
+        except StoreUnreadableError:
+            if not self._is_loopback or self.keys.had_keys or not self.keys.was_read:
+                raise
+            return Identity(LOCAL_READER)  # it had no keys, and answers need no store
         return Identity(LOCAL if self._is_loopback and not self.keys.had_keys else None)
 
     def _of_stored(self, stored: StoredKey, by: str) -> Identity:

@@ -13,7 +13,7 @@ import time
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from advisor.service.access import Visit
+from advisor.service.access import CURRENT, Visit
 from advisor.service.audit import Auditor
 from advisor.service.metrics import count_request
 from advisor.service.page.rendering import styles_source
@@ -27,7 +27,11 @@ from advisor.service.problems import (
 from advisor.service.settings import Settings
 
 REQUEST_ID = "x-request-id"
-BODY_SECONDS = 120.0
+# Whole measurements may come over a slow line; whoever logs in sends a hundred bytes, and may be
+# anybody.
+BODY_SECONDS = 30.0
+_BODY_SECONDS_OF = {"/v1/measurements/import": 120.0, "/login": 5.0}
+_READ_BY_OTHERS = ("/mcp",)
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _NO_ROUTE = "(none)"
@@ -73,6 +77,7 @@ class RequestMiddleware:
             return
         began, status = time.perf_counter(), 0
         visit = Visit.of(scope)
+        CURRENT.set(visit)
         request_id = self._id_of(visit)
 
         async def send_dressed(message: Message) -> None:
@@ -83,7 +88,9 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, self._limited(visit, receive), send_dressed)
+            limited = self._limited(visit, receive)
+            visit.receive = None if visit.path in _READ_BY_OTHERS else limited
+            await self._app(scope, limited, send_dressed)
         except Exception as error:
             problem = _problem_of(error, visit, request_id)
             if status:  # a half-sent answer can only be broken off
@@ -101,7 +108,8 @@ class RequestMiddleware:
         length = visit.headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > most:
             raise too_large(most)
-        deadline, size, whole = time.monotonic() + BODY_SECONDS, 0, False
+        seconds = _BODY_SECONDS_OF.get(visit.path, BODY_SECONDS)
+        deadline, size, whole = visit.began + seconds, 0, False
 
         async def receive_limited() -> Message:
             nonlocal size, whole

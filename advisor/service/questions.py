@@ -10,11 +10,24 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from advisor.answers.context import Context
+from advisor.domain.workload import is_own
 from advisor.questions.by_task import Kinds
 from advisor.questions.question import Question
 from advisor.questions.reading import from_values, parameters_of
-from advisor.service.answers import Document, context_of, document_json, json_answer, threads_of
+from advisor.questions.requests import today
+from advisor.service.access import visit_of
+from advisor.service.answers import (
+    Answered,
+    Document,
+    cache_headers,
+    context_of,
+    etag_of,
+    not_modified,
+    packed_answer,
+    threads_of,
+)
 from advisor.service.bodies import question_in_body, question_in_link
+from advisor.service.metrics import count_recommendation, product_version
 from advisor.service.openapi import described, question_body
 
 Q = TypeVar("Q", bound=Question)
@@ -32,7 +45,7 @@ class QuestionRoutes(Struct, Generic[Q], frozen=True, kw_only=True):
     about: str
     example: Mapping[str, Any]
     is_slow: bool = False
-    answer: Callable[[Request, Q], Awaitable[bytes]] | None = None
+    answer: Callable[[Request, Q], Awaitable[Answered]] | None = None
 
     def add_to(self, router: APIRouter) -> None:
         """Both routes."""
@@ -55,13 +68,33 @@ class QuestionRoutes(Struct, Generic[Q], frozen=True, kw_only=True):
         return await self._answered(request, question_in_link(request, self.kind))
 
     async def _answered(self, request: Request, question: Q) -> Response:
-        if self.answer is not None:
-            return json_answer(await self.answer(request, question))
-        context, threads = context_of(request), threads_of(request)
-        return json_answer(await threads.run(self._json, context, question, slow=self.is_slow))
+        """Kept bytes where they are of today; 304 where the client of a link has them already."""
+        context, kept = context_of(request), request.app.state.kept
+        etag = etag_of(
+            product_version(), context.catalog.fingerprint, context.model.id, self.path,
+            today().isoformat(), repr(question),
+        )  # fmt: skip
+        lasts = not is_own(str(getattr(question, "model", "")))
+        headers = cache_headers(etag) if lasts and request.method == "GET" else {}
+        if headers and (unchanged := not_modified(request, etag)):
+            return unchanged
+        answered = kept.get(etag)
+        if answered is None:
+            answered = await self._computed(request, question)
+            if lasts and visit_of(request).still_waits():
+                kept.keep(etag, answered)
+        if answered.met is not None:
+            count_recommendation(met=answered.met)
+        return packed_answer(request, answered.packed, headers)
 
-    def _json(self, context: Context, question: Q) -> bytes:
-        return document_json(self.document(context, question))
+    async def _computed(self, request: Request, question: Q) -> Answered:
+        if self.answer is not None:
+            return await self.answer(request, question)
+        context, threads = context_of(request), threads_of(request)
+        return await threads.run(self._document, context, question, slow=self.is_slow)
+
+    def _document(self, context: Context, question: Q) -> Answered:
+        return Answered.of(self.document(context, question))
 
     def _example(self, context: Context) -> Document:
         return self.document(context, from_values(self.kind, self.example))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
+import asyncio
 import math
 import time
 
@@ -11,11 +11,14 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import FixedWindowRateLimiter
 
 from advisor.messages import Message
-from advisor.service.access import Visit
+from advisor.service.access import Visit, client_network
 from advisor.service.problems import Problem
 
 # A client rarely mistypes a key twenty times.
 _WRONG_KEYS = RateLimitItemPerSecond(20, 10, namespace="wrong-keys")
+# A page's files are ten requests; who watches the service asks every second.
+_OPEN = RateLimitItemPerSecond(100, 2, namespace="open")
+_HELD_BACK_SECONDS = 2.0
 _WINDOW_SECONDS = 2
 
 
@@ -29,10 +32,9 @@ class RateLimits:
 
     async def count(self, visit: Visit) -> None:
         """One request more of the key, else of the address; `Problem` 429 for one too many."""
-        if self._item is None or visit.is_open:
+        if self._item is None:
             return
-        caller = visit.caller
-        client = (caller.key_id if caller else None) or client_network(visit.address)
+        client = visit.client
         allowed = await self._limiter.hit(self._item, client)
         window = await self._limiter.get_window_stats(self._item, client)
         seconds = max(1, math.ceil(window.reset_time - time.time()))
@@ -46,24 +48,19 @@ class RateLimits:
         if not allowed:
             raise _too_often(seconds, f"{self._per_second:g} a second")
 
+    async def count_open(self, visit: Visit) -> None:
+        """One request more for what needs no key. `Problem` 429 for too many, after a while: who
+        never waits gets nothing faster, and all others lose little time to it."""
+        if self._item is None or await self._limiter.hit(_OPEN, client_network(visit.address)):
+            return
+        await asyncio.sleep(_HELD_BACK_SECONDS)
+        raise _too_often(_OPEN.multiples, "50 a second without a key")
+
     async def count_wrong_key(self, visit: Visit) -> None:
         """One request more without a key that works; `Problem` 429 for too many."""
         client = client_network(visit.address)
         if not await self._limiter.hit(_WRONG_KEYS, client):
             raise _too_often(_WRONG_KEYS.multiples, "2 a second without a key that works")
-
-
-def client_network(address: str) -> str:
-    """Whom an address belongs to: of IPv6 its /64, which is one customer's."""
-    if ":" not in address:
-        return address
-    try:
-        number = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if number.ipv4_mapped:
-        return str(number.ipv4_mapped)
-    return str(ipaddress.IPv6Network((number, 64), strict=False))
 
 
 def _window(per_second: float) -> RateLimitItem:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import multiprocessing
 import os
+import resource
+import shutil
 import signal
 import socket
 import tempfile
 import time
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +30,14 @@ from advisor.sweeps.machine.processes import end_with_parent
 
 MOST_HEAD_BYTES = 16 * 1024
 _HEAD_SECONDS = 10
+_MOST_CONNECTIONS, _OTHER_FILES = 8192, 128
 # So long may answers that are on their way take once it is told to end; who follows a sweep would
 # hold it up for as long as that runs.
 _GRACE_SECONDS = 10
 _APPLICATION = "advisor.service.server:worker_application"
 # Of prometheus-client, which looks for it when it is imported.
 _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_METRICS_PREFIX = "advisor-metrics-"
 
 
 # Inherited by forked workers; where processes are spawned, each loads its own.
@@ -78,6 +83,8 @@ def server_settings(settings: Settings) -> dict[str, Any]:
             header_read_timeout=1000 * _HEAD_SECONDS, max_buffer_size=MOST_HEAD_BYTES
         ),
         "websockets": False,
+        "backlog": _MOST_CONNECTIONS,
+        "backpressure": _most_connections(),
         "log_level": LogLevels.warning,
         "log_dictconfig": logging_settings(settings.log_level),
         "respawn_failed_workers": True,
@@ -86,6 +93,17 @@ def server_settings(settings: Settings) -> dict[str, Any]:
         "ssl_key": Path(key) if key else None,
         "ssl_protocol_min": SSLProtocols.tls12,
     }
+
+
+def _most_connections() -> int:
+    """That a worker holds at once, as many as its open files allow, not only a thousand: those who
+    write slowly, and need no key for that, keep nobody else out before they are thousands."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_CONNECTIONS + _OTHER_FILES
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max(_OTHER_FILES, most - _OTHER_FILES)
 
 
 def worker_application() -> Any:
@@ -205,9 +223,32 @@ def _metrics_folder(workers: int) -> Any:
     """Where several workers count together; the operator's own folder stays."""
     if workers == 1 or os.environ.get(_METRICS_VARIABLE):
         return nullcontext()
-    folder = tempfile.TemporaryDirectory(prefix="advisor-metrics-")
+    _remove_orphans()
+    folder = tempfile.TemporaryDirectory(prefix=_METRICS_PREFIX)
     os.environ[_METRICS_VARIABLE] = folder.name
+    _lock_of(folder.name)
     return folder
+
+
+def _remove_orphans() -> None:
+    """The folders of servers that were killed: nobody holds their lock any more."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_METRICS_PREFIX}*"):
+        with suppress(OSError):
+            if path.stat().st_uid == os.getuid():
+                os.close(_lock_of(path))
+                shutil.rmtree(path)
+
+
+def _lock_of(folder: str | Path) -> int:
+    """A file of the folder, locked while this process or a worker lives; `OSError` where another's
+    does."""
+    lock = os.open(Path(folder) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
 
 
 def _end_with_parent() -> None:

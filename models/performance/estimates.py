@@ -73,6 +73,16 @@ class Estimates(Struct, frozen=True):
     weights: Floats
     calibrated: Booleans
 
+    @classmethod
+    def joined(cls, parts: Sequence[Estimates]) -> Estimates:
+        """Of several groups of rows, one after the other."""
+        return cls(
+            **{
+                name: np.concatenate([getattr(part, name) for part in parts])
+                for name in cls.__struct_fields__
+            }
+        )
+
     @property
     def bottleneck(self) -> Integers:
         """Which of `STAGES` binds, shape (n,)."""

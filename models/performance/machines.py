@@ -117,7 +117,7 @@ class DiskTable(Struct, frozen=True):
         numbers = np.array([_disk_numbers(entry) for entry in disks], dtype=float)
         return cls(*numbers.reshape(-1, len(cls.__struct_fields__)).T)
 
-    def take(self, rows: Integers) -> DiskTable:
+    def take(self, rows: Integers | slice) -> DiskTable:
         """Some of them."""
         return DiskTable(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 

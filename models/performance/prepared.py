@@ -68,6 +68,15 @@ class Words(Struct, frozen=True):
         )
 
 
+# What joining stages takes of memory, in steps: a kilobyte a row.
+_ROWS_AT_ONCE = 16_384
+
+
+def _parts(rows: Integers) -> Iterator[slice]:
+    """Of rows, so many at once."""
+    return (slice(at, at + _ROWS_AT_ONCE) for at in range(0, len(rows), _ROWS_AT_ONCE))
+
+
 class PreparedRows(Struct, frozen=True, kw_only=True):
     """n rows; `rates` (n, 4) are those of the stages with the disks that the rows came with."""
 
@@ -91,6 +100,10 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
     ) -> Estimates:
         """What is predicted of some rows, each with a disk of its own, without their words;
         `cache` None: as the rows came."""
+        if len(rows) > _ROWS_AT_ONCE:
+            return Estimates.joined(
+                [self.columns_with(rows[one], disks.take(one), cache) for one in _parts(rows)]
+            )
         columns, rates = self._with_disks(rows, disks, cache)
         return estimates(columns, rates, self.spread.take(rows), self.pipeline)
 
@@ -98,6 +111,10 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
     ) -> Floats:
         """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
+        if len(rows) > _ROWS_AT_ONCE:
+            return np.concatenate(
+                [self.log_lowers(rows[one], disks.take(one), cache) for one in _parts(rows)]
+            )
         columns, rates = self._with_disks(rows, disks, cache)
         return log_lower(columns, rates, self.spread.take(rows), self.pipeline)
 

@@ -78,7 +78,8 @@ class Scaling(Struct, frozen=True):
         )
         own = self.widths
         return replace(
-            self, nodes=nodes, node_efficiency=kept.median, is_network_measured=bool(law.rows),
+            self, nodes=nodes, node_efficiency=float(kept.median),
+            is_network_measured=bool(law.rows),
             widths=HalfWidths(
                 math.hypot(own.lower, kept.lower_width), math.hypot(own.upper, kept.upper_width),
                 own.calibrated,

@@ -126,9 +126,12 @@ def make_engine(url: sql.URL) -> sql.Engine:
 
 
 def make_folder(file: Path) -> None:
-    """The folder of a SQLite file; `DataError` where there can be none."""
+    """The folder of a SQLite file, and the file for its owner alone: digests of keys lie there.
+    `DataError` where there can be none."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.touch(mode=0o600)
     except OSError as error:
         raise DataError(
             "cannot make the folder of the database '{file}' ({strerror})",

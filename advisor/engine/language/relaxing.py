@@ -18,21 +18,25 @@ from advisor.engine.language.rates import Level
 from advisor.engine.language.table import ServingTable
 from advisor.engine.limits import MOST_INSTANCES
 from advisor.engine.place_constraints import Choice, of_place
-from advisor.engine.relaxed import cheapest_relaxations
+from advisor.engine.relaxed import Effort, cheapest_relaxations
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
 
 
 def serving_relaxations(
-    answer: GenerationRecommendation, preparations: ServingPreparations, *, today: date
+    answer: GenerationRecommendation,
+    preparations: ServingPreparations,
+    *,
+    today: date,
+    effort: Effort | None = None,
 ) -> tuple[Relaxation, ...]:
     """What would make something answer, cheapest first; empty where something does already."""
     if answer.chosen is not None:
         return ()
     request = answer.request
     return cheapest_relaxations(
-        request, list(_constraints(request)), _Asking(preparations),
+        request, list(_constraints(request)), _Asking(preparations, effort or Effort()),
         lambda relaxed: recommend_serving(relaxed, preparations, today=today).chosen,
     )  # fmt: skip
 
@@ -41,10 +45,13 @@ class _Asking(NamedTuple):
     """The decision, asked about changed requests."""
 
     preparations: ServingPreparations
+    effort: Effort
 
     def answers(self, request: GenerationRequest) -> ServingTable | None:
         """Every way that answers a request; None where none does."""
+        self.effort.require()
         table = self.preparations.of(request).table(request)
+        self.effort.spend(0 if table is None else len(table))
         if table is None or not (good := table.answering()).any():
             return None
         return table.take(good)

@@ -34,7 +34,14 @@ from advisor.render.blocks import (
     spec_block,
 )
 from advisor.render.close_calls import close_call_block
-from advisor.render.document import SCHEMA, Sources, market_document, range_document, request_fields
+from advisor.render.document import (
+    SCHEMA,
+    Sources,
+    market_document,
+    range_document,
+    relax_stopped,
+    request_fields,
+)
 from advisor.render.language.phrases import risk_level, trial_command
 from advisor.render.price_calls import price_call_block
 
@@ -118,6 +125,7 @@ def _shared(
         "price_call": price_call_block(answer),
         "live": None,
         "relax": [],
+        "relax_stopped": relax_stopped(answer.warnings),
         "pareto": [],
         "other_settings": [],
         "assumptions": list(answer.assumptions),

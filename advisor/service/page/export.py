@@ -14,7 +14,7 @@ from advisor.questions.commands import RECOMMEND
 from advisor.render.exporting import COMPOSE
 from advisor.render.exporting import FORMATS as EXPORTS
 from advisor.render.exporting.serving import FORMATS as SERVING_EXPORTS
-from advisor.service.answers import context_of
+from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import question_of, trouble_view
 from advisor.service.problems import Problem
@@ -42,8 +42,12 @@ def export_links(frame: Frame) -> list[dict[str, str]]:
 
 
 @router.get("/export")
-def export_answer(request: Request) -> Response:
+async def export_answer(request: Request) -> Response:
     """The file; a question that cannot be answered, or a start of nothing, is told as a page."""
+    return await threads_of(request).run(_export, request, slow=True)
+
+
+def _export(request: Request) -> Response:
     frame = Frame(request)
     asked = dict(frame.asked)
     name = asked.pop("format", "json")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter, Request
 
 from advisor.answers.context import Context
@@ -14,46 +16,46 @@ from advisor.questions.models import (
     Recommend,
 )
 from advisor.service.access import Scope, needs
-from advisor.service.answers import Document, context_of, document_json, threads_of
-from advisor.service.metrics import count_recommendation
+from advisor.service.answers import Answered, Document, context_of, threads_of
 from advisor.service.openapi import SHOWN_TYPE
 from advisor.service.questions import QuestionRoutes
+
+if TYPE_CHECKING:
+    from advisor.answers.of_tasks import AnyRecommended
 
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
 
 
-async def recommendation(request: Request, question: AnyRecommend) -> bytes:
+async def recommendation(request: Request, question: AnyRecommend) -> Answered:
     """The cheapest spec; where nothing meets the question, what to relax, which takes longer."""
     threads, context = threads_of(request), context_of(request)
     if not isinstance(question, Recommend):
-        met, content = await threads.run(_of_language, context, question, slow=True)
-        count_recommendation(met=met)
-        return content
+        return await threads.run(_of_language, context, question, slow=True)
     preparations: Preparations = request.app.state.preparations
     is_quick = not question.explain and preparations.is_quick(context.request(question))
     result, found = await threads.run(
         _recommendation, context, question, preparations, slow=not is_quick
     )
-    if found is None:
-        found = await threads.run(_relaxed, result, question, slow=True)
-    count_recommendation(met=result.answer.chosen is not None)
-    return found
+    return found or await threads.run(_relaxed, result, question, slow=True)
 
 
-def _of_language(context: Context, question: AnyRecommend) -> tuple[bool, bytes]:
-    result = recommended_in(context, question)
-    return result.answer.chosen is not None, document_json(result.message_document())
+def _of_language(context: Context, question: AnyRecommend) -> Answered:
+    return _answered(recommended_in(context, question))
 
 
 def _recommendation(
     context: Context, question: Recommend, preparations: Preparations
-) -> tuple[Recommended, bytes | None]:
+) -> tuple[Recommended, Answered | None]:
     result = recommended(context, question, preparations, relax=False)
-    return result, document_json(result.message_document()) if result.answer.chosen else None
+    return result, _answered(result) if result.answer.chosen else None
 
 
-def _relaxed(result: Recommended, question: Recommend) -> bytes:
-    return document_json(relaxed(result, question).message_document())
+def _relaxed(result: Recommended, question: Recommend) -> Answered:
+    return _answered(relaxed(result, question))
+
+
+def _answered(result: AnyRecommended) -> Answered:
+    return Answered.of(result.message_document(), met=result.answer.chosen is not None)
 
 
 def _recommendation_document(context: Context, question: AnyRecommend) -> Document:

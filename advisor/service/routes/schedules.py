@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
@@ -25,8 +25,11 @@ from advisor.service.stores import scheduled
 
 if TYPE_CHECKING:
     from advisor.runs.schedules import Checked
+    from advisor.runs.store.records import NewSchedule
     from advisor.runs.store.schedules import ScheduleBook
 
+# Of a key that may measure: a run takes minutes to hours.
+LEAST_SECONDS_BETWEEN = 3600.0
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 _ONE = {**described("Schedule"), **refusals(404)}
 _ADDED = {
@@ -92,7 +95,9 @@ def _add(asked: ScheduleRequest, request: Request) -> Response:
     from advisor.runs.schedules import new_schedule
 
     now = time.time()
-    new, _ = new_schedule(asked, _checked_command(asked, request), _folder(), now)
+    command = _checked_command(asked, request)
+    new, due = new_schedule(asked, command, _folder(), now)
+    _check_pace(new, due, request)
     with scheduled(request.app.state.settings, reading=False) as book:
         is_there = any(schedule.name == new.name for schedule in book.all())
         try:
@@ -121,11 +126,30 @@ def _checked_command(asked: ScheduleRequest, request: Request) -> Checked:
     return Checked(("fit",))
 
 
+def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
+    """`Problem` 403 for what keeps the machine busy, asked by a key that is not an admin's."""
+    from advisor.runs.cron import CronLine
+
+    caller = visit_of(request).caller
+    second = CronLine(new.cron, new.timezone).after(due)
+    often = second is not None and (second - due).total_seconds() < LEAST_SECONDS_BETWEEN
+    if often and (caller is None or caller.scope is not Scope.ADMIN):
+        raise Problem(
+            403, "forbidden", "more than once an hour needs a key of scope admin",
+            hint="schedule it hourly at most, or use another key", field="cron",
+            scope=Scope.ADMIN.value,
+        )  # fmt: skip
+
+
 def _folder() -> str:
     """Where its runs work; they name nothing in it, and every machine has one."""
     folder = user_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    return str(Path(folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Problem(503, "folder-unwritable", "the folder of the runs cannot be made",
+                      hint="make the user's data directory writable") from error  # fmt: skip
+    return str(folder)
 
 
 def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:

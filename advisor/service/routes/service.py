@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
+import time
 from contextlib import closing
 
 import msgspec
-from fastapi import APIRouter, Request
+from anyio import CapacityLimiter, to_thread
+from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
 
+from advisor.answers.context import Context
 from advisor.service.access import Scope, needs
 from advisor.service.answers import (
     cache_headers,
@@ -16,14 +21,18 @@ from advisor.service.answers import (
     etag_of,
     json_answer,
     not_modified,
-    threads_of,
+    packed,
+    packed_answer,
 )
 from advisor.service.metrics import metrics_text, product_version
 from advisor.service.openapi import described, description, refusals
 from advisor.service.problems import Problem
+from advisor.service.settings import Settings
 
 router = APIRouter(tags=["service"])
 _STORE_PATIENCE_SECONDS = 2.0
+# A probe of Kubernetes waits for a second, unless it is told to wait longer.
+_PROBED_EVERY_SECONDS = _PROBE_SECONDS = 1.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METRICS = {
     200: {"description": "Counters and histograms.",
@@ -47,14 +56,9 @@ async def ready(request: Request) -> Response:
     """The catalogue and the performance model are loaded, and the store answers; 503 names what
     is missing."""
     context_of(request)
-    try:
-        await threads_of(request).run(require_store, request.app.state.settings.database_url)
-    except Problem:
-        raise
-    except Exception as error:
-        _LOG.warning("the store does not answer: %s", error)
+    if not await request.app.state.probe.answers():
         raise Problem(503, "not-ready", "the store does not answer", hint="the log says why",
-                      headers={"Retry-After": "5"}) from None  # fmt: skip
+                      headers={"Retry-After": "5"})  # fmt: skip
     return json_answer({"status": "ready", "version": product_version()})
 
 
@@ -66,15 +70,50 @@ def metrics() -> Response:
 
 
 @router.get("/openapi.json", include_in_schema=False)
-def openapi(request: Request) -> Response:
-    """OpenAPI 3.1; its examples are real answers, computed once a process."""
+async def openapi(request: Request) -> Response:
+    """OpenAPI 3.1; its examples are real answers, computed and compressed once a process."""
     state = request.app.state
     if getattr(state, "openapi", None) is None:
-        state.openapi = msgspec.json.encode(description(request.app, context_of(request)))
-    etag = etag_of(state.openapi.decode())
-    if unchanged := not_modified(request, etag):
-        return unchanged
-    return json_answer(state.openapi, headers=cache_headers(etag))
+        app, context = request.app, context_of(request)
+        state.openapi = asyncio.create_task(to_thread.run_sync(_description, app, context))
+    content, etag = await asyncio.shield(state.openapi)
+    unchanged = not_modified(request, etag)
+    return unchanged or packed_answer(request, content, cache_headers(etag))
+
+
+def _description(app: FastAPI, context: Context) -> tuple[bytes, str]:
+    content = msgspec.json.encode(description(app, context))
+    return packed(content), etag_of(content.decode())
+
+
+class StoreProbe:
+    """Whether the store answers, tried once a second at most however many ask, on a thread of its
+    own, which a store that hangs holds for itself."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._url = settings.database_url
+        self._thread = CapacityLimiter(1)
+        self._tried_at = -math.inf
+        self._trying: asyncio.Task[bool] | None = None
+
+    async def answers(self) -> bool:
+        """As it was found within the last second; False where that takes longer than it may."""
+        old = time.monotonic() - self._tried_at > _PROBED_EVERY_SECONDS
+        if self._trying is None or (old and self._trying.done()):
+            self._tried_at = time.monotonic()
+            self._trying = asyncio.create_task(self._try())
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._trying), _PROBE_SECONDS)
+        except TimeoutError:
+            return False
+
+    async def _try(self) -> bool:
+        try:
+            await to_thread.run_sync(require_store, self._url, limiter=self._thread)
+        except Exception as error:
+            _LOG.warning("the store does not answer: %s", error)
+            return False
+        return True
 
 
 def require_store(url: str | None) -> None:

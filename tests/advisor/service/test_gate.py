@@ -48,7 +48,11 @@ class TestWithoutKeys:
         answer = serve().get("/v1/things", headers={"Authorization": "Bearer adv_x"})
         is_problem(answer, 401, "unauthorized")
 
-    @pytest.mark.parametrize("name", ["Forwarded", "X-Forwarded-For"])
+    @pytest.mark.parametrize(
+        "name",
+        ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP",
+         "Via"],
+    )  # fmt: skip
     def test_what_a_proxy_forwards_is_no_local_request(self, serve, name):
         answer = serve().get("/v1/things", headers={name: "192.0.2.7"})
         assert "keys add" in is_problem(answer, 403, "forwarded")["way_out"]
@@ -151,10 +155,21 @@ class TestWithKeys:
             303, "/login?next=%2F%3Fa%3D1%26b%3D2",
         )  # fmt: skip
 
-    def test_metrics_are_open_on_loopback_alone(self, serve, key_of):
+    def test_metrics_are_open_on_loopback_alone_and_not_through_a_proxy(self, serve, key_of):
         key_of("read")
-        assert serve().get("/metrics").status_code != 401
+        client = serve(public_hosts=("advisor.example",))
+        assert client.get("/metrics").status_code == 200
+        for name in ("X-Forwarded-For", "X-Real-IP", "Via"):
+            told = client.get("/metrics", headers={name: "192.0.2.7"})
+            is_problem(told, 401, "unauthorized")
         assert serve(**OUTSIDE).get("/metrics").status_code == 401
+
+    def test_a_store_that_is_away_keeps_no_open_door_shut(self, serve, key_of, monkeypatch):
+        """A database that hangs for a moment restarts no pod."""
+        key_of("read")
+        monkeypatch.setattr(keys.KeyCache, "holders", None)  # whoever asks it fails
+        client = serve(**OUTSIDE)
+        assert [client.get(path).status_code for path in ("/healthz", "/login")] == [200, 200]
 
     def test_use_is_noted(self, serve, key_of):
         mine = key_of("read")
@@ -192,18 +207,35 @@ class TestOrigins:
     def test_our_page_and_programs_may(self, serve, headers):
         assert serve().post("/v1/things", headers=headers).status_code == 201
 
-    def test_another_sites_script_reads_nothing_but_its_link_may_be_followed(self, serve):
-        client, foreign = serve(), {"Sec-Fetch-Site": "cross-site"}
-        no_cors = client.get("/v1/things", headers=foreign | {"Sec-Fetch-Mode": "no-cors"})
-        is_problem(no_cors, 403, "foreign-origin")
-        link = client.get("/v1/things", headers=foreign | {"Sec-Fetch-Mode": "navigate"})
-        assert link.status_code == 200
+    @pytest.mark.parametrize(
+        "path", ["/v1/things", "/", "/export?format=pdf", "/static/x", "/login"]
+    )
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"},
+            {"Sec-Fetch-Mode": "cors"},
+            {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+            {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"},
+            {"Sec-Fetch-Site": "", "Origin": "http://evil.example"},
+            {"Sec-Fetch-Site": "", "Origin": "https://testserver"},
+        ],
+    )
+    def test_another_sites_pictures_frames_and_scripts_cost_nothing(self, serve, path, said):
+        """The address of a picture would be an answer that takes a minute."""
+        told = serve().get(path, headers={"Sec-Fetch-Site": "cross-site"} | said)
+        is_problem(told, 403, "foreign-origin")
+
+    def test_another_sites_link_may_be_followed(self, serve):
+        followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+        for more in ({}, {"Sec-Fetch-Dest": "document"}):
+            assert serve().get("/v1/things", headers=followed | more).status_code == 200
 
     def test_no_answer_opens_cors(self, serve):
         client = serve()
         asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
         for answer in (
-            client.get("/v1/things/tagged", headers={"Origin": "http://evil.example"}),
+            client.get("/v1/things/tagged", headers={"Origin": "http://testserver"}),
             client.options("/v1/things", headers=asked),
         ):
             assert not [name for name in answer.headers if name.startswith("access-control")]

@@ -1,5 +1,7 @@
 """Whether it lives, whether it can answer, and what it counted."""
 
+import threading
+
 import pytest
 
 from advisor.service.routes import service as routes
@@ -29,6 +31,25 @@ def test_a_store_that_does_not_answer_makes_it_not_ready(refused, monkeypatch):
 
     monkeypatch.setattr(routes, "require_store", away)
     assert "store does not answer" in refused(503, "/readyz")["detail"]
+
+
+def test_the_store_is_asked_once_a_second_however_many_ask(service, monkeypatch):
+    """Who needs no key must not be able to keep the store or the answers' threads busy."""
+    tried = []
+    monkeypatch.setattr(routes, "require_store", tried.append)
+    monkeypatch.setattr(routes, "_PROBED_EVERY_SECONDS", 3600.0)
+    assert {service.get("/readyz").status_code for _ in range(50)} == {200}
+    assert len(tried) == 1
+
+
+def test_a_store_that_hangs_keeps_nobody_waiting(service, refused, monkeypatch):
+    end = threading.Event()
+    monkeypatch.setattr(routes, "require_store", lambda _url: end.wait(60))
+    monkeypatch.setattr(routes, "_PROBE_SECONDS", 0.05)
+    assert "store does not answer" in refused(503, "/readyz")["detail"]
+    words = {"task": "inference", "model": "googlenet", "target_throughput": 500}
+    assert service.post("/v1/recommend", json=words).status_code == 200
+    end.set()
 
 
 @pytest.fixture

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hostile_requests import Hostile, changed, hostile_requests, operations_of
+from benchmarks.hostile_requests import (
+    NOT_OVER_HTTP,
+    PLAUSIBLE,
+    QUESTIONS,
+    Hostile,
+    changed,
+    hostile_requests,
+    operations_of,
+    plausible_requests,
+)
 from benchmarks.served import Served
 from benchmarks.service_fuzz import NO_TORCH, Asker, Findings, defects_in, described, fuzz, judge
 
@@ -38,6 +47,26 @@ def test_hostile_requests_find_no_5xx_no_defect_and_no_leak(service, key, count)
     assert found.troubles == []
     assert defects_in(service.log) == []
     assert sum(found.statuses.values()) == count
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(2_000, marks=pytest.mark.night)])
+def test_questions_of_any_options_are_answered_or_refused(service, key, count):
+    """Whatever a person may combine is no defect of the service."""
+    found = Findings()
+    fuzz(service, itertools.islice(plausible_requests(seed=37), count), key, found)
+    assert found.troubles == []
+    assert defects_in(service.log) == []
+    assert found.statuses[200] > count / 10
+
+
+def test_every_option_over_http_has_values_that_a_person_would_give():
+    """So that an option that is added is tried, too."""
+    spared = {*NOT_OVER_HTTP, *PLAUSIBLE}
+    for kinds in QUESTIONS.values():
+        for name, field in kinds.fields.items():
+            schema = field.kind.schema()
+            schema = schema.get("items", schema)
+            assert name in spared or "enum" in schema or schema["type"] == "boolean", name
 
 
 @pytest.mark.night

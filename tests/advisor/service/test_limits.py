@@ -2,15 +2,29 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
-from advisor.service import middleware
-from advisor.service.access import Visit
+from advisor.engine.relaxed import STILL_WANTED
+from advisor.service import middleware, rates
+from advisor.service.access import CURRENT, Visit, client_network
 from advisor.service.answers import Threads
 from advisor.service.problems import Problem
-from advisor.service.rates import client_network
 from advisor.service.settings import Settings
+
+
+def visit(client="192.0.2.1", leaves=None):
+    """Of a client at an address, which leaves at some time."""
+
+    async def receive():
+        await (leaves or asyncio.Event()).wait()
+        return {"type": "http.disconnect"}
+
+    one = Visit.of({"type": "http", "method": "GET", "path": "/", "headers": [],
+                    "client": (client, 5)})  # fmt: skip
+    one.receive = receive
+    return one
 
 
 def kind(answer):
@@ -32,6 +46,15 @@ class TestRates:
         first, second = key_of("read", name="a"), key_of("read", name="b")
         assert [client.get("/v1/things", headers=first).status_code for _ in range(4)][-1] == 429
         assert client.get("/v1/things", headers=second).status_code == 200
+
+    def test_who_needs_no_key_is_held_back_too(self, serve, monkeypatch):
+        """The page's files and the login cost time as well."""
+        monkeypatch.setattr(rates, "_HELD_BACK_SECONDS", 0.0)
+        monkeypatch.setattr(rates, "_OPEN", rates.RateLimitItemPerSecond(5, 3600))
+        client = serve()
+        told = [client.get("/login") for _ in range(6)]
+        assert {one.status_code for one in told[:5]} == {200}
+        assert kind(told[-1]) == "too-often"
 
     def test_0_is_no_limit_and_health_is_always_told(self, serve):
         client = serve(rate_limit=0.0)
@@ -120,6 +143,88 @@ class TestThreads:
             assert (refusal.value.status, refusal.value.headers["Retry-After"]) == (503, "1")
             end.set()
             assert await asyncio.gather(first, second) == [True, True]
+
+        asyncio.run(ask())
+
+    def test_nobodys_many_questions_stand_before_everybody_elses(self):
+        """Of one key two slow ones stand in line; whoever comes then waits for these alone."""
+        order, ends = [], threading.Semaphore(0)
+
+        def work(name):
+            ends.acquire()
+            order.append(name)
+
+        async def ask():
+            threads = Threads(Settings())
+
+            async def one(name):
+                CURRENT.set(visit(client=name))
+                await threads.run(work, name, slow=True)
+
+            greedy = [asyncio.create_task(one("greedy")) for _ in range(9)]
+            await asyncio.sleep(0.05)
+            other = asyncio.create_task(one("other"))
+            await asyncio.sleep(0.05)
+            ends.release(10)
+            await asyncio.gather(other, *greedy)
+
+        asyncio.run(ask())
+        assert order.index("other") <= 2
+
+    def test_more_of_one_key_than_can_be_answered_soon_is_sent_away(self):
+        async def ask():
+            threads, end = Threads(Settings()), threading.Event()
+            CURRENT.set(visit())
+            asked = [asyncio.create_task(threads.run(end.wait, slow=True)) for _ in range(40)]
+            await asyncio.sleep(0.05)
+            refused = [one for one in asked if one.done()]
+            end.set()
+            await asyncio.wait(asked)
+            assert {one.exception().status for one in refused} == {503}
+            assert len(asked) - len(refused) == 16
+
+        asyncio.run(ask())
+
+    def test_what_a_client_that_left_was_waiting_for_is_dropped(self):
+        async def ask():
+            threads, end, computed = Threads(Settings()), threading.Event(), []
+            first = asyncio.create_task(threads.run(end.wait, slow=True))
+            await asyncio.sleep(0.02)
+            leaves = asyncio.Event()
+            CURRENT.set(visit(leaves=leaves))
+            second = asyncio.create_task(threads.run(computed.append, 1, slow=True))
+            await asyncio.sleep(0.02)
+            leaves.set()
+            with pytest.raises(Problem, match="left"):
+                await second
+            end.set()
+            await first
+            CURRENT.set(visit())
+            assert await threads.run(lambda: "next", slow=True) == "next"
+            assert computed == []
+
+        asyncio.run(ask())
+
+    def test_what_is_computed_for_a_client_that_left_hears_of_it(self):
+        """Its thread goes on to its end, and its turn with it; what takes longest asks now and
+        then."""
+
+        async def ask():
+            threads, leaves, heard = Threads(Settings()), asyncio.Event(), threading.Event()
+
+            def work():
+                while STILL_WANTED.get()():
+                    time.sleep(0.01)
+                heard.set()
+
+            CURRENT.set(visit(leaves=leaves))
+            asked = asyncio.create_task(threads.run(work, slow=True))
+            await asyncio.sleep(0.05)
+            leaves.set()
+            with pytest.raises(Problem, match="left"):
+                await asked
+            CURRENT.set(visit())
+            assert await threads.run(heard.is_set, slow=True)
 
         asyncio.run(ask())
 

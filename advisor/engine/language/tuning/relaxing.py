@@ -15,21 +15,25 @@ from advisor.engine.language.tuning.decision import Preparations, recommend_tuni
 from advisor.engine.language.tuning.table import TuningTable
 from advisor.engine.language.tuning.ways import tuning_ways
 from advisor.engine.place_constraints import Choice, of_place
-from advisor.engine.relaxed import cheapest_relaxations
+from advisor.engine.relaxed import Effort, cheapest_relaxations
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
 
 
 def tuning_relaxations(
-    answer: FineTuningRecommendation, preparations: Preparations, *, today: date
+    answer: FineTuningRecommendation,
+    preparations: Preparations,
+    *,
+    today: date,
+    effort: Effort | None = None,
 ) -> tuple[Relaxation, ...]:
     """What would make something answer, cheapest first; empty where something does already."""
     if answer.chosen is not None:
         return ()
     request = answer.request
     return cheapest_relaxations(
-        request, list(_constraints(request)), _Asking(preparations),
+        request, list(_constraints(request)), _Asking(preparations, effort or Effort()),
         lambda relaxed: recommend_tuning(relaxed, preparations, today=today).chosen,
     )  # fmt: skip
 
@@ -38,10 +42,13 @@ class _Asking(NamedTuple):
     """The decision, asked about changed requests."""
 
     preparations: Preparations
+    effort: Effort
 
     def answers(self, request: FineTuningRequest) -> TuningTable | None:
         """Every way that answers a request; None where none does."""
+        self.effort.require()
         ways = tuning_ways(request, *self.preparations).ways
+        self.effort.spend(len(ways))
         table = TuningTable.of(request, ways) if ways else None
         if table is None or not (good := table.answering()).any():
             return None
