@@ -100,6 +100,8 @@ def cli(debug: bool) -> None:
 
     Numbers: 5000, 5,000 or 5e3; samples, tokens and users also 5k, 50M or 1.5B.
 
+    Completion in bash (zsh_source, fish_source): eval "$(_ADVISOR_COMPLETE=bash_source advisor)"
+
     Exit codes: 0 answered, 1 error, 2 wrong question, 3 no offer meets the target,
     4 no calibrated interval for the question, 5 price too old under --strict, 130 Ctrl-C,
     143 SIGTERM.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -49,7 +49,7 @@ class FieldType(click.ParamType[Any]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """The names of a closed list that begin so."""
-        return completions(self.kind, incomplete)
+        return completions(self.kind, self.field, incomplete)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """As the kind writes it; click passes both by name."""
@@ -88,19 +88,36 @@ class TaskFieldType(click.ParamType[Any]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Names of every task's list that begin so."""
-        return completions(self.kinds.fields[self.field].kind, incomplete)
+        return completions(self.kinds.fields[self.field].kind, self.field, incomplete)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """As the kind writes it; click passes both by name."""
         return self.name
 
 
-def completions(kind: Kind, incomplete: str) -> list[CompletionItem]:
-    """What a shell may offer for a value of this kind."""
+def completions(kind: Kind, field: str, incomplete: str) -> list[CompletionItem]:
+    """What a shell may offer for the value of a field."""
     from click.shell_completion import CompletionItem  # for a shell alone
 
-    names = kind.names if isinstance(kind, Choice) else ()
+    names = kind.names if isinstance(kind, Choice) else _known(field)
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def _known(field: str) -> Iterable[str]:
+    """The names that a field is likely to be given."""
+    if field == "model":
+        from advisor.models.language.configs import bundled_language_models
+        from advisor.models.performance.networks import bundled_networks
+
+        return (*bundled_networks().names, *bundled_language_models().names())
+    if field not in ("instance", "gpu", "cloud"):
+        return ()
+    from advisor.catalog import load_catalog
+
+    catalog = load_catalog()
+    if field == "instance":
+        return catalog.type_names("any")
+    return catalog.gpu_sheets if field == "gpu" else catalog.clouds
 
 
 def help_by_heading(

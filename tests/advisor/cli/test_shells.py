@@ -50,6 +50,10 @@ def advisor_on_path(tmp_path, monkeypatch):
         ("advisor sweep st", {"status", "stop"}),
         ("advisor recommend --task tr", {"training"}),
         ("advisor recommend --accel", {"--accelerated-only"}),
+        ("advisor recommend --model resnet50_clip_", {"resnet50_clip_gap"}),
+        ("advisor memory --model Qwen/Qwen2.5-7B-", {"Qwen/Qwen2.5-7B-Instruct-AWQ"}),
+        ("advisor predict --instance g4dn.x", {"g4dn.xlarge"}),
+        ("advisor gpus --gpu A100-SXM4-8", {"A100-SXM4-80GB"}),
     ],
 )
 @pytest.mark.parametrize("shell", ["bash", "fish"])
