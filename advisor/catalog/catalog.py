@@ -28,6 +28,7 @@ from advisor.catalog.matching import OfferQuery
 from advisor.catalog.prices import Currency, read_bases
 from advisor.catalog.unpriced import unpriced
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
+from advisor.domain.orderable import NotOrderable
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 
@@ -211,6 +212,19 @@ class Catalog:
         asked = list(self._clouds.values()) if cloud == "any" else [self._cloud(cloud)]
         built = [home.instances.find(name) for home in asked for name in home.instances.names]
         return [instance for instance in built if instance is not None]
+
+    def closed(
+        self, instance: InstanceType, market: Market | None, region: str | None = None
+    ) -> NotOrderable | None:
+        """Why a type cannot be ordered in a region (any that offers it, where none is named); None
+        where it can."""
+        home = self._cloud(instance.cloud)
+        place = region or min(home.instances.regions_of(instance.name), default="")
+        return home.closed(instance.name, place, str(market or Market.ON_DEMAND))
+
+    def closures(self, name: str, cloud: str | None = None) -> Sequence[NotOrderable]:
+        """All that is known against ordering a type, wherever and on whichever market."""
+        return self._home_of(name, cloud).closures(name)
 
     def is_offered(self, name: str, region: str, cloud: str | None = None) -> bool:
         """Whether a region has a type."""

@@ -6,7 +6,7 @@ everything else that a recommendation does, so they are looked at unbuilt."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from operator import itemgetter
@@ -20,6 +20,7 @@ from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.files import Files
 from advisor.catalog.instances import InstanceTable, Origin, PartialType
 from advisor.catalog.matching import OfferQuery, could_match, matches_instance
+from advisor.catalog.orderable import closed_types
 from advisor.catalog.prices import (
     NO_DISK_PRICES,
     Basis,
@@ -28,6 +29,7 @@ from advisor.catalog.prices import (
     disk_prices_with,
 )
 from advisor.domain import Market, Offer, Price
+from advisor.domain.orderable import NotOrderable
 
 
 class Place(NamedTuple):
@@ -57,6 +59,7 @@ class Place(NamedTuple):
             region=self.region,
             market=self.table.market,
             price=self.price,
+            closed=self.cloud.closed(self.instance_type, self.region, self.market),
         )
 
 
@@ -227,9 +230,8 @@ class Cloud:
         for (name, market), cells in self._by_type(query).items():
             if name in lacking or not (plain or self._fits(name, query)):
                 continue
-            offered = self.instances.regions_of(name)
             cells.sort(key=_by_price_and_region)
-            rest = [one for one in cells if one[1] in offered] or cells[:1]
+            rest = [one for one in cells if self.closed(name, one[1], market) is None] or cells[:1]
             while rest:
                 (usd, region, table, row, column), *rest = rest
                 yield Place(usd, self.name, region, name, market, self, table, row, column)
@@ -276,14 +278,47 @@ class Cloud:
             if name not in priced and self._offers(name, query.region) and self._fits(name, query)
         ]
 
-    def withdrawn(self, query: OfferQuery) -> list[tuple[str, str]]:
-        """Types that match and that the region offers no longer, with the day it was told."""
-        gone: Mapping[str, str] = self._facts.get("withdrawn", {}).get(query.region, {})
-        return [
-            (name, day)
-            for name, day in gone.items()
+    @cached_property
+    def _closed(self) -> dict[str, list[NotOrderable]]:
+        """By type what cannot be ordered: as is bundled, and as the cloud told who refreshed."""
+        found = closed_types(self._files, self.name, self.instances.names)
+        for region, gone in self._facts.get("withdrawn", {}).items():
+            for name, day in gone.items():
+                told = {"status": "withdrawn", "as_of": date.fromisoformat(day), "region": region}
+                found.setdefault(name, []).append(NotOrderable(cloud=self.name, **told))
+        return found
+
+    def closures(self, name: str) -> Sequence[NotOrderable]:
+        """All that is known of a type against ordering it."""
+        return self._closed.get(name, ())
+
+    def closed(self, name: str, region: str, market: str) -> NotOrderable | None:
+        """Why a type cannot be ordered in a region and on a market; None where it can."""
+        for one in self.closures(name):
+            if one.holds(region, market) and not self._told_since(one, name, region):
+                return one
+        if region in self.instances.regions_of(name):
+            return None
+        return NotOrderable(cloud=self.name, status="elsewhere")
+
+    def _told_since(self, closed: NotOrderable, name: str, region: str) -> bool:
+        """Whether the region said later that it offers a type after all."""
+        told: str = self._facts.get("offered", {}).get(region, {}).get(name, "")
+        return not closed.market and told > str(closed.as_of)
+
+    def unpriced_closed(self, query: OfferQuery) -> list[tuple[str, NotOrderable]]:
+        """Types that match, cannot be ordered where it is asked, and have no price there."""
+        market = str(query.market or Market.ON_DEMAND)
+        found = [
+            (name, one)
+            for name, told in self._closed.items()
             if name in self.instances and self._fits(name, query)
+            for one in told
+            if one.holds(query.region or "", market)
+            and (one.region or self._offers(name, query.region))
         ]
+        priced = self.lowest_prices(replace(query, max_usd_per_hour=None), [n for n, _ in found])
+        return [pair for pair in dict(found).items() if pair[0] not in priced]
 
     def _fits(self, name: str, query: OfferQuery) -> bool:
         instance = self.instances.find(name)

@@ -26,12 +26,12 @@ def usd_per_gpu_hour(offer: Offer) -> float:
 def cheapest_by_gpu(offers: Iterable[Offer]) -> dict[str, Offer]:
     """GPU name -> the offer with the lowest price a GPU; the smaller instance where two tie.
 
-    Shares of a GPU and types that no region offers any more are no price of a GPU.
+    Shares of a GPU and types that nobody can order are no price of a GPU.
     """
     cheapest: dict[str, Offer] = {}
     for offer in offers:
         instance = offer.instance
-        if instance.gpu_name is None or instance.gpu_fraction < 1 or not instance.current:
+        if instance.gpu_name is None or instance.gpu_fraction < 1 or offer.closed:
             continue
         best = cheapest.get(instance.gpu_name)
         if best is None or _key(offer) < _key(best):

@@ -74,8 +74,9 @@ class OverlaidFiles:
         if regions:
             cloud["prices"] = {self._prices_file: regions, **cloud["prices"]}
         cloud["withdrawn"] = defaultdict(dict)
-        for (name, region), day in sorted(self._gone.items()):
-            cloud["withdrawn"][region][name] = day.isoformat()
+        cloud["offered"] = defaultdict(dict)
+        for (name, region), (there, day) in sorted(refreshed.offerings.items()):
+            cloud["offered" if there else "withdrawn"][region][name] = day.isoformat()
         whole["clouds"] = {**whole["clouds"], self._cloud: cloud}
         told = f"{len(refreshed.prices)} prices asked for with `advisor catalog refresh` or --live"
         oldest = refreshed.dates[0].isoformat()

@@ -19,7 +19,9 @@ from functools import partial
 from msgspec import Struct
 
 from advisor.catalog.catalog import Catalog
+from advisor.catalog.orderable import why_closed
 from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resources
+from advisor.domain.orderable import NotOrderable
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 
@@ -48,25 +50,20 @@ class Rejection(Struct, frozen=True):
 
 
 def check(
-    instance: InstanceType, gpu: Gpu | None, *, needs_gpu: bool, offered: bool = True
+    instance: InstanceType, gpu: Gpu | None, *, needs_gpu: bool, closed: NotOrderable | None = None
 ) -> Supported | Rejection:
     """Judge a type; `gpu` is its data sheet (None: no GPU, or no sheet known).
 
-    `offered` says whether the region in question has the type at all. What can never run comes
-    first, so that `not_offered` means: it would run, and cannot be had.
+    `closed` says why the type cannot be ordered. What can never run comes first, so that
+    `not_offered` means: it would run, and cannot be had.
     """
     verdict: Supported | Rejection | None = _check_host(instance)
     if verdict is None and needs_gpu:
         verdict = _check_card(instance) or _check_sheet(instance, gpu)
     if isinstance(verdict, Rejection):
         return verdict
-    if not instance.current:
-        return Rejection(
-            "not_offered",
-            Message("retired: facts of {date}, no region offers it", date=instance.as_of),
-        )
-    if not offered:
-        return Rejection("not_offered", Message("not offered in this region"))
+    if closed is not None:
+        return Rejection("not_offered", why_closed(closed))
     unlimited = instance.ebs_baseline_mib_per_second is None
     notes = verdict.notes if verdict else ()
     return Supported((*notes, UNLIMITED_NOTE) if unlimited else notes)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from advisor.catalog.clouds import Cloud
 from advisor.catalog.matching import OfferQuery
+from advisor.catalog.orderable import why_closed
 from advisor.domain import Rejected
 from advisor.messages import Message
 
 
 def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
     """Without a price (`no_price`) where the region (or any) offers them, without facts
-    (`facts_missing`), or withdrawn (`not_offered`)."""
+    (`facts_missing`), or closed to orders (`not_offered`)."""
     lacking = {
         (cloud.name, name): one.missing
         for cloud in clouds
@@ -32,16 +33,12 @@ def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
             cloud=cloud.name,
             instance_type=name,
             reason="not_offered",
-            detail=Message(
-                "{region} no longer offers it ({cloud} said so on {date})",
-                region=query.region,
-                cloud=cloud.name,
-                date=day,
-            ),
+            detail=why_closed(closed),
         )
         for cloud in clouds
-        for name, day in cloud.withdrawn(query)
+        for name, closed in cloud.unpriced_closed(query)
     ]
+    named = {(one.cloud, one.instance_type) for one in rejected}
     market = str(query.market or "instance")
     detail = Message("no {market} price anywhere is known", market=market)
     if query.region:
@@ -52,4 +49,5 @@ def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
         Rejected(cloud=cloud.name, instance_type=name, reason="no_price", detail=detail)
         for cloud in clouds
         for name in cloud.unpriced(query)
+        if (cloud.name, name) not in named
     ]

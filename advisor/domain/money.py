@@ -7,6 +7,7 @@ from datetime import date
 from msgspec import Struct
 
 from advisor.domain.machines import AssumedFact, DiskRate, InstanceType, require_positive
+from advisor.domain.orderable import NotOrderable
 from advisor.domain.words import Market
 
 # A mean month, as clouds bill one.
@@ -59,12 +60,14 @@ class Price(Struct, frozen=True, kw_only=True):
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """One thing money buys: an instance type in a region, on a market, at a price."""
+    """One thing money buys: an instance type in a region, on a market, at a price; `closed` says
+    why it cannot be ordered all the same."""
 
     instance: InstanceType
     region: str
     market: Market
     price: Price
+    closed: NotOrderable | None = None
 
 
 class DiskChoice(Struct, frozen=True, kw_only=True):

@@ -46,12 +46,7 @@ def judged_offer(
     """What the user must mind of an offer that can be had and runs CUDA where `needs_gpu`, or why
     it is turned down."""
     instance = offer.instance
-    verdict = check(
-        instance,
-        catalog.gpu_of(instance),
-        needs_gpu=needs_gpu,
-        offered=catalog.is_offered(instance.name, offer.region, instance.cloud),
-    )
+    verdict = check(instance, catalog.gpu_of(instance), needs_gpu=needs_gpu, closed=offer.closed)
     if isinstance(verdict, Rejection):
         return rejected_offer(offer, verdict.reason, verdict.detail)
     too_many = quota_shortfall(offer, request.vcpu_quota)

@@ -87,8 +87,8 @@ def predict_instance(
     the best, and the smallest such batch. Prices that are old on `today` are warned of.
     """
     instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
-    notes = _notes(request, catalog, instance)
     offer = _offer(request, catalog, instance)
+    notes = _notes(request, catalog, instance, offer)
     region = offer.region if offer else request.region
     table = _Table(request, catalog, model, instance, region)
     disk, workload, prediction = table.good_enough()
@@ -118,7 +118,9 @@ def predict_instance(
     )
 
 
-def _notes(request: Request, catalog: Catalog, instance: InstanceType) -> tuple[Message, ...]:
+def _notes(
+    request: Request, catalog: Catalog, instance: InstanceType, offer: Offer | None
+) -> tuple[Message, ...]:
     """What the user must mind; `UsageError` where the type cannot run the request at all."""
     computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
     if computes and not accelerated and not cpu_rates_are_known(request):
@@ -135,7 +137,9 @@ def _notes(request: Request, catalog: Catalog, instance: InstanceType) -> tuple[
             field="precision" if not fp32 else "stack",
             code=CANNOT_RUN,
         )  # fmt: skip
-    verdict = check(instance, catalog.gpu_of(instance), needs_gpu=computes and accelerated)
+    closed = offer.closed if offer else catalog.closed(instance, request.market)
+    needs_gpu = computes and accelerated
+    verdict = check(instance, catalog.gpu_of(instance), needs_gpu=needs_gpu, closed=closed)
     if not isinstance(verdict, Rejection):
         return verdict.notes
     if verdict.reason != "not_offered":

@@ -30,6 +30,7 @@ from advisor.domain import (
     Spec,
     Workload,
 )
+from advisor.messages import Message
 
 BOUNDS = ("lower", "median", "upper")
 # So many rejected types are named where nobody wants them all.
@@ -296,8 +297,13 @@ def pareto_block(candidate: Candidate) -> dict[str, Any]:
 
 
 def rejected_block(rejected: Rejected) -> dict[str, Any]:
-    """A type that is not recommended, and why."""
-    return {
+    """A type that is not recommended, and why; of what cannot be ordered also since when."""
+    detail = rejected.detail
+    closed = {}
+    if rejected.reason == "not_offered" and isinstance(detail, Message):
+        day = detail.parameters.get("as_of")
+        closed = {"not_orderable": {"status": detail.code} | ({"as_of": day} if day else {})}
+    return closed | {
         "cloud": rejected.cloud,
         "instance_type": rejected.instance_type,
         "reason": rejected.reason,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from advisor.catalog import (
@@ -11,7 +12,9 @@ from advisor.catalog import (
     Rejection,
     check,
 )
+from advisor.catalog.orderable import why_closed
 from advisor.domain import AssumedFact, InstanceType, NodeNetwork, Offer
+from advisor.domain.orderable import NotOrderable
 from advisor.render.blocks import instance_block, notes_text, price_block
 
 SCHEMA = "advisor.catalog/1"
@@ -44,6 +47,7 @@ def _whole(offer: Offer, currency: str) -> dict[str, Any]:
         "market": str(offer.market),
         **instance_block(offer.instance),
         "price": price_block(offer.price, currency),
+        "not_orderable": str(why_closed(offer.closed)) if offer.closed else None,
         "missing": [],
     }
 
@@ -61,6 +65,7 @@ def _partial(offer: PartialOffer) -> dict[str, Any]:
         "physical_cores": None,
         "memory_mib": facts.memory_mib,
         "price": price_block(offer.price),
+        "not_orderable": None,
         "missing": list(facts.missing),
     }
 
@@ -73,7 +78,10 @@ def type_document(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
 
 
 def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
-    verdict = check(instance, known.gpu_of(instance), needs_gpu=instance.gpu_name is not None)
+    closures = known.closures(instance.name, instance.cloud)
+    closed = next((one for one in closures if not (one.market or one.region)), None)
+    needs_gpu = instance.gpu_name is not None
+    verdict = check(instance, known.gpu_of(instance), needs_gpu=needs_gpu, closed=closed)
     return {
         "schema": TYPE_SCHEMA,
         "cloud": instance.cloud,
@@ -83,10 +91,25 @@ def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
         "remark": str(verdict.detail)
         if isinstance(verdict, Rejection)
         else notes_text(verdict.notes),
+        "not_orderable": not_orderable(closures),
         "regions": list(known.regions_of(instance.name, instance.cloud)),
         "as_of": instance.as_of.isoformat(),
         "source": instance.source,
         "assumed": {fact.name: assumed_block(fact) for fact in instance.assumed},
+    }
+
+
+def not_orderable(closures: Sequence[NotOrderable]) -> dict[str, dict[str, Any]]:
+    """By market and region ("any" is every one) why a type cannot be ordered, since when, and who
+    says so; empty where it can."""
+    return {
+        f"{one.market or 'any'} {one.region}".strip(): {
+            "status": one.status,
+            "why": str(why_closed(one)),
+            "as_of": str(one.as_of),
+            "source": one.source,
+        }
+        for one in closures
     }
 
 
@@ -169,5 +192,6 @@ def _partial_type(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
         "memory_mib": facts.memory_mib,
         "ranked": False,
         "remark": f"not known of it: {', '.join(facts.missing)}",
+        "not_orderable": not_orderable(known.closures(name, cloud)),
         "regions": list(known.regions_of(name, cloud)),
     }

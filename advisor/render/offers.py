@@ -52,7 +52,14 @@ def _cells(listed: Listed) -> list[str]:
         price.kind,
         price.as_of.isoformat(),
         price.terms,
+        _closed(offer),
     ]
+
+
+def _closed(offer: Offer | PartialOffer) -> str:
+    """'retired 2025-09-30'; what can be ordered says nothing."""
+    closed = offer.closed if isinstance(offer, Offer) else None
+    return f"{closed.status.replace('_', ' ')} {closed.as_of or ''}".strip() if closed else ""
 
 
 def _cores(instance: InstanceType) -> str:
@@ -64,9 +71,11 @@ def _cores(instance: InstanceType) -> str:
 def _table(rows: list[list[str]]) -> list[str]:
     """Without what has no room, and JSON has."""
     header = ["cloud", "instance", "region", "gpu", "vcpus", "cores", "memory", "per hour"]
-    header += ["market", "price", "as of", "terms"]
+    header += ["market", "price", "as of", "terms", "not orderable"]
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
-    left = ("cloud", "instance", "region", "gpu", "market", "price", "as of", "terms")
+    left = ("cloud", "instance", "region", "gpu", "market", "price", *header[-3:])
+    if not any(columns["not orderable"]):
+        del columns["not orderable"]
     return fitting_table(columns, left, ("terms", "cores", "memory", "vcpus", "as of", "gpu"))
 
 

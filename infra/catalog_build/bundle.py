@@ -12,6 +12,7 @@ from advisor.catalog.files import MANIFEST, SCHEMA, sealed
 from advisor.catalog.instances import NEEDED_FACTS, TYPE_COLUMNS
 from advisor.infra.catalog_build import alibaba, aws, azure, gcp, gpus, neo, sparecores
 from advisor.infra.catalog_build.aws.types import read_types
+from advisor.infra.catalog_build.orderable import build_orderable
 from advisor.infra.catalog_build.provenance import Source, sources_table
 from advisor.infra.catalog_build.tables import OutputTable, read_source, sha256, table
 from advisor.infra.catalog_build.wide import CloudPart, PriceFile, basis_table, price_files
@@ -33,6 +34,7 @@ def build() -> Bundle:
     tables = [
         *(entry for part in parts for entry in part.tables),
         neo.build_assumed(),
+        build_orderable(parts),
         *gpus.build_gpus(),
         *sparecores.build_sparecores(read_types()),
         sources_table(sources),

@@ -79,9 +79,8 @@ def offer_of(
     found, _ = catalog.cheapest(query, 1)
     if found:
         return found[0], found[0].price
-    regions = catalog.regions_of(instance.name, instance.cloud)
     free = Price(usd_per_hour=0.0, kind=FREE, as_of=today, source="")
-    place = region or next(iter(regions), "")
-    return Offer(
-        instance=instance, region=place, market=request.market or Market.ON_DEMAND, price=free
-    ), None
+    place = region or next(iter(catalog.regions_of(instance.name, instance.cloud)), "")
+    market = request.market or Market.ON_DEMAND
+    closed = catalog.closed(instance, market, place)
+    return Offer(instance=instance, region=place, market=market, price=free, closed=closed), None

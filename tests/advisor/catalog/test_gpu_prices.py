@@ -6,7 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog.gpu_prices import cheapest_by_gpu, usd_per_gpu_hour
+from advisor.domain.orderable import NotOrderable
+from advisor.records import replace
 from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer
+
+RETIRED = NotOrderable(cloud="aws", status="retired")
 
 
 def test_an_instance_of_many_gpus_is_divided_by_them() -> None:
@@ -20,7 +24,7 @@ def test_shares_retired_types_and_cpus_are_no_price_of_a_gpu() -> None:
     """An eighth of a GPU would look eight times too cheap."""
     offers = [
         make_offer(make_instance(gpu_fraction=0.125), 0.1),
-        make_offer(make_instance(current=False), 0.2),
+        replace(make_offer(make_instance(), 0.2), closed=RETIRED),
         make_offer(make_cpu_instance(), 0.01),
     ]
     assert cheapest_by_gpu(offers) == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.catalog import Rejection, Supported, check
+from advisor.domain.orderable import NotOrderable
 from advisor.messages import Message
 from tests.advisor.catalog.builders import make_cpu_instance, make_gpu, make_instance
 
@@ -13,8 +14,8 @@ def noted(supported):
     return " ".join(map(str, supported.notes))
 
 
-def verdict(instance, gpu=None, needs_gpu=True, offered=True):
-    return check(instance, gpu, needs_gpu=needs_gpu, offered=offered)
+def verdict(instance, gpu=None, needs_gpu=True, closed=None):
+    return check(instance, gpu, needs_gpu=needs_gpu, closed=closed)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,6 @@ def test_compute_capability_decides(capability, architecture, outcome):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"current": False}, "not_offered"),
         ({"gpu_vendor": "AMD", "gpu_name": "Radeon Pro V520"}, "unsupported"),
         ({"gpu_vendor": "Habana", "gpu_name": "Gaudi HL-205"}, "unsupported"),
         ({"gpu_fraction": 0.125}, "facts_missing"),
@@ -88,8 +88,9 @@ def test_gpu_types_may_preprocess_whatever_their_gpu():
 
 
 def test_a_type_that_the_region_lacks_is_not_offered():
-    """Current elsewhere is not enough."""
-    assert verdict(make_instance(), make_gpu(), offered=False).reason == "not_offered"
+    """Sold elsewhere is not enough."""
+    closed = NotOrderable(cloud="aws", status="elsewhere")
+    assert verdict(make_instance(), make_gpu(), closed=closed).reason == "not_offered"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_a_type_that_the_region_lacks_is_not_offered():
 def test_real_types_are_rejected_by_name(catalog, name, reason):
     """The catalogue's own traps."""
     instance = catalog.instance(name)
-    got = verdict(instance, catalog.gpu_of(instance))
+    got = verdict(instance, catalog.gpu_of(instance), closed=catalog.closed(instance, None))
     assert isinstance(got, Rejection)
     assert got.reason == reason
 
@@ -130,6 +131,6 @@ def test_real_types_are_rejected_by_name(catalog, name, reason):
 def test_real_types_that_run(catalog, name, note):
     """Turing and newer as they are, Volta with an older CUDA build."""
     instance = catalog.instance(name)
-    got = verdict(instance, catalog.gpu_of(instance))
+    got = verdict(instance, catalog.gpu_of(instance), closed=catalog.closed(instance, None))
     assert isinstance(got, Supported)
     assert note in noted(got)

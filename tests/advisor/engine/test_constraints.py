@@ -73,12 +73,7 @@ def cheapest_by_hand(request):
     model, found = PlainModel(), []
     for offer in OFFERS:
         gpu = CATALOG.gpu_of(offer.instance)
-        verdict = check(
-            offer.instance,
-            gpu,
-            needs_gpu=True,
-            offered=CATALOG.is_offered(offer.instance.name, EAST),
-        )
+        verdict = check(offer.instance, gpu, needs_gpu=True, closed=offer.closed)
         if isinstance(verdict, Rejection) or not asked_for(request, offer):
             continue
         for disk in disks_for(request, CATALOG, offer.instance):

@@ -48,12 +48,7 @@ def by_brute_force(request):
     model = PlainModel()
     for offer in CATALOG.offers(query_of(request)):
         gpu = CATALOG.gpu_of(offer.instance)
-        verdict = check(
-            offer.instance,
-            gpu,
-            needs_gpu=True,
-            offered=CATALOG.is_offered(offer.instance.name, offer.region),
-        )
+        verdict = check(offer.instance, gpu, needs_gpu=True, closed=offer.closed)
         if isinstance(verdict, Rejection) or offer.instance.memory_mib < 4096:
             continue
         try:

@@ -56,9 +56,9 @@ class BruteForce:
     def places(self, cloud, name):
         """Region -> price where a type may be bought, if it runs."""
         known = instance_of(self.world, cloud, name)
-        if known is None or not known.current or why_unsupported(self.world, self.request, known):
+        if known is None or why_unsupported(self.world, self.request, known):
             return {}
-        offered = offered_in(self.world, cloud, name)
+        offered = offered_in(self.world, cloud, name, self.request.market)
         prices = prices_of(self.world, self.request, cloud, name)
         return {region: usd for region, usd in prices.items() if region in offered}
 

@@ -74,8 +74,12 @@ def prices_of(world, request, cloud, name):
     return {region: price.usd_per_hour for region, price in found.items() if price}
 
 
-def offered_in(world, cloud, name):
-    return set(world.catalog.regions_of(name, cloud))
+def offered_in(world, cloud, name, market=None):
+    """Regions that sell a type on a market: not those of a type that is closed to orders there."""
+    closed = {
+        one.region for one in world.catalog.closures(name, cloud) if one.market in ("", str(market))
+    }
+    return set() if "" in closed else set(world.catalog.regions_of(name, cloud)) - closed
 
 
 def why_unsupported(world, request, instance):

@@ -41,8 +41,8 @@ def _unsupported(truth, cloud, name):
 def _not_offered(truth, cloud, name):
     """Priced, and sold nowhere that was asked for."""
     priced = set(prices_of(truth.world, truth.request, cloud, name))
-    current = instance_of(truth.world, cloud, name).current
-    return bool(priced) and not (current and priced & offered_in(truth.world, cloud, name))
+    sold = offered_in(truth.world, cloud, name, truth.request.market)
+    return (bool(priced) or not sold) and not priced & sold
 
 
 def _quota(truth, cloud, name):
