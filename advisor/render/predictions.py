@@ -27,13 +27,14 @@ from advisor.render.text import (
     basis_lines,
     bottleneck_text,
     cost_line,
-    disk_text,
     first_epoch_lines,
     gpu_setting_lines,
     gpus_lines,
+    hourly_lines,
     interval_text,
     other_setting_lines,
     price_text,
+    range_text,
     rate_cells,
     rate_columns,
     run_lines,
@@ -91,15 +92,16 @@ def _total_price_block(answer: InstancePrediction) -> dict[str, Any] | None:
 def prediction_text(request: Request, answer: InstancePrediction, sources: Sources) -> str:
     """A few lines for a terminal."""
     prediction, price, usd = answer.prediction, answer.price, answer.total_usd_per_hour
+    prices = tuple(one for one in (price, answer.disk.price) if one) if price else ()
     total = "no price" if usd is None else f"{format_usd(usd)}/h"
     priced = price_text(request.market, price) if price else ""
     cloud = f"{answer.instance.cloud} " if covers_clouds(request) else ""
-    where = f"   {cloud}{answer.region}, {request.market}" if answer.region else ""
+    where = f"{cloud}{answer.region}, {request.market}" if answer.region else ""
     on_cpu = computes_on_cpu(answer.instance, answer.workload)
     lines = [
         *basis_lines(prediction, priced, sources.model_id),
         "",
-        f"{answer.instance.name} + {disk_text(answer.disk)}   {total}{where}",
+        *hourly_lines(answer.instance.name, answer.disk, total, range_text(prices), where),
         *asked_lines(request, answer.workload),
         f"  throughput  {interval_text(prediction, rate_unit(answer.workload.dataset))}",
         *gpus_lines(prediction),
@@ -109,7 +111,7 @@ def prediction_text(request: Request, answer: InstancePrediction, sources: Sourc
     lines += [
         *terms_lines(price),
         *first_epoch_lines(answer.first_epoch, answer.run, prediction.confidence),
-        *run_lines(request, answer.run, answer.usd_per_run, prediction.confidence),
+        *run_lines(request, answer.run, answer.usd_per_run, prediction.confidence, prices),
         f"  bound by    {bottleneck_text(prediction, on_cpu=on_cpu)}",
         *other_setting_lines(answer.other_settings, prediction),
     ]

@@ -31,7 +31,6 @@ from advisor.render.text import (
     bottleneck_text,
     cost_line,
     counted,
-    disk_text,
     first_epoch_lines,
     fitting_table,
     folded_command,
@@ -49,6 +48,7 @@ from advisor.render.text import (
     run_lines,
     short_disk_text,
     short_gpu_text,
+    spec_lines,
     table,
     terms_lines,
     wrapped,
@@ -117,8 +117,7 @@ def _headline(request: Request, chosen: Candidate, sources: Sources) -> list[str
     return [
         *basis_lines(chosen.prediction, priced, sources.model_id),
         "",
-        f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
-        f"{place_name(spec.offer, request)}, {spec.offer.market}",
+        *spec_lines(spec, f"{place_name(spec.offer, request)}, {spec.offer.market}"),
     ]
 
 
@@ -138,7 +137,9 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         *_sharing_lines(chosen),
         *latency_lines(chosen.latency, prediction.confidence),
         *first_epoch_lines(chosen.first_epoch, chosen.run, prediction.confidence),
-        *run_lines(request, chosen.run, chosen.usd_per_run, prediction.confidence),
+        *run_lines(
+            request, chosen.run, chosen.usd_per_run, prediction.confidence, chosen.spec.prices
+        ),
         cost_line(chosen.usd_per_million_samples, chosen.spec.offer.price, chosen.spec.disk),
         *terms_lines(chosen.spec.offer.price),
         f"  bound by    {bottleneck_text(prediction, on_cpu=on_cpu)}",

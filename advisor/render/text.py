@@ -21,6 +21,7 @@ from advisor.domain import (
     Request,
     RunTime,
     Span,
+    Spec,
     Stage,
     Workload,
 )
@@ -48,6 +49,8 @@ PROVENANCE = {
 _SLOWER = 1.05
 # What a run costs at least, to be written in dollars.
 _LEAST_USD = 0.0001
+# What lies so close together is one price: disks are estimated to the per cent.
+_SURE = 1.03
 # Smaller changes by another setting are none.
 _NOTHING_PERCENT = 0.5
 _NO_LOSS = 1 - _NOTHING_PERCENT / 100
@@ -224,6 +227,46 @@ def short_gpu_text(candidate: Candidate) -> str:
     return (candidate.spec.offer.instance.gpu_name or "").partition("-")[0] or "-"
 
 
+def hourly_lines(name: str, disk: Disk, total: str, lies: str, where: str) -> list[str]:
+    """'g6.xlarge + gp3:158GiB   $0.105/h (2024-09-28: $0.0492 to $0.575)   us-east-1, spot': a
+    price that is not sure never stands alone. In two lines where one has no room."""
+    head = f"{name} + {disk_text(disk)}   {total}"
+    one = "   ".join(filter(None, (f"{head} {lies}".rstrip(), where)))
+    return [one] if len(one) <= WIDTH else [head, f"  {lies}   {where}"]
+
+
+def spec_lines(spec: Spec, where: str) -> list[str]:
+    """The first line of an answer: a spec, what an hour costs, and where."""
+    total = f"{format_usd(spec.total_usd_per_hour)}/h"
+    return hourly_lines(spec.name, spec.disk, total, range_text(spec.prices, spec.count), where)
+
+
+def range_text(prices: Sequence[Price], count: int = 1) -> str:
+    """'(2024-09-28: $0.0492 to $0.575)': the day of an unsure price and where the total lies; empty
+    of a sure one."""
+    low, high = (count * usd for usd in price_ends(prices))
+    if high <= _SURE * low:
+        return ""
+    day = max(prices, key=lambda price: price.high_usd_per_hour - price.low_usd_per_hour).as_of
+    return f"({day}: {format_usd(low)} to {format_usd(high)})"
+
+
+def price_ends(prices: Sequence[Price]) -> tuple[float, float]:
+    """Between what their sum lies, in dollars an hour."""
+    return sum(one.low_usd_per_hour for one in prices), sum(one.high_usd_per_hour for one in prices)
+
+
+def run_costs_text(usd: Span, prices: Sequence[Price], confidence: float) -> str:
+    """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 up to $80.24'."""
+    said, (low, high) = _span_text(usd, _run_usd, confidence), price_ends(prices)
+    if high <= _SURE * low:
+        return said
+    total = sum(one.usd_per_hour for one in prices)
+    least, most = (_run_usd(usd.median * end / total) for end in (low, high))
+    upper = _run_usd(usd.upper * high / total, up=True) if isfinite(usd.upper) else "unknown"
+    return f"{said}; by its price {least} to {most}, {upper_name(confidence)} up to {upper}"
+
+
 def cost_line(usd_per_million: float, price: Price, disk: Disk) -> str:
     """'  cost        $0.241 per million samples (instance $0.526/h, disk $0.0174/h)'."""
     included = f"disk {format_usd(disk.usd_per_hour)}/h" if disk.price else "local disk included"
@@ -279,7 +322,11 @@ def latency_lines(latency: Latency | None, confidence: float) -> list[str]:
 
 
 def run_lines(
-    request: Request, run: RunTime | None, usd: Span | None, confidence: float
+    request: Request,
+    run: RunTime | None,
+    usd: Span | None,
+    confidence: float,
+    prices: Sequence[Price],
 ) -> list[str]:
     """'90 epochs: median 30 h, p90 42.1 h', and what that costs; none without a run."""
     if run is None:
@@ -289,7 +336,7 @@ def run_lines(
         length = format_counted(request.epochs, "epoch")
     hours = _span_text(run.hours, format_hours, confidence)
     lines = [f"  run         {length}: {hours}{_first_epoch_text(request, run)}"]
-    return lines + ([f"  run costs   {_span_text(usd, _run_usd, confidence)}"] if usd else [])
+    return lines + (folded("run costs", [run_costs_text(usd, prices, confidence)]) if usd else [])
 
 
 def first_epoch_lines(first: Span | None, run: RunTime | None, confidence: float) -> list[str]:

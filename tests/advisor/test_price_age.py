@@ -2,6 +2,7 @@
 
 from datetime import date, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,15 @@ def test_the_older_a_price_is_the_wider_it_lies_and_never_before_its_source_is_o
 def test_a_list_of_a_neo_cloud_is_as_far_off_after_three_months_as_sixty_three_prices_were():
     after = aged(price(max_age_days=30), DAY + timedelta(days=90))
     assert (after.low, after.high) == (0.96, 1.45)
+
+
+def test_rented_gpus_go_on_rising_and_seldom_fall():
+    """H100, H200 and A100 rose from August to October 2026: the upper end grows with the age, not
+    with its square root, and leaves the lower one behind."""
+    three, six = (aged(price(max_age_days=30), DAY + timedelta(days=n)) for n in (90, 180))
+    assert six.high == pytest.approx(three.high**2)
+    assert six.low == pytest.approx(three.low ** (2**0.5))
+    assert six.high - 1 > 10 * (1 - six.low)
 
 
 def test_a_spot_price_ages_faster_than_a_list_price_whether_it_was_seen_or_estimated():

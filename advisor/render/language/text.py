@@ -41,12 +41,12 @@ from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,
     counted,
-    disk_text,
     folded,
     lower_name,
     lower_text,
     price_text,
     short_disk_text,
+    spec_lines,
     upper_name,
     wrapped,
 )
@@ -124,8 +124,7 @@ def head_lines(candidate: GenerationCandidate, request: GenerationRequest) -> li
     spec = candidate.spec
     return [
         "",
-        f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
-        f"{place_name(spec.offer, request)}, {spec.offer.market}",
+        *spec_lines(spec, f"{place_name(spec.offer, request)}, {spec.offer.market}"),
     ]
 
 

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Sequence
 from math import isfinite
 
-from advisor.domain import Span
 from advisor.domain.generation import Link
 from advisor.domain.tuning import (
     FineTuningCandidate,
@@ -29,16 +28,17 @@ from advisor.render.language.text import machine_text
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,
-    disk_text,
     fitting_table,
     folded,
     lower_name,
     lower_text,
     price_text,
+    run_costs_text,
+    spec_lines,
     upper_name,
     wrapped,
 )
-from advisor.units import ceil_significant, format_count, format_hours, format_target, format_usd
+from advisor.units import format_count, format_hours, format_target, format_usd
 
 
 def finetuning_text(
@@ -87,8 +87,7 @@ def tuning_lines(
     return [
         *textwrap.wrap(basis, WIDTH),
         "",
-        f"{spec.name} + {disk_text(spec.disk)}   {format_usd(spec.total_usd_per_hour)}/h   "
-        f"{place_name(spec.offer, request)}, {spec.offer.market}",
+        *spec_lines(spec, f"{place_name(spec.offer, request)}, {spec.offer.market}"),
         *folded("for", [_asked_text(request, candidate)]),
         f"  has         {machine_text(spec.offer.instance)}",
         *folded("runs", [_run_text(candidate)]),
@@ -140,14 +139,8 @@ def _hours_text(candidate: FineTuningCandidate, confidence: float) -> str:
     upper = upper_name(confidence)
     hours, usd = candidate.hours, candidate.usd_per_run
     most_hours = format_hours(hours.upper, up=True) if isfinite(hours.upper) else "unknown"
-    return (
-        f"median {format_hours(hours.median)}, {upper} {most_hours}; costs median "
-        f"{format_usd(usd.median)}, {upper} {_usd(usd)}"
-    )
-
-
-def _usd(usd: Span) -> str:
-    return format_usd(ceil_significant(usd.upper)) if isfinite(usd.upper) else "unknown"
+    costs = run_costs_text(usd, candidate.spec.prices, confidence)
+    return f"median {format_hours(hours.median)}, {upper} {most_hours}; costs {costs}"
 
 
 def _alternatives(
