@@ -181,7 +181,7 @@ def _example(entry: Imported, why: str) -> str:
 @click.option(
     "--url",
     type=Text("--url"),
-    help="Address of the price list of azure or gcp, or of a proxy for it.  [default: its own]",
+    help="Address of the public price list, or of a proxy for it.  [default: the cloud's own]",
 )
 @click.option(
     "--key-variable",
@@ -203,7 +203,8 @@ def _example(entry: Imported, why: str) -> str:
 def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chosen: Any) -> None:
     """Fetch current prices from a cloud; later commands use them.
 
-    aws needs credentials that may read prices and types, gcp an API key, azure neither. Ctrl-C
+    aws takes credentials that may read prices and types; without them it reads the public list of
+    the region, some 300 MB, for on-demand prices. gcp needs an API key, azure nothing. Ctrl-C
     changes nothing.
 
     \b
@@ -279,18 +280,31 @@ def _refresh(
 ) -> None:
     from advisor.answers.live.lists import Access, price_list
     from advisor.answers.live.refreshing import Wanted, refresh, types_to_ask
+    from advisor.infra.live.failures import NO_CREDENTIALS
     from advisor.render.refreshing import refresh_document, refresh_text
 
     def say(line: str) -> None:
         click.echo(line, err=True)
 
     known = load_catalog()
-    prices = price_list(cloud, known, Access(url=url, key_variable=key_variable), say)
+    access = Access(url=url, key_variable=key_variable, whole=True)
+    prices = price_list(cloud, known, access, say)
+    markets = tuple(one for one in MARKETS[market] if one in prices.sources)
+    if not markets:
+        raise LiveError(
+            "{cloud} tells {market} prices to those with credentials alone",
+            cloud=cloud_title(cloud),
+            market=market,
+            code=NO_CREDENTIALS,
+            hint="run `aws configure`, or ask for --market on-demand",
+        )
+    if len(markets) < len(MARKETS[market]):
+        say(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")
     place = _region(cloud, region)
     wanted = Wanted(
         prices=prices,
         region=place,
-        markets=MARKETS[market],
+        markets=markets,
         names=types_to_ask(_bundled(), place, _query(cloud, names, hardware)),
         today=today(),
         accept_implausible=accept_implausible,

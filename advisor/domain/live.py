@@ -15,7 +15,7 @@ class PriceAnswer(Struct, frozen=True, kw_only=True):
 
     `before` is the price known so far (None: none). `told` is the new one, where one was told and
     is believed; else `why` says why there is none, and `not_believed` holds the dollars an hour
-    that were told and are not taken.
+    that were told and are not taken. `unlisted`: a list that was read whole does not have it.
     """
 
     instance_type: str
@@ -25,6 +25,7 @@ class PriceAnswer(Struct, frozen=True, kw_only=True):
     told: Price | None = None
     not_believed: float | None = None
     why: str = ""
+    unlisted: bool = False
 
     @property
     def changed(self) -> bool:

@@ -15,7 +15,7 @@ from advisor.infra.live.session import as_live_errors, client, required
 _SERVED_IN = "us-east-1"
 # What "an hour of this type" means among a type's many products: Linux, nothing pre-installed,
 # on shared hosts, used (not a reservation's own), in the region itself, not in a city's zone of it.
-_PLAIN = {
+PLAIN = {
     "operatingSystem": "Linux",
     "tenancy": "Shared",
     "preInstalledSw": "NA",
@@ -46,7 +46,7 @@ def _products(pricing: Any, name: str, region: str) -> list[str]:
 
 
 def _wanted(name: str, region: str) -> dict[str, str]:
-    return {**_PLAIN, "instanceType": name, "regionCode": region}
+    return {**PLAIN, "instanceType": name, "regionCode": region}
 
 
 def _quote(name: str, region: str, products: Sequence[str], today: date) -> Quote | NoQuote:

@@ -25,10 +25,12 @@ class Quote(Struct, frozen=True, kw_only=True):
 
 
 class NoQuote(Struct, frozen=True, kw_only=True):
-    """A price that is not believed, or that nobody has, and why."""
+    """A price that is not believed, or that nobody has, and why; `unlisted`: the list was read
+    whole, and does not have the type."""
 
     instance_type: str
     why: str
+    unlisted: bool = False
 
 
 def price_from(amount: object) -> float | None:
@@ -49,7 +51,8 @@ def one_price(
     answer to another question."""
     region, market = where
     if not prices:
-        return NoQuote(instance_type=name, why=f"the price list has no {market} price in {region}")
+        why = f"the price list has no {market} price in {region}"
+        return NoQuote(instance_type=name, why=why, unlisted=True)
     if len(prices) > 1:
         several = ", ".join(f"${price:g}" for price in sorted(prices))
         return NoQuote(instance_type=name, why=f"the price list has several prices: {several}")

@@ -40,6 +40,19 @@ def client(service: str, region: str, *, attempts: int | None = None) -> Any:
         return session.client(service, region_name=region, config=config)
 
 
+def has_credentials() -> bool:
+    """Whether boto3 finds credentials of AWS; whether they are right nobody asks."""
+    try:
+        import boto3
+        from botocore.exceptions import BotoCoreError
+    except ImportError:
+        return False
+    try:
+        return boto3.session.Session().get_credentials() is not None
+    except BotoCoreError:
+        return True  # a profile that is not found, told where it is used
+
+
 @cache
 def _service_descriptions() -> Any:
     """What botocore knows of the services: EC2's description is long, and is read once."""

@@ -10,6 +10,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -39,6 +40,8 @@ MOST_MIB_OF_A_LIST = 512
 MOST_PAGES = 500
 # For all of one answer: a body that trickles keeps each read within its own limit.
 ANSWER_SECONDS = 90.0
+# For all of one file of hundreds of MB.
+FILE_SECONDS = 570.0
 # RFC 9110 and 8470: the request may be sent again as it is.
 _TRANSIENT = (408, 425, 429)
 
@@ -97,6 +100,16 @@ def download(url: str) -> bytes:
     source = WebList(service=str(parts.hostname), url=url)
     with _client(source) as client:
         return _tried(partial(_body, source, client, {}, MOST_MIB))
+
+
+def streamed(source: WebList, take: Callable[[Iterator[bytes]], Answer], most_mib: float) -> Answer:
+    """What `take` makes of a file as it arrives, of up to `most_mib`; it may be taken anew."""
+
+    def ask() -> Answer:
+        with _client(source) as client, _answered(source, client, {}) as answer:
+            return take(_pieces(source, answer, most_mib, FILE_SECONDS))
+
+    return _tried(ask)
 
 
 def checked_url(url: str, option: str) -> str:
@@ -181,6 +194,13 @@ def _refuse_constant(name: str) -> float:
 
 
 def _body(source: WebList, client: Client, wanted: Parameters, most_mib: float) -> bytes:
+    with _answered(source, client, wanted) as answer:
+        return b"".join(_pieces(source, answer, most_mib, ANSWER_SECONDS))
+
+
+@contextmanager
+def _answered(source: WebList, client: Client, wanted: Parameters) -> Iterator[Response]:
+    """An answer whose body was not read yet; what goes wrong while it is open is a `LiveError`."""
     import httpx2
 
     try:
@@ -188,7 +208,7 @@ def _body(source: WebList, client: Client, wanted: Parameters, most_mib: float) 
         with client.stream("GET", address) as answer:
             if not answer.is_success:
                 raise _refused(source, answer)
-            return _whole(source, answer, most_mib)
+            yield answer
     except httpx2.TimeoutException:
         raise _again(late(source.service)) from None
     except (httpx2.RemoteProtocolError, httpx2.DecodingError):
@@ -199,15 +219,15 @@ def _body(source: WebList, client: Client, wanted: Parameters, most_mib: float) 
         raise unreadable(source.service) from None
 
 
-def _whole(source: WebList, answer: Response, most_mib: float) -> bytes:
-    body, end = bytearray(), time.monotonic() + ANSWER_SECONDS
+def _pieces(source: WebList, answer: Response, most_mib: float, seconds: float) -> Iterator[bytes]:
+    size, end = 0, time.monotonic() + seconds
     for piece in answer.iter_bytes():
-        body += piece
-        if len(body) > most_mib * 2**20:
+        size += len(piece)
+        if size > most_mib * 2**20:
             raise _too_much(source, most_mib)
         if time.monotonic() > end:
             raise late(source.service)
-    return bytes(body)
+        yield piece
 
 
 def _too_much(source: WebList, most_mib: float) -> LiveError:

@@ -13,13 +13,13 @@ from advisor.catalog.live import LIVE_CLOUDS
 from advisor.catalog.support import CLOUD as AWS
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError, UsageError
-from advisor.infra.live import azure, gcp
+from advisor.infra.live import aws_public, azure, gcp
 from advisor.infra.live.failures import NO_CREDENTIALS
 from advisor.infra.live.quotes import NoQuote, Quote
 from advisor.infra.live.web import WebList, checked_url
 from advisor.messages import Message
 
-URL_VARIABLES = {"azure": "ADVISOR_AZURE_URL", "gcp": "ADVISOR_GCP_URL"}
+URL_VARIABLES = {"aws": "ADVISOR_AWS_URL", "azure": "ADVISOR_AZURE_URL", "gcp": "ADVISOR_GCP_URL"}
 GCP_KEY_VARIABLE = "ADVISOR_GCP_KEY"
 _KEY_HINT = (
     "make an API key for the Cloud Billing API in Google's console, and put it into the variable "
@@ -32,20 +32,25 @@ Quotes = Callable[[Sequence[str], str, Market, date], Iterator[Quote | NoQuote]]
 
 class Access(Struct, frozen=True, kw_only=True):
     """How a list is reached: an address in the place of the cloud's own, and the environment
-    variable that holds a key; None: as the environment says."""
+    variable that holds a key; None: as the environment says. With `whole` a list may be fetched
+    that has hundreds of MB."""
 
     url: str | None = None
     key_variable: str | None = None
+    whole: bool = False
 
 
 class PriceList(Struct, frozen=True, kw_only=True):
     """`quotes` gives one quote, or the reason for none, for each type, in order; `sources` names
-    the origin of a price. Only with an account are offerings and quotas told, too."""
+    the origin of a price, by the markets that can be asked for. Only with an account are offerings
+    and quotas told, too. `by_type`: it names types, so that one
+    that it lacks is not sold; others tell what types are made of."""
 
     cloud: str
     quotes: Quotes
     sources: Mapping[Market, str]
     has_account: bool
+    by_type: bool = True
 
 
 def price_list(
@@ -57,7 +62,7 @@ def price_list(
     """
     access = access or Access()
     if cloud == AWS:
-        return _aws(access)
+        return _aws(access, say)
     if cloud == "azure":
         list_of_azure = azure.AzurePrices(
             WebList(service=azure.SERVICE, url=_url(cloud, access, azure.URL)), say
@@ -78,13 +83,19 @@ def price_list(
     )  # fmt: skip
 
 
-def _aws(access: Access) -> PriceList:
-    """boto3 takes addresses and credentials out of its own variables and files."""
+def _aws(access: Access, say: Say) -> PriceList:
+    """boto3 takes addresses and credentials out of its own variables and files; without them the
+    list is read that AWS publishes for everybody."""
     from advisor.infra.live.on_demand import on_demand
+    from advisor.infra.live.session import has_credentials
     from advisor.infra.live.spot import spot
 
-    if access.url is not None:
-        raise UsageError("--url does not go with aws", field="url", hint="set AWS_ENDPOINT_URL")
+    if access.url is not None or (access.whole and not has_credentials()):
+        index = WebList(service=aws_public.SERVICE, url=_url(AWS, access, aws_public.URL))
+        return PriceList(
+            cloud=AWS, quotes=aws_public.AwsPrices(index, say).quotes, has_account=False,
+            sources={Market.ON_DEMAND: "AWS price list (bulk; Linux; shared tenancy)"},
+        )  # fmt: skip
 
     def quotes(
         names: Sequence[str], region: str, market: Market, today: date
@@ -113,7 +124,8 @@ def _gcp(known: Catalog, access: Access, say: Say) -> PriceList:
                      headers={gcp.KEY_HEADER: key}, credentials_hint=hint)  # fmt: skip
     named = "Google Cloud Billing Catalog ({}; sum of cores; memory; GPUs and local SSD)"
     return PriceList(
-        cloud="gcp", quotes=gcp.GcpPrices(source, machine_of, say).quotes, has_account=False,
+        cloud="gcp", quotes=gcp.GcpPrices(source, machine_of, say).quotes,
+        has_account=False, by_type=False,
         sources={Market.ON_DEMAND: named.format("on demand"), Market.SPOT: named.format("spot")},
     )  # fmt: skip
 

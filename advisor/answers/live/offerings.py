@@ -44,18 +44,22 @@ def ask_offerings(
     ]
     warnings += [line for name in described for line in _differences(name, described[name], known)]
     told = {name: name in there for name in names if name not in doubtful}
-    vanished = [name for name in told if not told[name] and known.is_offered(name, region, CLOUD)]
-    if (
-        len(vanished) >= FEWEST_DOUBTED
-        and 2 * len(vanished) > len(names)
-        and not accept_implausible
-    ):
-        warnings.append(
-            f"{region} is said to offer {len(vanished)} of {len(names)} types no longer: not "
-            "believed (--accept-implausible takes it)"
-        )
-        told = {name: there for name, there in told.items() if there}
-    return Offerings(told, tuple(warnings))
+    told, doubts = believed(told, region, known, CLOUD, accept_implausible=accept_implausible)
+    return Offerings(told, (*warnings, *doubts))
+
+
+def believed(
+    told: dict[str, bool], region: str, known: Catalog, cloud: str, *, accept_implausible: bool
+) -> tuple[dict[str, bool], list[str]]:
+    """Whether each type is offered, without those that vanished in bulk; and a warning of these."""
+    vanished = [name for name in told if not told[name] and known.is_offered(name, region, cloud)]
+    if len(vanished) < FEWEST_DOUBTED or 2 * len(vanished) <= len(told) or accept_implausible:
+        return told, []
+    doubt = (
+        f"{region} is said to offer {len(vanished)} of {len(told)} types no longer: not believed "
+        "(--accept-implausible takes it)"
+    )
+    return {name: there for name, there in told.items() if there}, [doubt]
 
 
 def _differences(name: str, told: Facts, known: Catalog) -> list[str]:

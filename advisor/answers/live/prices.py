@@ -47,7 +47,7 @@ def judged(question: Question, told: Quote | NoQuote) -> PriceAnswer:
     before = question.known.price(name, question.region, market, question.prices.cloud)
     answer = PriceAnswer(instance_type=name, region=question.region, market=market, before=before)
     if isinstance(told, NoQuote):
-        return replace(answer, why=told.why)
+        return replace(answer, why=told.why, unlisted=told.unlisted)
     cloud, usd = question.prices.cloud, told.usd_per_hour
     far = why_not_believed(usd, question.known, cloud, name, question.region, market)
     if far and not question.accept_implausible:

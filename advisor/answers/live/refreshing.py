@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.answers.live.lists import PriceList
-from advisor.answers.live.offerings import Offerings, ask_offerings
+from advisor.answers.live.offerings import Offerings, ask_offerings, believed
 from advisor.answers.live.prices import Question, ask_prices
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.live import cloud_title
@@ -78,6 +78,8 @@ def refresh(wanted: Wanted, known: Catalog, folder: Path, say: Say) -> Refresh:
     answers = [
         one for market in wanted.markets for one in _prices(wanted, market, names, known, say)
     ]
+    if wanted.prices.by_type and not wanted.prices.has_account:
+        offerings = _gone_from_list(wanted, answers, known)
     newer = refreshed_of(wanted.region, wanted.today, offerings.offered, answers)
     # Who tells no price that can be believed is not believed about anything else.
     sound = newer and (newer.prices or not answers)
@@ -122,6 +124,21 @@ def _offerings(wanted: Wanted, known: Catalog, say: Say) -> Offerings:
         )
     except LiveError as error:
         return Offerings({}, (f"whether the types are still offered is not known: {error}",))
+
+
+def _gone_from_list(wanted: Wanted, answers: Sequence[PriceAnswer], known: Catalog) -> Offerings:
+    """Types whose on-demand price was known, and that a whole list has on none of the markets that
+    were asked for: who lists a type no longer does not sell it."""
+    listed = {one.instance_type for one in answers if not one.unlisted}
+    gone = {
+        one.instance_type: False
+        for one in answers
+        if one.market is Market.ON_DEMAND and one.before and one.instance_type not in listed
+    }
+    every = dict.fromkeys(wanted.names, True) | gone
+    cloud, accept = wanted.prices.cloud, wanted.accept_implausible
+    sure, doubts = believed(every, wanted.region, known, cloud, accept_implausible=accept)
+    return Offerings({name: False for name in gone if name in sure}, tuple(doubts))
 
 
 def _prices(

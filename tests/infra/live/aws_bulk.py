@@ -1,0 +1,117 @@
+"""A small HTTP server on loopback with AWS's public price list: an index, and a CSV a region.
+
+Nothing was recorded: the form is that of AWS's documentation of the bulk API (five lines about the
+list, all cells quoted, rows of other operating systems, tenancies, terms, disks and traffic).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+INDEX = "/offers/v1.0/aws/AmazonEC2/current/region_index.json"
+FILE = "/offers/v1.0/aws/AmazonEC2/20261120000000/us-east-1/index"
+ABOUT = (
+    ("FormatVersion", "v1.0"),
+    ("Disclaimer", "This pricing list is for informational purposes only. All prices are subject"),
+    ("Publication Date", "2026-11-20T18:04:15Z"),
+    ("Version", "20261120180415"),
+    ("OfferCode", "AmazonEC2"),
+)
+PLAIN = {
+    "SKU": "2223B6PCG6QAUYY6", "OfferTermCode": "JRTCKXETXF",
+    "RateCode": "2223B6PCG6QAUYY6.JRTCKXETXF.6YS6EN2CT7", "TermType": "OnDemand",
+    "PriceDescription": "$0.526 per On Demand Linux g4dn.xlarge, hourly",
+    "EffectiveDate": "2026-11-01", "StartingRange": "0", "EndingRange": "Inf", "Unit": "Hrs",
+    "PricePerUnit": "0.5260000000", "Currency": "USD", "LeaseContractLength": "",
+    "PurchaseOption": "", "OfferingClass": "", "Product Family": "Compute Instance",
+    "serviceCode": "AmazonEC2", "Location": "US East (N. Virginia)",
+    "Location Type": "AWS Region", "Instance Type": "g4dn.xlarge", "Current Generation": "Yes",
+    "vCPU": "4", "Memory": "16 GiB", "Volume API Name": "", "Tenancy": "Shared",
+    "Operating System": "Linux", "License Model": "No License required", "usageType": "",
+    "CapacityStatus": "Used", "Pre Installed S/W": "NA", "Region Code": "us-east-1",
+    "MarketOption": "OnDemand",
+}  # fmt: skip
+# Rows of a type that are not its price, each by what it differs in.
+OTHERS = (
+    {"Operating System": "Windows"}, {"Tenancy": "Dedicated"}, {"CapacityStatus": "UnusedCapacityRe"
+     "servation"}, {"Pre Installed S/W": "SQL Web"}, {"Location Type": "AWS Local Zone"},
+    {"TermType": "Reserved", "LeaseContractLength": "1yr", "PurchaseOption": "No Upfront"},
+    {"MarketOption": "CapacityBlock", "PricePerUnit": "0.0000000000"}, {"Unit": "Quantity"},
+    {"Region Code": "us-west-2"}, {"Currency": "CNY"},
+)  # fmt: skip
+STORAGE = {
+    "Product Family": "Storage", "Instance Type": "", "Volume API Name": "gp3", "Unit": "GB-Mo",
+    "Operating System": "", "Tenancy": "", "CapacityStatus": "", "Pre Installed S/W": "",
+    "PricePerUnit": "0.0800000000", "MarketOption": "",
+}  # fmt: skip
+
+
+def line(cells: Iterable[str]) -> bytes:
+    return (",".join(f'"{cell}"' for cell in cells) + "\n").encode()
+
+
+def row(**cells: str) -> bytes:
+    return line({**PLAIN, **cells}.values())
+
+
+def rows(prices: Mapping[str, float]) -> Iterator[bytes]:
+    """The list: what stands before, then each type's price among rows that are not it."""
+    yield from map(line, ABOUT)
+    yield line(PLAIN)
+    for name, usd in prices.items():
+        for at, other in enumerate(OTHERS):
+            yield row(**{"Instance Type": name, "PricePerUnit": f"{usd * (at + 2):.10f}", **other})
+        yield row(**{"Instance Type": name, "PricePerUnit": f"{usd:.10f}"})
+        yield row(**STORAGE)
+
+
+class Bulk:
+    """What is served: pieces of the CSV, asked for anew each time; and what was asked."""
+
+    def __init__(self, prices: Mapping[str, float]) -> None:
+        self.prices = dict(prices)
+        self.more: Iterable[bytes] = ()
+        self.cut = False
+        self.asked: list[str] = []
+        self.url = ""
+
+    def pieces(self) -> Iterator[bytes]:
+        whole = list(rows(self.prices))
+        yield from (*whole[:-1], whole[-1][:-9]) if self.cut else whole
+        yield from self.more
+
+
+@contextmanager
+def serving(bulk: Bulk) -> Iterator[Bulk]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            bulk.asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            try:
+                if self.path == INDEX:
+                    entry = {"regionCode": "us-east-1", "currentVersionUrl": f"{FILE}.json"}
+                    self.wfile.write(json.dumps({"regions": {"us-east-1": entry}}).encode())
+                else:
+                    for piece in bulk.pieces():
+                        self.wfile.write(piece)
+            except OSError:
+                pass  # the client has given up, as it should
+
+        def log_message(self, *_: object) -> None:
+            """Silence."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    bulk.url = f"http://127.0.0.1:{server.server_address[1]}{INDEX}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield bulk
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
