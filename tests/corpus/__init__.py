@@ -1,0 +1,1 @@
+"""What the product answered before its rooms were rebuilt, question by question."""
