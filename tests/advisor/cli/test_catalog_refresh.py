@@ -113,8 +113,9 @@ def test_a_damaged_file_is_one_line_and_the_snapshot_answers(ask, aws):
 
 
 def test_without_credentials_the_way_out_is_named(ask, monkeypatch):
+    """AWS publishes on-demand prices for everybody, and spot prices not."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    code, out, err = refresh(ask)
+    code, out, err = refresh(ask, "--market", "spot")
     assert (code, out) == (1, "")
     assert "run `aws configure`" in err
