@@ -34,7 +34,12 @@ from advisor.messages import FieldName, Message
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions import requests
-from advisor.questions.language_requests import generation_request, language_model_of
+from advisor.questions.language_requests import (
+    generation_request,
+    kv_precision_meant,
+    language_model_of,
+    traffic_notes,
+)
 from advisor.questions.spec_requests import (
     instance_named,
 )
@@ -136,7 +141,7 @@ def serving_memory_answered(
         output_tokens=1,
         context_tokens=tokens,
         precision=question.precision,
-        kv_precision=question.kv_precision,
+        kv_precision=kv_precision_meant(question, model),
         engine=question.engine,
         tensor_parallel=question.tensor_parallel,
     )
@@ -178,6 +183,7 @@ def _request(
             hint=Message("ask for shorter requests: {input} and {output}",
                          input=FieldName("input_tokens"), output=FieldName("output_tokens")),
         )  # fmt: skip
+    context = context._replace(notes=(*context.notes, *traffic_notes(question, model)))
     return _anchored(context, question, model, request), model, request
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.answers.recommending import FORMATS
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
 
 class ServingRecommended(NamedTuple):
     """A recommendation about serving a language model, which was `named` so: a start file needs the
-    name of its checkpoint, or the `folder` of its configuration."""
+    name of its checkpoint, or its `config` and the folder of that."""
 
     answer: GenerationRecommendation
     sources: Sources
     every_rejected: bool = False
     named: str = ""
-    folder: str = ""
+    config: Path | None = None
 
     def no_offer(self) -> Message:
         """What is told where nothing answers."""
@@ -71,7 +72,7 @@ class ServingRecommended(NamedTuple):
         if self.answer.chosen is None:
             raise NoOfferError(self.no_offer())
         chosen, request = self.answer.chosen, self.answer.request
-        return export_serving(chosen, request, name, self.named, folder=self.folder)
+        return export_serving(chosen, request, name, self.named, config=self.config)
 
 
 def _written(document: dict[str, Any], name: str) -> str:

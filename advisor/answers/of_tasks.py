@@ -151,12 +151,13 @@ def language_recommended_in(
         tuned = tuning_recommended(context, question, today=today)
         return TuningRecommended(tuned, _tuning_sources(context), every)
     from advisor.answers.language import serving_recommended
+    from advisor.models.language.other_files import file_of
 
     answer = serving_recommended(context, question, today=today)
     return ServingRecommended(
         *(answer, _sources_of(context, question), every),
         named=question.model or "",
-        folder=str(question.config.parent.absolute()) if question.config else "",
+        config=file_of(question.config).absolute() if question.config else None,
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from advisor.catalog import Catalog
-from advisor.domain.generation import LlmPrecision
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
 from advisor.domain.language import GenerationRequest
 from advisor.domain.tuning import FineTuningRequest
 from advisor.errors import UsageError
+from advisor.messages import Message
 from advisor.models.language.configs import (
     LanguageModel,
     bundled_language_models,
@@ -20,6 +22,7 @@ from advisor.questions.fields import wrong
 from advisor.questions.language import (
     CompareGeneration,
     LoadedGeneration,
+    MemoryGeneration,
     PredictFinetuning,
     PredictGeneration,
     RecommendFinetuning,
@@ -75,7 +78,7 @@ def generation_request(
         output_tokens=lengths.output_tokens,
         prefix_share=question.prefix_share or 0.0,
         precision=question.precision,
-        kv_precision=question.kv_precision,
+        kv_precision=kv_precision_meant(question, model),
         engine=question.engine,
         context_tokens=lengths.longest,
         tensor_parallel=question.tensor_parallel,
@@ -86,6 +89,16 @@ def generation_request(
         **_disk(question, model, question.precision, catalog),
         **(_limits(question) if isinstance(question, RecommendGeneration) else {}),
     )
+
+
+def kv_precision_meant(
+    question: LoadedGeneration | MemoryGeneration, model: LanguageModel
+) -> KvPrecision | None:
+    """The format of keys and values that is asked for, else what the checkpoint asks of an engine
+    that reads it as it is; None where neither does."""
+    is_own = question.precision in (None, model.own_precision)
+    reads = question.engine is not LlmEngine.LLAMA_CPP  # which has files of its own
+    return question.kv_precision or (model.own_kv_precision if is_own and reads else None)
 
 
 def finetuning_request(
@@ -129,6 +142,14 @@ def _lengths(question: LoadedGeneration, model: LanguageModel) -> _Lengths:
             asked=asked, mean=mean, hint="ask for more, or for shorter requests",
         )  # fmt: skip
     return lengths
+
+
+def traffic_notes(question: LoadedGeneration, model: LanguageModel) -> Iterator[Message]:
+    """What weakens an answer about the requests of a trace or a file."""
+    if question.input_tokens is None or question.output_tokens is None:
+        asked = question.max_context if isinstance(question, RecommendGeneration) else None
+        traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
+        yield from traffic.notes(asked or model.max_context)
 
 
 def _limits(question: RecommendGeneration) -> dict[str, Any]:

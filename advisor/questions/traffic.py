@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,8 +21,12 @@ KNOWN_TRAFFIC = ("chat", "code", "summary")
 USUAL_TRAFFIC = "chat"
 # A longer request is a mistake of units.
 MOST_REQUEST_TOKENS = 10**8
-# As this product calls the columns, and as Azure's traces do.
-_INPUT, _OUTPUT = ("input_tokens", "ContextTokens"), ("output_tokens", "GeneratedTokens")
+# As this product calls the columns, and as the traces of Azure, Mooncake and BurstGPT do.
+_INPUT = ("input_tokens", "contexttokens", "input_length", "request tokens")
+_OUTPUT = ("output_tokens", "generatedtokens", "output_length", "response tokens")
+_OTHER_SEPARATORS = ";\t|"
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 
 class Lengths(NamedTuple):
@@ -33,17 +38,45 @@ class Lengths(NamedTuple):
 
 
 class TrafficProfile(NamedTuple):
-    """Requests by their lengths; `source` says where they are from."""
+    """Requests by their lengths; `source` says where they are from.
+
+    `totals` are the tokens of each request of a file, shortest first; `failed` counts those
+    without an answer, which are left out.
+    """
 
     name: str
     source: str
     input_tokens: Lengths
     output_tokens: Lengths
+    totals: Array | None = None
+    failed: int = 0
 
     @property
     def longest_tokens(self) -> int:
         """A long prompt with a long answer: the 99th percentiles of both."""
         return math.ceil(self.input_tokens.p99 + self.output_tokens.p99)
+
+    def notes(self, most: int | None) -> Iterator[Message]:
+        """What weakens an answer for servers that take `most` tokens a request."""
+        if self.failed:
+            yield Message(
+                "{count:,} requests of {traffic} have no answer, and are left out",
+                code="failed_requests", count=self.failed, traffic=self.name,
+            )  # fmt: skip
+        if most is None or (self.totals is None and self.longest_tokens <= most):
+            return
+        if self.totals is None:
+            yield Message(
+                "some requests of {traffic} are longer than the {most:,} tokens that are served, "
+                "and are refused: the mean still counts them",
+                code="refused_requests", traffic=self.name, most=most,
+            )  # fmt: skip
+        elif share := 1 - float(np.searchsorted(self.totals, most, "right")) / len(self.totals):
+            yield Message(
+                "{percent:.2g} % of the requests of {traffic} are longer than the {most:,} tokens "
+                "that are served, and are refused: the mean still counts them",
+                code="refused_requests", percent=100 * share, traffic=self.name, most=most,
+            )  # fmt: skip
 
 
 def traffic_named(text: str) -> TrafficProfile:
@@ -60,20 +93,28 @@ def traffic_named(text: str) -> TrafficProfile:
 def traffic_of_file(path: Path) -> TrafficProfile:
     """One request a line, with its tokens: CSV with a header, or JSON objects.
 
-    Raises `UsageError` with the line where a request has no such numbers.
+    Requests without an answer are left out. Raises `UsageError` with the line where a request has
+    no such numbers, and where the columns are not those of any trace that is known.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise wrong("traffic", "'{file}' cannot be read: {why}", file=str(path),
                     why=str(error)) from None  # fmt: skip
-    records = _json_lines(text, path) if text.lstrip().startswith("{") else _csv_lines(text)
-    requests = [_request(record, line, path) for line, record in records]
-    if not requests:
+    return _traffic_of(text, path)
+
+
+@lru_cache(maxsize=1)  # the request needs the means of a file, and the warnings each request
+def _traffic_of(text: str, path: Path) -> TrafficProfile:
+    records = _json_lines(text, path) if text.lstrip().startswith("{") else _csv_lines(text, path)
+    every = np.asarray([_request(record, line, path) for line, record in records], dtype=float)
+    requests = every[every[:, 1] > 0] if len(every) else every
+    if not len(requests):
         raise wrong("traffic", "'{file}' has no requests", file=str(path),
                     hint="write a line for each, with input_tokens and output_tokens")  # fmt: skip
-    inputs, outputs = np.asarray(requests, dtype=float).T
-    return TrafficProfile(path.name, str(path), _lengths(inputs), _lengths(outputs))
+    inputs, outputs = requests.T
+    return TrafficProfile(path.name, str(path), _lengths(inputs), _lengths(outputs),
+                          np.sort(inputs + outputs), len(every) - len(requests))  # fmt: skip
 
 
 def _published(name: str) -> TrafficProfile:
@@ -90,15 +131,21 @@ def _published_lengths(row: Mapping[str, str], side: str) -> Lengths:
     return Lengths(*(float(row[f"{side}_{name}"]) for name in ("mean", "p50", "p99")))
 
 
-def _lengths(tokens: np.ndarray[Any, np.dtype[np.float64]]) -> Lengths:
+def _lengths(tokens: Array) -> Lengths:
     p50, p99 = np.quantile(tokens, (0.5, 0.99))
     return Lengths(float(tokens.mean()), float(p50), float(p99))
 
 
-def _csv_lines(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _csv_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     import csv
     import io
 
+    header = text.partition("\n")[0]
+    for separator in _OTHER_SEPARATORS if "," not in header else "":
+        if separator in header:
+            raise wrong("traffic", "'{file}' has '{separator}' between its columns",
+                        file=str(path), separator=repr(separator)[1:-1],
+                        hint="write commas between them")  # fmt: skip
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         for record in reader:
@@ -122,22 +169,37 @@ def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]
 
 
 def _request(record: Mapping[str, Any], line: int, path: Path) -> tuple[float, float]:
-    return _tokens(record, _INPUT, line, path), _tokens(record, _OUTPUT, line, path)
+    cells = {str(name).strip().casefold(): value for name, value in record.items()}
+    return _tokens(cells, _INPUT, 1, line, path), _tokens(cells, _OUTPUT, 0, line, path)
 
 
-def _tokens(record: Mapping[str, Any], names: tuple[str, ...], line: int, path: Path) -> float:
-    value = next((record[name] for name in names if name in record), None)
+def _tokens(
+    cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: int, path: Path
+) -> float:
+    value = next((cells[name] for name in names if name in cells), cells)
+    if value is cells:
+        raise wrong(
+            "traffic", "'{file}', line {line}, has no {column}", file=str(path), line=line,
+            column=names[0], hint=_COLUMNS,
+        )  # fmt: skip
     try:
         tokens = float(value) if isinstance(value, (str, int, float)) else math.nan
     except (ValueError, OverflowError):
         tokens = math.nan
-    if isinstance(value, bool) or not 1 <= tokens <= MOST_REQUEST_TOKENS:
+    if isinstance(value, bool) or not least <= tokens <= MOST_REQUEST_TOKENS:
         raise _no_request(line, path)
     return tokens
+
+
+_COLUMNS = Message(
+    "write {names}; the columns of Azure's, Mooncake's and BurstGPT's traces are known too",
+    names=("input_tokens", "output_tokens"),
+)  # fmt: skip
 
 
 def _no_request(line: int, path: Path) -> UsageError:
     return wrong(
         "traffic", "'{file}', line {line}, is no request", file=str(path), line=line,
-        hint=Message("write {names}, each 1 or more", names=("input_tokens", "output_tokens")),
+        hint=Message("write {names}, each from 1 to {most:,}",
+                     names=("input_tokens", "output_tokens"), most=MOST_REQUEST_TOKENS),
     )  # fmt: skip

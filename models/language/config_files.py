@@ -9,7 +9,8 @@ from advisor.messages import Message
 from advisor.models.language.config_values import FIELD, ConfigValues, read_config
 from advisor.models.language.families import FAMILIES, UNCOVERED, Family
 from advisor.models.language.language_model import Indexer, LanguageModel, Latent
-from advisor.models.language.quantization import own_format
+from advisor.models.language.other_files import file_of, no_model_config
+from advisor.models.language.quantization import in_own_format
 from advisor.models.language.refusing import uncovered
 from advisor.models.language.vision import vision_parameters
 
@@ -33,32 +34,37 @@ _KINDS_OF_LAYERS = {
     "chunked_attention": "window",
     "indexed_attention": "full",
 }
+# What the names of layers hold that keep something else than keys and values.
+_WORDS_OF_LAYERS = {
+    "sparse": "sparse", "compressed": "sparse", "linear": "linear", "delta": "linear",
+    "mamba": "hybrid", "conv": "hybrid", "recurrent": "hybrid", "hybrid": "hybrid",
+}  # fmt: skip
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
 def language_model_of_config(path: Path) -> LanguageModel:
     """The model that a local `config.json` describes, or the one in a folder.
 
-    Of models that see pictures the text's part, with the weights of the tower. Raises `UsageError`
-    for what is no such file, for an architecture that is unknown or not covered (by its name), and
-    for impossible or missing sizes.
+    Of models that see pictures the text's part, with the weights of the tower. The format of the
+    weights may stand in a file beside it. Raises `UsageError` for what is no such file, for an
+    architecture that is unknown or not covered (by its name), and for impossible or missing sizes.
     """
-    file = path / "config.json" if path.is_dir() else path
-    return model_of_values(read_config(file))
+    file = file_of(path)
+    whole = read_config(file)
+    kind = whole.text("model_type")
+    if not kind:
+        raise no_model_config(whole)
+    return _model_of_values(whole.with_class(kind), file)
 
 
-def model_of_values(whole: ConfigValues) -> LanguageModel:
-    """The model of the keys of a configuration; raises as `language_model_of_config` does."""
-    text = whole.part(*_TEXT_PARTS) or whole
-    family = text.text("model_type") or whole.text("model_type")
+def _model_of_values(whole: ConfigValues, file: Path) -> LanguageModel:
+    text, family = _text_of(whole)
     known = _known_family(whole, text, family)
     layers = text.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-    hidden = text.whole("hidden_size", "n_embd", "d_model")
-    head = whole if "quantization_config" in whole or "dtype" in whole else text
-    own = own_format(head if "quantization_config" in head else text, layers)
-    window, window_layers = _window(text, layers, known)
+    hidden = text.whole("hidden_size", "n_embd", "n_embed", "d_model")
+    window, window_layers = _window(text, layers)
     model = LanguageModel(
-        name=whole.text("_name_or_path") or whole.name,
+        name=_name(whole, file),
         family=family,
         layers=layers,
         hidden=hidden,
@@ -68,43 +74,62 @@ def model_of_values(whole: ConfigValues) -> LanguageModel:
         max_context=_max_context(text),
         window=window,
         window_layers=window_layers,
-        own_precision=own.precision,
-        own_bits=own.bits,
-        sixteen_bit=own.sixteen_bit,
         other_parameters=_positions(text, known, hidden) + vision_parameters(whole, hidden),
         source=whole.name,
-        **_attention(text, family, known, hidden),
+        **_attention(text, family, hidden),
         **_feed_forward(text, family, hidden, layers),
     )
+    model = in_own_format(model, whole, text, file.parent)
     _check(whole, model)
     return model
 
 
+def _text_of(whole: ConfigValues) -> tuple[ConfigValues, str]:
+    """What the text's part says, and its type; older files have its keys among all others."""
+    text = whole.part(*_TEXT_PARTS)
+    kind = (text.text("model_type") if text else "") or whole.text("model_type")
+    return whole.own_part(*_TEXT_PARTS) or whole.with_class(kind), kind
+
+
+def _name(whole: ConfigValues, file: Path) -> str:
+    """As its checkpoint is called, without the folders of whoever saved it."""
+    folder = str(file.absolute().parent if file.name == "config.json" else file.with_suffix(""))
+    for text in (whole.text("_name_or_path"), folder):
+        parts = [part for part in text.replace("\\", "/").split("/") if part.strip(".")]
+        hub = [part for part in parts if part.startswith("models--")]
+        if parts:
+            return hub[-1].split("--")[-1] if hub else parts[-1]
+    return whole.name
+
+
 def _known_family(whole: ConfigValues, text: ConfigValues, family: str) -> Family:
+    layers = {str(layer) for layer in text.items("layer_types")}
+    known = FAMILIES.get(family)
+    if known and family in UNCOVERED and layers and layers <= {"attention", "full_attention"}:
+        return known
     kind = UNCOVERED.get(family) or UNCOVERED.get(whole.text("model_type"))
     for key, of in _OTHER_LAYERS.items():
         kind = kind or (of if key in text else None)
-    layers = text.items("layer_types")
-    others = [str(one) for one in layers if str(one) not in _KINDS_OF_LAYERS]
-    if kind is None and others:
-        kind = "linear" if "linear" in others[0] else "hybrid"
+    others = sorted(layers - set(_KINDS_OF_LAYERS))
+    for word, of in _WORDS_OF_LAYERS.items():
+        kind = kind or (of if any(word in layer for layer in others) else None)
     if kind is None and set(map(str, text.items("indexer_types"))) - {"full"}:
         kind = "sparse"
     if kind:
         raise uncovered(whole.name, kind, field=FIELD)
-    known = FAMILIES.get(family)
-    if known is None:
+    if known is None or others:
         reason = Message(
             "its architecture '{family}' is unknown, and nothing is guessed of it",
-            family=family or "?",
+            family=family if known is None else others[0],
         )
         raise whole.error(reason)
     return known
 
 
 def _tied(whole: ConfigValues, text: ConfigValues, known: Family) -> bool:
-    config = whole if "tie_word_embeddings" in whole else text
-    return config.flag("tie_word_embeddings", known.tied)
+    key = "tie_word_embeddings"
+    config = text if not whole.says(key) and key in text else whole
+    return config.flag(key, known.tied)
 
 
 def _max_context(text: ConfigValues) -> int | None:
@@ -119,7 +144,7 @@ def _positions(text: ConfigValues, known: Family, hidden: int) -> float:
     return 0.0 if known.positions is None else float((context + known.positions) * hidden)
 
 
-def _attention(text: ConfigValues, family: str, known: Family, hidden: int) -> dict[str, Any]:
+def _attention(text: ConfigValues, family: str, hidden: int) -> dict[str, Any]:
     heads = text.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
     latent = None
     if "kv_lora_rank" in text:
@@ -137,11 +162,10 @@ def _attention(text: ConfigValues, family: str, known: Family, hidden: int) -> d
             head_dim=text.whole("index_head_dim"),
             top_k=text.whole("index_topk"),
         )
-    usual = known.head_dim or max(hidden // heads, 1)
     return {
         "heads": heads,
         "kv_heads": _kv_heads(text, family, heads),
-        "head_dim": text.whole("head_dim", "kv_channels", default=usual),
+        "head_dim": text.whole("head_dim", "kv_channels", default=max(hidden // heads, 1)),
         "latent": latent,
         "indexer": indexer,
     }
@@ -152,22 +176,23 @@ def _kv_heads(text: ConfigValues, family: str, heads: int) -> int:
         return 1 if text.flag("multi_query", True) else heads
     if family == "gpt_bigcode":
         return 1 if text.flag("multi_query", True) else heads
-    nested = text.part("attn_config")
-    if nested is not None:
+    if (nested := text.own_part("attn_config")) is not None:
         return nested.whole("kv_n_heads", default=heads)
     names = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
     return text.whole(*names, default=heads)
 
 
 def _feed_forward(text: ConfigValues, family: str, hidden: int, layers: int) -> dict[str, Any]:
-    nested = text.part("ffn_config") or text
+    nested = text.own_part("ffn_config") or text
     experts = nested.maybe_whole(
         "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"
     )
     names = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
     ffn = nested.whole(*names, default=text.whole("expansion_ratio", default=4) * hidden)
     if not experts or experts == 1:
-        return {"ffn": ffn}
+        # Granite 4's dense layers have the shared expert alone.
+        shared = "shared_intermediate_size" if family == "granitemoehybrid" else ""
+        return {"ffn": nested.whole(shared, default=ffn)}
     expert_ffn = nested.whole("moe_intermediate_size", default=ffn)
     dense_ffn = text.whole("intermediate_size_mlp", default=ffn)
     return {
@@ -183,17 +208,18 @@ def _feed_forward(text: ConfigValues, family: str, hidden: int, layers: int) -> 
 
 
 def _shared(text: ConfigValues, family: str, expert_ffn: int) -> float:
+    names = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
     width = text.maybe_whole("shared_expert_intermediate_size", "shared_intermediate_size")
-    if width is not None:
+    if width is not None and not text.says(*names):
         return width / expert_ffn
     usual = 1 if family == "llama4_text" else 0
-    names = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
     return float(text.whole(*names, default=usual, least=0))
 
 
 def _places_of_experts(text: ConfigValues, layers: int) -> dict[str, int]:
-    named = len(text.items("mlp_only_layers")) + text.items("mlp_layer_types").count("dense")
-    dense = text.whole("first_k_dense_replace", "moe_layer_start_index", default=named, least=0)
+    dense = len(text.items("mlp_only_layers")) + text.items("mlp_layer_types").count("dense")
+    if not text.says("mlp_layer_types"):
+        dense = text.whole("first_k_dense_replace", "moe_layer_start_index", default=dense, least=0)
     if dense >= layers:
         reason = Message("it has experts, and in none of its {layers} layers", layers=layers)
         raise text.error(reason)
@@ -201,7 +227,7 @@ def _places_of_experts(text: ConfigValues, layers: int) -> dict[str, int]:
     return {"dense_layers": dense, "expert_step": step}
 
 
-def _window(text: ConfigValues, layers: int, known: Family) -> tuple[int | None, int]:
+def _window(text: ConfigValues, layers: int) -> tuple[int | None, int]:
     """The window in tokens, and how many layers see no more."""
     window = text.maybe_whole("sliding_window", "attention_chunk_size")
     context = _max_context(text)
@@ -214,8 +240,17 @@ def _window(text: ConfigValues, layers: int, known: Family) -> tuple[int | None,
     if "use_sliding_window" in text:
         count = layers - text.whole("max_window_layers", default=0, least=0)
         return (window, count) if count > 0 else (None, 0)
-    pattern = text.whole("sliding_window_pattern", default=known.window_pattern, least=0)
+    pattern = _pattern(text)
     return window, layers - (layers // pattern if pattern else 0)
+
+
+def _pattern(text: ConfigValues) -> int:
+    """Each so-manyth layer sees all tokens; 0: none. EXAONE writes 4 as 'LLLG', local and global
+    layers."""
+    key = "sliding_window_pattern"
+    if not text.is_text(key):
+        return text.whole(key, default=0, least=0)
+    return text.text(key).upper().find("G") + 1
 
 
 def _check(whole: ConfigValues, model: LanguageModel) -> None:

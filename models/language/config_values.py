@@ -4,28 +4,50 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import UsageError
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.strict_json import UnfitError, check_json
 
 FIELD = "config"
 _MOST_BYTES = 4 * 2**20
 # Beyond these a number is no size of a language model of these years.
 _MOST = 10**9
+# Configurations leave out what their class takes by itself: type -> key -> value, of transformers
+# 5.23 (`python -m advisor.infra.language_models.class_defaults`).
+CLASS_DEFAULTS = Path(__file__).parents[3] / "advisor" / "data" / "language" / "class_defaults.json"
+_SAVE_ALL = Message(
+    "name the model by {model}, or save its whole configuration: "
+    "config.to_json_file(path, use_diff=False) in transformers", model=FieldName("model"),
+)  # fmt: skip
 
 
 class ConfigValues:
-    """The keys of a `config.json`; each look-up names all the spellings that libraries use."""
+    """The keys of a `config.json`; each look-up names all the spellings that libraries use.
 
-    def __init__(self, name: str, values: Mapping[str, Any]) -> None:
+    `usual` has the values of keys that are left out.
+    """
+
+    def __init__(
+        self, name: str, values: Mapping[str, Any], usual: Mapping[str, Any] | None = None
+    ) -> None:
         self.name = name
-        self._values = values
+        self._given, self._usual = values, usual or {}
+        self._values = {**self._usual, **values}
 
     def __contains__(self, key: str) -> bool:
         return self._values.get(key) is not None
+
+    def says(self, *keys: str) -> bool:
+        """Whether one of the keys is written there."""
+        return any(self._given.get(key) is not None for key in keys)
+
+    def with_class(self, kind: str) -> ConfigValues:
+        """The same keys, and what the class of this `model_type` takes for those left out."""
+        return ConfigValues(self.name, self._given, class_defaults().get(kind))
 
     def whole(self, *keys: str, default: int | None = None, least: int = 1) -> int:
         """The first of the keys that has a value, as a whole number of at least `least`.
@@ -36,7 +58,8 @@ class ConfigValues:
         if found is not None:
             return found
         if default is None:
-            raise self.error(Message("its configuration has no {key}", key=keys[0]))
+            reason = Message("its configuration has no {key}", key=keys[0])
+            raise self.error(reason, hint=_SAVE_ALL)
         return default
 
     def first_whole(self, key: str, default: int) -> int:
@@ -48,8 +71,11 @@ class ConfigValues:
 
     def maybe_whole(self, *keys: str, least: int = 0) -> int | None:
         """As `whole`; None where no key has a value."""
+        # A spelling that the class does not have stands for the one that it has.
+        foreign = any(key in self._given and key not in self._usual for key in keys)
+        values = self._given if foreign else self._values
         for key in keys:
-            value = self._values.get(key)
+            value = values.get(key)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -82,6 +108,10 @@ class ConfigValues:
             raise self.error(Message("{key} must be a text", key=key))
         return value
 
+    def is_text(self, key: str) -> bool:
+        """Whether the key has a text."""
+        return isinstance(self._values.get(key), str)
+
     def texts(self, key: str) -> tuple[str, ...]:
         """The texts of a list; empty where there is none."""
         value = self._values.get(key)
@@ -101,24 +131,40 @@ class ConfigValues:
         return tuple(value)
 
     def part(self, *keys: str) -> ConfigValues | None:
-        """The first of the keys that holds keys of its own."""
+        """The first of the keys that holds keys of its own, with what its class takes."""
         for key in keys:
             value = self._values.get(key)
             if value is None:
                 continue
             if not isinstance(value, dict):
                 raise self.error(Message("{key} must be an object", key=key))
-            return ConfigValues(self.name, value)
+            usual = self._usual.get(key, {})
+            kind = str(value.get("model_type") or usual.get("model_type"))
+            known = class_defaults().get(kind, {})
+            if known and key in self._given:  # what a class takes for no part at all, it leaves
+                usual = {"model_type": kind}
+            return ConfigValues(self.name, value, {**known, **usual})
         return None
 
-    def parts(self) -> tuple[ConfigValues, ...]:
-        """All values that hold keys of their own."""
-        found = (one for one in self._values.values() if isinstance(one, dict))
-        return tuple(ConfigValues(self.name, one) for one in found)
+    def own_part(self, *keys: str) -> ConfigValues | None:
+        """As `part`, of those that are written there."""
+        return self.part(*keys) if self.says(*keys) else None
 
-    def error(self, reason: Message) -> UsageError:
+    def parts(self) -> dict[str, ConfigValues]:
+        """All values that hold keys of their own, by their keys."""
+        found = ((key, part) for key, part in self._values.items() if isinstance(part, dict))
+        return {key: ConfigValues(self.name, part) for key, part in found}
+
+    def error(self, reason: Message, hint: Message | None = None) -> UsageError:
         """That this configuration cannot be used, and why."""
-        return UsageError("{name}: {reason}", name=self.name, reason=reason, field=FIELD)
+        return UsageError("{name}: {reason}", name=self.name, reason=reason, field=FIELD, hint=hint)
+
+
+@cache
+def class_defaults() -> Mapping[str, Mapping[str, Any]]:
+    """The table of `CLASS_DEFAULTS`."""
+    table: Mapping[str, Mapping[str, Any]] = json.loads(CLASS_DEFAULTS.read_text(encoding="utf-8"))
+    return table
 
 
 def read_config(path: Path) -> ConfigValues:

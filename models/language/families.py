@@ -7,28 +7,22 @@ from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """What a configuration of this architecture means where it is silent.
+    """What no configuration of this architecture says.
 
     `gated` feed-forward networks have three matrices. `tied` is whether the output is the
-    embedding. `positions` are learned positions, beyond the longest context by so many (None: not
-    learned). `window_pattern`: every so-manyth layer sees all tokens, the others a window; 0: all
-    layers see the window, if there is one. `head_dim` where it is not hidden / heads.
+    embedding, where no class of transformers says so. `positions` are learned positions, beyond
+    the longest context by so many (None: not learned).
     """
 
     gated: bool = True
     tied: bool = False
     positions: int | None = None
-    window_pattern: int = 0
-    head_dim: int | None = None
 
 
 _LLAMA = Family()
-_TIED = Family(tied=True)
 _PLAIN = Family(gated=False)
-_PLAIN_TIED = Family(gated=False, tied=True)
-_LEARNED = Family(gated=False, tied=True, positions=0)
-# The defaults are those of the classes of Hugging Face transformers 5.23 (Apache-2.0); a test
-# compares the sizes that follow with those of its networks.
+_LEARNED = Family(gated=False, positions=0)
+# A test compares the sizes that follow with those of transformers' networks.
 FAMILIES = {
     **dict.fromkeys(
         (
@@ -39,31 +33,21 @@ FAMILIES = {
             "granitemoe", "olmo", "olmo2", "olmoe", "stablelm", "internlm2", "internlm3",
             "baichuan", "minimax_m2", "seed_oss", "smollm3", "olmo3", "granitemoeshared",
             "helium", "flex_olmo", "dbrx", "ernie4_5", "ernie4_5_moe", "exaone4", "mimo",
-            "aquila", "orion", "yi", "deepseek", "chatglm",
+            "aquila", "orion", "yi", "deepseek", "chatglm", "gemma", "gemma2", "gemma3_text",
+            "gpt_oss", "llama4_text", "cohere", "cohere2",
         ),
         _LLAMA,
     ),
-    "gemma": Family(tied=True, head_dim=256),
-    "gemma2": Family(tied=True, head_dim=256, window_pattern=2),
-    "gemma3_text": Family(tied=True, head_dim=256, window_pattern=6),
-    "gpt_oss": Family(window_pattern=2, head_dim=64),
-    "llama4_text": Family(window_pattern=4),
-    "cohere": _TIED,
-    "cohere2": Family(tied=True, window_pattern=4),
-    "minicpm": _TIED,
+    **dict.fromkeys(
+        ("bloom", "falcon", "mpt", "starcoder2", "gpt_neox", "gptj", "phi", "nemotron", "arcee",
+         "apertus"),
+        _PLAIN,
+    ),
+    "minicpm": Family(tied=True),
     "gpt2": _LEARNED,
     "gpt_bigcode": _LEARNED,
-    "opt": Family(gated=False, tied=True, positions=2),
-    "bloom": _PLAIN_TIED,
-    "falcon": _PLAIN_TIED,
-    "mpt": _PLAIN_TIED,
-    "starcoder2": _PLAIN_TIED,
-    "gpt_neox": _PLAIN,
-    "gptj": _PLAIN,
-    "phi": _PLAIN,
-    "nemotron": _PLAIN,
-    "arcee": _PLAIN,
-    "apertus": _PLAIN,
+    "opt": Family(gated=False, positions=2),
+    "granitemoehybrid": _LLAMA,  # where its configuration says that all layers have attention
 }  # fmt: skip
 # Architectures that are known, and whose memory does not grow as keys and values of every token.
 UNCOVERED = {

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.domain.generation import LlmPrecision
+from advisor.domain.generation import KvPrecision, LlmPrecision
 
 
 class Latent(NamedTuple):
@@ -60,7 +60,8 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     expert, what every token passes. `latent` replaces keys and values of heads. `window_layers` see
     the last `window` tokens alone, all others the whole context. `own_precision` is the format in
     which its weights are published, `own_bits` the bits of one with its scales, `sixteen_bit` the
-    modules that stay in 16 bits then. `other_parameters` are learned positions, towers for pictures
+    modules that stay in 16 bits then, `own_kv_precision` the format of keys and values that the
+    checkpoint asks for (None: none). `other_parameters` are learned positions, towers for pictures
     and projections. `source` says where these facts come from.
     """
 
@@ -89,6 +90,7 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     own_precision: LlmPrecision = LlmPrecision.BF16
     own_bits: float = 16.0
     sixteen_bit: tuple[str, ...] = ()
+    own_kv_precision: KvPrecision | None = None
     other_parameters: float = 0.0
     source: str = ""
 

@@ -76,7 +76,7 @@ def _of_formats(
         yield Message(
             "a checkpoint whose weights are in {format} already", format=request.precision
         )
-    if request.kv_precision is None and chosen is not None:
+    if chosen is not None and request.kv_precision in (None, model.own_kv_precision):
         yield Message("a KV cache in {precision}", precision=chosen.kv_precision)
 
 

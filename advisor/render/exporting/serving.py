@@ -7,6 +7,7 @@ The flags are vLLM's own (docs.vllm.ai, `vllm serve`). Replicas listen on ports 
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -39,7 +40,7 @@ _QUANTIZED = (LlmPrecision.FP8, LlmPrecision.INT4_AWQ, LlmPrecision.NVFP4, LlmPr
 _IMAGE = "vllm/vllm-openai"
 _HUB, _OWN_DISK = "/root/.cache/huggingface", "/opt/dlami/nvme/huggingface"
 # Where a folder of the user's own is mounted.
-_OWN_MODEL = "/model"
+_OWN_MODEL, _CONFIG = "/model", "config.json"
 # The data disk is the volume that nothing was written to.
 _MOUNT = (
     f"mkdir -p {_HUB}",
@@ -56,11 +57,12 @@ def export_serving(
     format: str,
     model: str = "",
     *,
-    folder: str = "",
+    config: Path | None = None,
 ) -> str:
     """The file of a format, ending in a newline, which starts `model`, the name as it was asked
-    for, or the one in a `folder` of this machine. `UsageError` for a format that starts no server,
-    and for another engine than vLLM."""
+    for, or the one in the folder of a `config` of this machine. `UsageError` for a format that
+    starts no server, and for another engine than vLLM."""
+    folder = str(config.parent) if config else ""
     if folder and format != COMPOSE:
         raise UsageError(
             "the model is a folder of this machine, which a rented one does not have: {folder}",
@@ -81,7 +83,7 @@ def export_serving(
             hint=Message("ask for {engine} vllm", engine=FieldName("engine")),
         )  # fmt: skip
     if format == COMPOSE:
-        return _compose(candidate, request, folder)
+        return _compose(candidate, request, config)
     in_containers = format == "terraform"
     lines = _docker_lines if in_containers else _shell_lines
     return export_start(Start(candidate.spec, _about(candidate, request),
@@ -113,15 +115,21 @@ def _longest_tokens(candidate: GenerationCandidate, request: GenerationRequest) 
     return max(request.longest_tokens, room)
 
 
-def _about(candidate: GenerationCandidate, request: GenerationRequest) -> tuple[str, ...]:
+def _about(
+    candidate: GenerationCandidate, request: GenerationRequest, config: Path | None = None
+) -> tuple[str, ...]:
     rate, confidence = candidate.rates.output_tokens_per_second, request.confidence
     lines = [
         f"{candidate.model} generation, weights {candidate.precision}: {lower_name(confidence)} "
         f"{floor_rate(rate.lower):,g} output tokens/s (modelled), {engine_text(candidate)}, "
         f"{placement_text(candidate.placement)}",
     ]
-    if candidate.precision in _QUANTIZED:
-        lines.append(f"Name a checkpoint whose weights are {candidate.precision} already.")
+    # Without a question about it the format is the published one.
+    if request.precision in _QUANTIZED:
+        named = "Name a checkpoint" if config is None else "The folder needs a checkpoint"
+        lines.append(f"{named} whose weights are {candidate.precision} already.")
+    if config is not None and config.name != _CONFIG:
+        lines.append(f"vLLM reads {_CONFIG}: call {config.name} so in its folder.")
     longest = _longest_tokens(candidate, request)
     lines.append(f"Requests of more than {longest:,} tokens, in and out, are refused.")
     if candidate.placement.replicas > 1:
@@ -180,11 +188,16 @@ def _minor(version: str) -> str:
     return ".".join(parts) if len(parts) == 2 and all(map(str.isdigit, parts)) else ""
 
 
-def _compose(candidate: GenerationCandidate, request: GenerationRequest, folder: str) -> str:
+def _compose(
+    candidate: GenerationCandidate, request: GenerationRequest, config: Path | None
+) -> str:
     """A Docker Compose file (the Compose Specification's `deploy.resources`), for each instance."""
     import yaml
 
     words = ["--model", *serve_words(candidate, request)]
+    if config is not None and request.kv_precision is KvPrecision.BF16:
+        words += ["--kv-cache-dtype", "bfloat16"]  # a checkpoint may ask for fp8
+    folder = str(config.parent) if config else ""
     services = {
         f"replica-{at}": _service(candidate, words, FIRST_PORT + at, gpus.split(","), folder)
         for at, gpus in enumerate(_gpus_of(candidate))
@@ -192,7 +205,7 @@ def _compose(candidate: GenerationCandidate, request: GenerationRequest, folder:
     text: str = yaml.safe_dump(
         {"services": services, "volumes": {"models": {}}}, sort_keys=False, width=1000
     )
-    return header(Start(candidate.spec, _about(candidate, request), ("up",))) + text
+    return header(Start(candidate.spec, _about(candidate, request, config), ("up",))) + text
 
 
 def _service(

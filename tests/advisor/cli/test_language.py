@@ -91,6 +91,74 @@ def test_memory_is_told_before_anything_is_bought(told):
     assert cards["K80"]["why_not"]
 
 
+MIX = "input_tokens,output_tokens\n" + 6 * "2000,200\n" + 4 * "60000,200\n"
+
+
+def test_requests_that_are_too_long_for_the_model_are_a_warning(told, tmp_path):
+    """With their share, in every form; where the mean is too long, it is refused."""
+    file = tmp_path / "mix.csv"
+    file.write_text(MIX)
+    words = ["--model", "Qwen/Qwen3-8B", "--traffic", str(file), "--task", "generation"]
+    ask = ["recommend", *words, "--users", "10"]
+    warned = json.loads(told(*ask, "-o", "json"))["warnings"]
+    share = "40 % of the requests of mix.csv are longer than the 40,960 tokens that are served"
+    assert any(share in text for text in warned)
+    assert "40 % of the requests of mix.csv" in " ".join(told(*ask).split())
+    served = json.loads(
+        told("predict", *words, "--users", "2", "--instance", "p4d.24xlarge", "-o", "json")
+    )
+    assert any(share in text for text in served["warnings"])
+    shorter = json.loads(told(*ask, "--max-context", "30000", "-o", "json"))["warnings"]
+    assert any("the 30,000 tokens that are served" in text for text in shorter)
+    file.write_text(MIX.replace("60000", "600000"))
+    told(*ask, code=2)
+
+
+FP8 = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+    "vocab_size": 128256, "max_position_embeddings": 131072,
+    "quantization_config": {
+        "quant_method": "modelopt", "quant_algo": "FP8",
+        "kv_cache_scheme": {"num_bits": 8, "type": "float"},
+    },
+}  # fmt: skip
+
+
+def test_a_checkpoint_with_fp8_keys_and_values_is_served_with_them(told, tmp_path):
+    """As vLLM takes it by itself; the file that starts it names what its folder lacks."""
+    config = tmp_path / "mine.json"
+    config.write_text(json.dumps(FP8))
+    words = ["recommend", "--task", "generation", "--config", str(config), "--users", "8"]
+    found = json.loads(told(*words, "-o", "json"))
+    serving = found["recommendation"]["serving"]
+    assert (serving["model"], serving["precision"], serving["kv_precision"]) == (
+        "mine", "fp8", "fp8",
+    )  # fmt: skip
+    assert "a KV cache in fp8" in found["assumptions"]
+    text = told(*words, "--export", "compose")
+    (service, *_) = yaml.safe_load(text)["services"].values()
+    command = service["command"]
+    assert command[command.index("--kv-cache-dtype") + 1] == "fp8"
+    assert "Name a checkpoint" not in text
+    assert "vLLM reads config.json: call mine.json so in its folder." in text
+    sixteen = told(*words, "--kv-precision", "bf16", "--export", "compose")
+    (service, *_) = yaml.safe_load(sixteen)["services"].values()
+    command = service["command"]
+    assert command[command.index("--kv-cache-dtype") + 1] == "bfloat16"
+    memory = json.loads(told("memory", *words[1:5], "--gpu", "H100", "-o", "json"))
+    assert memory["request"]["kv_precision"] == "fp8"
+
+
+def test_the_folder_of_a_configuration_is_mounted(told, tmp_path):
+    """The folder that is named, not the one that it lies in."""
+    (tmp_path / "config.json").write_text(json.dumps(FP8))
+    words = ["recommend", "--task", "generation", "--config", str(tmp_path), "--users", "8"]
+    text = told(*words, "--export", "compose")
+    assert f"{tmp_path}:/model:ro" in text
+    assert "vLLM reads" not in text
+
+
 def test_a_local_configuration_stands_for_a_name(told, tmp_path):
     config = tmp_path / "config.json"
     config.write_text(json.dumps({

@@ -29,14 +29,58 @@ def test_csv_and_jsonl_of_the_same_requests_are_the_same_traffic(tmp_path_factor
     lines.write_text("\n".join(json.dumps({"input_tokens": a, "output_tokens": b, "x": 1})
                                for a, b in requests))  # fmt: skip
     first, second = traffic_of_file(rows), traffic_of_file(lines)
-    assert first[2:] == second[2:]
+    assert first[2:4] == second[2:4]
     assert first.input_tokens.mean == pytest.approx(sum(a for a, _ in requests) / len(requests))
 
 
-def test_the_columns_of_azures_traces_are_known(tmp_path):
-    file = tmp_path / "trace.csv"
-    file.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023,374,44\n2023,396,109\n")
-    assert traffic_named(str(file)).input_tokens.mean == 385
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n2023,374,44\n2023,396,109\n",
+        "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+        "5,ChatGPT,374,44,418,Conversation log\n45,GPT-4,396,109,505,API log\n",
+        '{"timestamp": 0, "input_length": 374, "output_length": 44, "hash_ids": [46]}\n'
+        '{"timestamp": 1, "input_length": 396, "output_length": 109, "hash_ids": [47]}\n',
+        " Input_Tokens , output_tokens\n374,44\n396,109\n",
+    ],
+    ids=["azure", "burstgpt", "mooncake", "own"],
+)
+def test_the_columns_of_published_traces_are_known(tmp_path, text):
+    file = tmp_path / "trace"
+    file.write_text(text)
+    traffic = traffic_named(str(file))
+    assert (traffic.input_tokens.mean, traffic.output_tokens.mean) == (385, 76.5)
+
+
+def test_requests_without_an_answer_are_left_out_and_counted(tmp_path):
+    """BurstGPT has its failures so."""
+    file = tmp_path / "burst.csv"
+    file.write_text("Request tokens,Response tokens\n100,10\n5000,0\n300,30\n200,0\n")
+    traffic = traffic_named(str(file))
+    assert (traffic.input_tokens.mean, traffic.failed) == (200, 2)
+    assert [note.code for note in traffic.notes(None)] == ["failed_requests"]
+    file.write_text("Request tokens,Response tokens\n100,0\n")
+    with pytest.raises(UsageError, match="has no requests"):
+        traffic_named(str(file))
+
+
+@given(requests=REQUESTS, most=st.integers(1, 2 * 10**6))
+def test_the_share_that_a_server_refuses_is_told_where_there_is_one(
+    tmp_path_factory, requests, most
+):
+    file = tmp_path_factory.mktemp("traffic") / "a.csv"
+    file.write_text("input_tokens,output_tokens\n" + "".join(f"{a},{b}\n" for a, b in requests))
+    longer = sum(a + b > most for a, b in requests) / len(requests)
+    shares = [note.parameters["percent"] for note in traffic_of_file(file).notes(most)]
+    assert shares == ([pytest.approx(100 * longer)] if longer else [])
+    assert not list(traffic_of_file(file).notes(None))
+
+
+def test_a_published_trace_is_told_by_its_longest_requests():
+    """Of which only quantiles are known."""
+    chat = traffic_named("chat")
+    assert not list(chat.notes(chat.longest_tokens))
+    assert [note.code for note in chat.notes(chat.longest_tokens - 1)] == ["refused_requests"]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +92,12 @@ def test_the_columns_of_azures_traces_are_known(tmp_path):
         ("input_tokens,output_tokens\n5,3\n0,3\n", "line 3, is no request"),
         ('{"input_tokens": 5, "output_tokens": 3}\n[1]\n', "line 2, is no request"),
         ('{"input_tokens": true, "output_tokens": 3}\n', "line 1, is no request"),
-        ("a,b\n1,2\n", "line 2, is no request"),
+        ("a,b\n1,2\n", "line 2, has no input_tokens"),
+        ("input_tokens,b\n1,2\n", "line 2, has no output_tokens"),
+        ('{"input_length": 5}\n', "line 1, has no output_tokens"),
+        ("input_tokens;output_tokens\n1;2\n", "has ';' between its columns"),
+        ("input_tokens\toutput_tokens\n1\t2\n", r"has '\\t' between its columns"),
+        ("input_tokens,output_tokens\n5,-1\n", "line 2, is no request"),
     ],
 )
 def test_a_file_that_is_no_traffic_is_refused_with_its_line(tmp_path, text, said):
@@ -57,6 +106,14 @@ def test_a_file_that_is_no_traffic_is_refused_with_its_line(tmp_path, text, said
     with pytest.raises(UsageError, match=said) as refused:
         traffic_named(str(file))
     assert refused.value.field == "traffic"
+
+
+def test_a_length_beyond_the_limit_is_told_the_limit(tmp_path):
+    file = tmp_path / "trace.csv"
+    file.write_text("input_tokens,output_tokens\n1e12,5\n")
+    with pytest.raises(UsageError, match="line 2, is no request") as refused:
+        traffic_named(str(file))
+    assert "from 1 to 100,000,000" in str(refused.value.hint)
 
 
 def test_a_name_that_is_none_gets_the_known_ones():

@@ -241,15 +241,17 @@ def test_the_front_holds_what_is_recommended_and_says_what_others_miss():
 
 def test_a_model_of_a_folder_starts_where_the_folder_is():
     """A rented machine does not have it, and a container has it only where it is mounted."""
-    asked = generation_candidate(), ANSWER.request
-    (service, *_) = yaml.safe_load(export_serving(*asked, "compose", folder="/home/me/mine"))[
-        "services"
-    ].values()
+    asked, config = (generation_candidate(), ANSWER.request), Path("/home/me/mine/config.json")
+    text = export_serving(*asked, "compose", config=config)
+    (service, *_) = yaml.safe_load(text)["services"].values()
     assert "/home/me/mine:/model:ro" in service["volumes"]
     assert service["command"][:2] == ["--model", "/model"]
     for format in set(FORMATS) - {"compose"}:
         with pytest.raises(UsageError, match="folder of this machine"):
-            export_serving(*asked, format, folder="/home/me/mine")
+            export_serving(*asked, format, config=config)
+    assert "call other.json so" in export_serving(
+        *asked, "compose", config=config.with_name("other.json")
+    )
 
 
 def test_markdown_says_what_is_nearest_where_nothing_answers():

@@ -115,10 +115,11 @@ def written_as_config(model):
             "index_n_heads": model.indexer.heads, "index_head_dim": model.indexer.head_dim,
             "index_topk": model.indexer.top_k,
         }  # fmt: skip
+    config["sliding_window"] = model.window
     if model.window:
         full = ["full_attention"] * model.full_layers
         kinds = full + ["sliding_attention"] * model.window_layers
-        config |= {"sliding_window": model.window, "layer_types": kinds}
+        config["layer_types"] = kinds
     return config
 
 
@@ -156,6 +157,9 @@ def test_windows_are_read_where_they_hold(read):
         (qwen | {"use_sliding_window": True}, 4096, 4),
         (mistral | {"sliding_window": 262144}, None, 0),
         (mistral | {"sliding_window": None}, None, 0),
+        (LLAMA | {"model_type": "exaone4", "sliding_window_pattern": "LLLG"}, 4096, 24),
+        (LLAMA | {"model_type": "exaone4", "sliding_window_pattern": "LG"}, 4096, 16),
+        (LLAMA | {"model_type": "olmo3"}, 4096, 24),
     )
 
     def check(config, window, layers):
@@ -174,7 +178,7 @@ def test_the_text_part_of_models_that_see_is_read_with_the_tower(read):
     }  # fmt: skip
     vision = {
         "depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "patch_size": 16,
-        "spatial_merge_size": 2, "deepstack_visual_indexes": [5, 11, 17],
+        "spatial_merge_size": 2, "deepstack_visual_indexes": [5, 11, 17], "out_hidden_size": 2048,
     }  # fmt: skip
     config = {
         "model_type": "qwen3_vl", "text_config": text, "vision_config": vision,
@@ -221,12 +225,167 @@ def test_formats_are_read_by_module(read):
     assert set(model.sixteen_bit) == {"attention", "shared", "dense"}
 
 
+QWEN_MOE = LLAMA | {
+    "model_type": "qwen3_moe", "num_experts": 64, "num_experts_per_tok": 4,
+    "moe_intermediate_size": 1024,
+}  # fmt: skip
+MIXED = {
+    "quant_algo": "MIXED_PRECISION", "kv_cache_quant_algo": "FP8",
+    "quantized_layers": {
+        f"model.layers.{layer}.{name}": format_
+        for layer in range(32)
+        for name, format_ in (
+            ("self_attn.q_proj", {"quant_algo": "FP8"}),
+            ("mlp.experts", {"quant_algo": "W4A16_NVFP4", "group_size": 16}),
+        )
+    },
+}  # fmt: skip
+MODELOPT = {"producer": {"name": "modelopt", "version": "0.23.0"}}
+AWQ = {"zero_point": True, "q_group_size": 128, "w_bit": 4, "version": "GEMM"}
+GPTQ = {"bits": 4, "group_size": 32, "desc_act": True, "model_file_base_name": "model"}
+BESIDE = (
+    ("hf_quant_config.json", {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, "fp8", 8.0,
+     "fp8"),
+    ("hf_quant_config.json", {"quant_algo": "NVFP4", "kv_cache_quant_algo": None}, "nvfp4", 4.5,
+     None),
+    ("hf_quant_config.json", {"quant_algo": "W4A16_AWQ", "group_size": 128}, "int4-awq", 4.15625,
+     None),
+    ("hf_quant_config.json", {"quant_algo": None, "kv_cache_quant_algo": "FP8"}, "bf16", 16.0,
+     "fp8"),
+    ("quantize_config.json", GPTQ, "int4-awq", 4.625, None),
+    ("quant_config.json", AWQ, "int4-awq", 4.15625, None),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "precision", "bits", "kv"), BESIDE)
+def test_the_format_is_read_beside_the_configuration(
+    read, tmp_path, name, content, precision, bits, kv
+):
+    """As engines read it, of ModelOpt, old GPTQ and old AWQ; by the folder and by the file."""
+    whole = MODELOPT | {"quantization": content} if name.startswith("hf_") else content
+    (tmp_path / name).write_text(json.dumps(whole))
+    model = read(LLAMA)
+    assert (model.own_precision, model.own_bits, model.own_kv_precision) == (precision, bits, kv)
+    assert language_model_of_config(tmp_path) == model
+    told = LLAMA | {"quantization_config": {"quant_method": "mxfp4"}}
+    assert read(told).own_precision == LlmPrecision.MXFP4  # its own word counts
+
+
+def test_modules_of_different_formats_have_the_mean_of_their_bits(read, tmp_path):
+    """Attention in fp8, experts in nvfp4, what is not named in 16 bits; in both spellings."""
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(MODELOPT | {"quantization": MIXED}))
+    model = read(QWEN_MOE)
+    weights = model.weights
+    bits = (8 * weights.attention + 4.5 * weights.experts) / (weights.attention + weights.experts)
+    assert (model.own_precision, model.own_bits) == (LlmPrecision.NVFP4, pytest.approx(bits))
+    assert model.sixteen_bit == ("dense", "shared")
+    groups = {
+        "fp8": {"weights": {"num_bits": 8, "type": "float"}, "targets": ["re:.*self_attn.*"]},
+        "nvfp4": {
+            "weights": {"num_bits": 4, "type": "float", "group_size": 16},
+            "targets": ["re:.*mlp.experts.*"],
+        },
+    }  # fmt: skip
+    grouped = {
+        "quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "config_groups": groups,
+        "kv_cache_scheme": {"num_bits": 8, "type": "float", "dynamic": False},
+    }  # fmt: skip
+    assert read(QWEN_MOE | {"quantization_config": grouped}) == model
+
+
+def test_formats_beside_that_no_engine_serves_are_refused_by_name(read, tmp_path):
+    """With their bits where these are why."""
+    for content, said in ((GPTQ | {"bits": 3}, "gptq.*3 bits|3 bits"), ({"bits": "four"}, "bits")):
+        (tmp_path / "quantize_config.json").write_text(json.dumps(content))
+        with pytest.raises(UsageError, match=said):
+            read(LLAMA)
+
+
+OTHER_FILES = (
+    ({"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-3.1-8B"},
+     "an adapter's settings", "its base model, meta-llama/Llama-3.1-8B"),
+    ({"do_sample": True, "temperature": 0.6}, "its settings for generating", "--model"),
+    ({"bos_token_id": 1, "eos_token_id": 2}, "its settings for generating", "config.json beside"),
+    ({"tokenizer_class": "LlamaTokenizer", "model_max_length": 4096}, "tokenizer's settings", ""),
+    ({"version": "1.0", "added_tokens": [], "model": {}}, "its tokenizer", ""),
+    ({"metadata": {}, "weight_map": {}}, "the list of its weight files", "config.json beside"),
+    ({"dim": 4096, "n_layers": 32, "n_heads": 32}, "in Mistral's or Llama's own form", "Hugging"),
+    ({"_class_name": "FluxPipeline"}, "a diffusion model", ""),
+    ({"image_processor_type": "CLIPImageProcessor"}, "its preprocessor's settings", ""),
+    (MODELOPT | {"quantization": {"quant_algo": "FP8"}}, "the format of its weights alone", ""),
+    (GPTQ, "the format of its weights alone", "config.json beside"),
+    ({"hidden_size": 4096}, "it has no model_type", "config.json beside"),
+)  # fmt: skip
+
+
+def test_other_files_of_a_model_are_named_with_the_way_out(read):
+    """Each says what the file is, and which one to take."""
+
+    def check(content, what, hint):
+        with pytest.raises(UsageError, match=what) as caught:
+            read(content)
+        assert hint in str(caught.value.hint)
+
+    assert_each(check, OTHER_FILES)
+
+
+def test_a_folder_without_a_configuration_is_told_by_what_it_holds(tmp_path):
+    """An adapter's folder has no config.json."""
+    (tmp_path / "adapter_config.json").write_text(json.dumps(OTHER_FILES[0][0]))
+    with pytest.raises(UsageError, match=r"adapter_config\.json is no config\.json"):
+        language_model_of_config(tmp_path)
+
+
+HUB = "/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/0123abc"
+
+
+def test_a_model_is_called_as_its_checkpoint_never_as_a_makers_folder(tmp_path):
+    """By the last part of its own name, else by its folder, else by the file."""
+    folder = tmp_path / "my-llama"
+    folder.mkdir()
+    cases = (
+        ("/opt/models/Llama-3.1-70B-Instruct/", "config.json", "Llama-3.1-70B-Instruct"),
+        ("meta-llama/Llama-3.1-8B", "config.json", "Llama-3.1-8B"),
+        ("C:\\models\\Qwen3-8B", "config.json", "Qwen3-8B"),
+        (HUB, "config.json", "Qwen3-8B"),
+        ("./", "config.json", "my-llama"),
+        (None, "config.json", "my-llama"),
+        (None, "mine.json", "mine"),
+    )
+
+    def check(written, file, name):
+        (folder / file).write_text(json.dumps(LLAMA | {"_name_or_path": written}))
+        assert language_model_of_config(folder / file).name == name
+
+    assert_each(check, cases)
+
+
+GRANITE = LLAMA | {
+    "model_type": "granitemoehybrid", "layer_types": ["attention"] * 32, "num_local_experts": 0,
+    "shared_intermediate_size": 8192, "mamba_d_state": 256,
+}  # fmt: skip
+
+
+def test_granite_whose_layers_all_have_attention_is_dense(read):
+    """Granite 4.0 Micro: its feed-forward network is the shared one."""
+    assert read(GRANITE).ffn == 8192
+    assert read(GRANITE | {"layer_types": ["full_attention"] * 32}) == read(GRANITE)
+    for layers in (["mamba"] * 31 + ["attention"], None):
+        with pytest.raises(UsageError, match="state-space"):
+            read(GRANITE | {"layer_types": layers})
+
+
 def test_what_is_not_covered_is_refused_by_name(read):
     """Unknown architectures, other layers, and formats that no engine here serves."""
     cases = (
         ({"model_type": "qwen3_next"}, "linear attention"),
         ({"model_type": "frobnicate"}, "'frobnicate' is unknown"),
-        ({"model_type": None}, "is unknown"),
+        ({"model_type": None}, "no model_type"),
+        ({"layer_types": ["deepseek_sparse_attention"] * 32}, "sparse"),
+        ({"layer_types": ["minimax_m3_sparse"] * 32}, "sparse"),
+        ({"layer_types": ["gated_delta_net"] * 32}, "linear attention"),
+        ({"layer_types": ["mamba"] * 32}, "state-space"),
+        ({"layer_types": ["wonder_attention"] * 32}, "'wonder_attention' is unknown"),
         ({"model_type": "mllama"}, "attend to pictures"),
         ({"model_type": "bert"}, "no decoder"),
         ({"layer_types": ["linear_attention"] * 24 + ["full_attention"] * 8}, "linear attention"),
