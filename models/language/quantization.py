@@ -19,7 +19,7 @@ from advisor.models.language.language_model import LanguageModel
 # A scale of 16 bits for a group of weights; AWQ and GPTQ add a zero of 4.
 _SCALE_BITS, _ZERO_BITS, _USUAL_GROUP = 16, 4, 128
 # Keys of which one tells the weights' format.
-_TELLING = ("quant_method", "config_groups", "quantized_layers", "bits", "w_bit")
+_TELLING = ("quant_algo", "quant_method", "config_groups", "quantized_layers", "bits", "w_bit")
 _LAYER = re.compile(r"\d+")
 
 
@@ -35,17 +35,14 @@ def in_own_format(
     for one that no engine here serves."""
     keys = ("quantization_config", "compression_config")
     quantization = whole.part(*keys) or text.part(*keys) or _beside(folder)
-    written = text.text("dtype") or text.text("torch_dtype") or whole.text("torch_dtype")
+    kinds = (part.text(key) for part in (text, whole) for key in ("dtype", "torch_dtype"))
+    written = next(filter(None, kinds), "")
     half = written.removeprefix("torch.") == "float16"
     plain = LlmPrecision.FP16 if half else LlmPrecision.BF16
-    if quantization is None:
-        return replace(model, own_precision=plain, own_bits=BITS[plain])
-    kv_scheme = quantization.part("kv_cache_scheme")
-    kv_bits = kv_scheme.maybe_whole("num_bits") if kv_scheme else None
-    is_fp8 = kv_bits == 8 or quantization.text("kv_cache_quant_algo").upper() == "FP8"
-    model = replace(model, own_kv_precision=KvPrecision.FP8 if is_fp8 else None)
-    if is_fp8 and not any(key in quantization for key in ("quant_algo", *_TELLING)):
-        return replace(model, own_precision=plain, own_bits=BITS[plain])
+    kv = _kv_precision(quantization) if quantization else None
+    model = replace(model, own_precision=plain, own_bits=BITS[plain], own_kv_precision=kv)
+    if quantization is None or (kv and not any(key in quantization for key in _TELLING)):
+        return model
     if modules := _mixed(quantization):
         return _in_mixed_formats(model, modules)
     own = _format_of(quantization)
@@ -58,6 +55,13 @@ def in_own_format(
         model, own_precision=own.precision, own_bits=own.bits,
         sixteen_bit=_sixteen_bit(ignored, model.layers),
     )  # fmt: skip
+
+
+def _kv_precision(quantization: ConfigValues) -> KvPrecision | None:
+    """The format of keys and values that the checkpoint asks for."""
+    scheme = quantization.part("kv_cache_scheme")
+    is_fp8 = quantization.text("kv_cache_quant_algo").upper() == "FP8"
+    return KvPrecision.FP8 if is_fp8 or (scheme and scheme.maybe_whole("num_bits") == 8) else None
 
 
 def _beside(folder: Path) -> ConfigValues | None:
