@@ -11,31 +11,31 @@ import sqlalchemy as sql
 from advisor.sweeps.store.database import Database
 from advisor.sweeps.store.dialects import DatabaseSeconds
 from advisor.sweeps.store.leases import Leases
-from advisor.sweeps.store.schema import HEAD, LEASES, MEASUREMENTS, SchemaState, look
+from advisor.sweeps.store.schema import HEAD, has_tables
+from advisor.sweeps.store.tables import LEASES, MEASUREMENTS
 
 
 def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
-    """Name, program and version, tables (`nothing`, `older` or `head`), rows, the database's
+    """Name, program and version, tables (`nothing` or `head`), rows, the database's
     clock in seconds since 1970, leases in force (`held`) and those that nobody has any more.
 
     Raises `DataError` or `UsageError` where it cannot be reached or is not ours.
     """
     with closing(Database(url, patience_seconds)) as database:
-        result = look(database)
+        ready = has_tables(database)
         answer: dict[str, Any] = {
-            "name": database.name, "tables": result.value, "newest_version": HEAD,
+            "name": database.name, "tables": "head" if ready else "nothing", "newest_version": HEAD,
             "rows": 0, "held": [], "left_leases": 0,
         }  # fmt: skip
-        if result is SchemaState.NOTHING and database.file is not None:
+        if not ready and database.file is not None:
             return answer | {"program": _program(database), "now": None}
         answer["now"] = database.read(
             lambda connection: connection.scalar(sql.select(DatabaseSeconds()))
         )
         answer["program"] = _program(database)
-        if result is not SchemaState.NOTHING:
+        if ready:
             count = sql.select(sql.func.count()).select_from(MEASUREMENTS)
             answer["rows"] = database.read(lambda connection: connection.scalar(count))
-        if result is SchemaState.HEAD:
             held = Leases(database).held()
             count = sql.select(sql.func.count()).select_from(LEASES)
             answer["held"] = sorted({entry.driver for entry in held.values()})

@@ -12,7 +12,7 @@ from advisor.errors import DataError
 from advisor.sweeps.store.contract import Held
 from advisor.sweeps.store.database import Database
 from advisor.sweeps.store.dialects import DatabaseSeconds, insert_if_absent
-from advisor.sweeps.store.schema import LEASES
+from advisor.sweeps.store.tables import LEASES
 from advisor.sweeps.trial.ownership import Owner, columns_of, place, process_has_gone
 
 LEASE_SECONDS = 120.0

@@ -15,8 +15,8 @@ from msgspec import Struct
 from advisor.records import asdict
 from advisor.sweeps.store.contract import Stored
 from advisor.sweeps.store.rows import sorted_out
-from advisor.sweeps.store.schema import MEASUREMENTS as ROWS
 from advisor.sweeps.store.sql_store import SqlStore
+from advisor.sweeps.store.tables import MEASUREMENTS as ROWS
 
 _ROWS_AT_ONCE = 200
 

@@ -23,8 +23,9 @@ from advisor.sweeps.store.dialects import DATABASE_VARIABLE as DATABASE_VARIABLE
 from advisor.sweeps.store.dialects import insert_if_absent
 from advisor.sweeps.store.leases import LEASE_SECONDS, Leases, end
 from advisor.sweeps.store.rows import gives_way, in_parts, parsed, row_of, sorted_out
-from advisor.sweeps.store.schema import EARLIER, SchemaState, look, make_ready
-from advisor.sweeps.store.schema import MEASUREMENTS as ROWS
+from advisor.sweeps.store.schema import has_tables, make_ready
+from advisor.sweeps.store.tables import EARLIER
+from advisor.sweeps.store.tables import MEASUREMENTS as ROWS
 from advisor.sweeps.trial.ownership import Owner
 
 
@@ -155,8 +156,6 @@ class SqlStore:
 
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
         """See `MeasurementStore`."""
-        if look(self._database) is not SchemaState.HEAD:
-            return []
         query = sql.select(EARLIER.c.trial_id, EARLIER.c.payload, EARLIER.c.number)
         if trial_ids is None:
             rows = self.rows(query)
@@ -184,8 +183,8 @@ class SqlStore:
         return self._database.identity()
 
     def running(self) -> dict[str, Held]:
-        """The leases in force, by trial_id; none where the tables are of an older version."""
-        return self.leases.held() if look(self._database) is SchemaState.HEAD else {}
+        """The leases in force, by trial_id; none where there are no tables."""
+        return self.leases.held() if self._there() else {}
 
     def close(self) -> None:
         """Give the connections back."""
@@ -209,8 +208,8 @@ class SqlStore:
         return rows
 
     def _there(self) -> bool:
-        """Whether there are tables to read; of any version, since all have had these columns."""
-        self._ready = self._ready or look(self._database) is not SchemaState.NOTHING
+        """Whether there are tables to read."""
+        self._ready = self._ready or has_tables(self._database)
         return self._ready
 
 

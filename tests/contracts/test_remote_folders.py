@@ -172,7 +172,7 @@ class TestFsspec(FolderContract):
 
     def test_without_fsspec_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "fsspec", None)
-        with pytest.raises(UsageError, match=r"instance-sizing-advisor\[data\]"):
+        with pytest.raises(UsageError, match=r"pip install .*\[data\]"):
             list(remote_folder("gs://photos/set").files())
 
     @pytest.mark.parametrize("address", ["nonsense://x/y", "wrong+scheme://x"])

@@ -45,12 +45,6 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
             found=f"{text}; its clock and this one are {apart:.0f} s apart",
             advice="set both by NTP (timedatectl set-ntp true)",
         )  # fmt: skip
-    if state["tables"] == "older":
-        return Finding(
-            check="database", state=State.WARNING, found=f"{text}; its tables are older",
-            advice="the next advisor sweep run migrates them; back the database up first",
-            facts=state,
-        )  # fmt: skip
     return Finding(check="database", state=State.OK, found=text, facts=state)
 
 

@@ -6,8 +6,8 @@ import sqlalchemy as sql
 
 from advisor.runs.store.locks import DAEMON, HeldLock, Locks
 from advisor.runs.store.records import Leader
-from advisor.runs.store.tables import SCHEDULE_LEADER as ROWS
 from advisor.sweeps.store.database import Database
+from advisor.sweeps.store.tables import SCHEDULE_LEADER as ROWS
 from advisor.sweeps.trial.ownership import Owner, columns_of
 
 _NAME = "leader"

@@ -17,15 +17,15 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.records import asdict
 from advisor.runs.store.records import record_of
-from advisor.runs.store.tables import API_KEYS as KEYS
-from advisor.runs.store.tables import API_SESSIONS as SESSIONS
 from advisor.sweeps.store.database import (
     READING_PATIENCE_SECONDS,
     WRITING_PATIENCE_SECONDS,
     Database,
 )
-from advisor.sweeps.store.schema import SchemaState, look, make_ready
+from advisor.sweeps.store.schema import has_tables, make_ready
 from advisor.sweeps.store.sql_store import default_database_url
+from advisor.sweeps.store.tables import API_KEYS as KEYS
+from advisor.sweeps.store.tables import API_SESSIONS as SESSIONS
 
 MOST_SESSIONS_OF_A_KEY = 20
 _NO_PATIENCE = 0.0
@@ -200,7 +200,7 @@ class ApiKeys:
         if file_id != self._file_id:
             self._database.close()
             self._file_id, self._ready = file_id, False
-        self._ready = self._ready or look(self._database) is SchemaState.HEAD
+        self._ready = self._ready or has_tables(self._database)
         return self._ready
 
 

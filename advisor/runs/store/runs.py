@@ -16,10 +16,10 @@ import sqlalchemy as sql
 from advisor.records import asdict
 from advisor.runs.store.locks import HeldLock, Locks
 from advisor.runs.store.records import OPEN_STATES, Ending, NewRun, Run, RunState, record_of
-from advisor.runs.store.tables import RUNS as ROWS
-from advisor.runs.store.tables import SCHEDULES
 from advisor.sweeps.store.database import Database
 from advisor.sweeps.store.dialects import POSTGRESQL, insert_if_absent
+from advisor.sweeps.store.tables import RUNS as ROWS
+from advisor.sweeps.store.tables import SCHEDULES
 from advisor.sweeps.trial.ownership import Owner, columns_of
 
 # After so many processes that were lost (not ended) nobody tries a run again.

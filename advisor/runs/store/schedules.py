@@ -24,15 +24,15 @@ from advisor.runs.store.records import (
     record_of,
 )
 from advisor.runs.store.runs import Runs, skip_due
-from advisor.runs.store.tables import RUNS
-from advisor.runs.store.tables import SCHEDULES as ROWS
 from advisor.sweeps.store.database import (
     READING_PATIENCE_SECONDS,
     WRITING_PATIENCE_SECONDS,
     Database,
 )
-from advisor.sweeps.store.schema import SchemaState, look, make_ready
+from advisor.sweeps.store.schema import has_tables, make_ready
 from advisor.sweeps.store.sql_store import default_database_url
+from advisor.sweeps.store.tables import RUNS
+from advisor.sweeps.store.tables import SCHEDULES as ROWS
 
 
 def open_schedules(
@@ -64,7 +64,7 @@ class ScheduleBook:
         try:
             if not reading:
                 make_ready(self._database)
-            self.is_ready = look(self._database) is SchemaState.HEAD
+            self.is_ready = has_tables(self._database)
             self._file_id = self._database.file_id()
         except BaseException:
             self.close()

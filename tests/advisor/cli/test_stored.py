@@ -1,17 +1,14 @@
 """Commands that read the store: damage is told and hides nothing, and nothing is changed."""
 
 import json
-import shutil
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
-UNVERSIONED = Path(__file__).parents[2] / "data" / "measurements-0001.sqlite"
 READERS = [
     ("measurements", "list"),
     ("measurements", "check"),
@@ -54,14 +51,6 @@ def test_a_list_with_a_damaged_row_is_still_json(ask, database):
     execute(database, "UPDATE measurements SET payload = '['")
     code, out, _error = ask("measurements", "list", "-o", "json")
     assert (code, json.loads(out)["measurements"]) == (1, [])
-
-
-@pytest.mark.parametrize("command", READERS)
-def test_readers_change_no_older_database(ask, database, command):
-    shutil.copy(UNVERSIONED, database)
-    code, _out, _error = ask(*command)
-    assert code == 0
-    assert database.read_bytes() == UNVERSIONED.read_bytes()
 
 
 @pytest.mark.parametrize("command", [*READERS, ("fit",), ("measurements", "import", "FILE")])

@@ -134,7 +134,7 @@ def test_the_spread_tells_runs_steps_and_an_interval_that_holds_the_rate(client)
 def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):
     import sqlalchemy as sql
 
-    from advisor.sweeps.store.schema import MEASUREMENTS
+    from advisor.sweeps.store.tables import MEASUREMENTS
 
     sent(client, to_jsonl(some(2)))
     store = open_store()

@@ -20,7 +20,7 @@ from tests.sweeps.watching.builders import held
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 6)]
 IDS = [one.trial_id for one in TRIALS]
-OLD = Path(__file__).parents[2] / "data" / "measurements-0001.sqlite"
+MIGRATED = Path(__file__).parents[2] / "data" / "measurements-0008.sqlite"
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
 
 
@@ -69,8 +69,8 @@ def test_a_retried_trial_is_counted_once(url):
     assert (found.total, found.left, found.submitted) == (1, 0, 1)
 
 
-def test_looking_changes_nothing_and_an_older_database_tells_its_rows(tmp_path):
-    path = Path(shutil.copy(OLD, tmp_path / "m.sqlite"))
+def test_looking_changes_nothing_and_tells_the_rows(tmp_path):
+    path = Path(shutil.copy(MIGRATED, tmp_path / "m.sqlite"))
     before = path.read_bytes()
     with closing(SqlStore(f"sqlite:///{path}", reading=True)) as store:
         found = look_at(store)

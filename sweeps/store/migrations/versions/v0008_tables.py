@@ -1,0 +1,13 @@
+"""All tables, as the first release has them."""
+
+from alembic import op
+
+from advisor.sweeps.store.tables import METADATA
+
+revision = "0008"
+down_revision = None
+
+
+def upgrade() -> None:
+    """Make them."""
+    METADATA.create_all(op.get_bind())
