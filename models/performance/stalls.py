@@ -8,9 +8,7 @@ the host beside it join: what they tell stands among the priors of a sweep's fit
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
@@ -56,13 +54,6 @@ class StalledRuns(Struct, frozen=True):
             self.synthetic[chosen],
             self.real[chosen],
         )
-
-
-def read_stalls(path: Path) -> tuple[StalledRuns, list[dict[str, str]]]:
-    """The runs of a CSV file and its rows as they stand there."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return stalled_runs(rows), rows
 
 
 def stalled_runs(rows: list[dict[str, str]]) -> StalledRuns:

@@ -43,15 +43,6 @@ def language_model(name: str, vocabulary: int) -> LanguageModel:
     return LanguageModel(vocabulary, hidden, dropout)
 
 
-def macs_per_token(hidden: int, vocabulary: int) -> int:
-    """Multiply-accumulates of one token's forward pass.
-
-    Four gates, each with an input and a recurrent product, in two layers, then the decoder.
-    Needed because a fused LSTM hides its products from every operation counter.
-    """
-    return 2 * 8 * hidden**2 + hidden * vocabulary
-
-
 _WIDTH, _HEADS, _INNER, _LAYERS = 1024, 16, 4096, 6
 # The paper's dropout for the big model on English to German.
 _DROPOUT = 0.3

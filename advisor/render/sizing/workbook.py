@@ -58,13 +58,6 @@ def report_workbook(document: Record, language: str = "en") -> bytes:
     return buffer.getvalue()
 
 
-def workbook_of(sheets: Sequence[Sheet], title: str, day: str, language: str = "en") -> bytes:
-    """A workbook of these sheets alone."""
-    with _book(title, day, language) as (writer, buffer):
-        writer.write_all(sheets, day)
-    return buffer.getvalue()
-
-
 @contextmanager
 def _book(title: str, day: str, language: str) -> Iterator[tuple[_Writer, io.BytesIO]]:
     import xlsxwriter  # the extra `report`

@@ -95,7 +95,7 @@ def test_yuan_are_taken_at_a_rate_that_is_told_and_can_be_set(ask, monkeypatch):
     ("arguments", "code", "said"),
     [
         (("list", "--region", "us-esat-1"), 2, "did you mean"),
-        (("list", "--cloud", "gpc"), 2, "it has: aws"),
+        (("list", "--cloud", "gpc"), 2, "did you mean gcp?"),
         (("list", "--market", "sport"), 2, "did you mean spot"),
         (("list", "--gpu", "T44"), 2, "unknown GPU"),
         (("list", "--instance", "g4dn.xlrge"), 2, "did you mean g4dn.xlarge"),

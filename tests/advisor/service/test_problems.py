@@ -6,6 +6,8 @@ import re
 import pytest
 
 from advisor.answers import predicting
+from advisor.extras import ROOT, install_hint
+from advisor.service.problems import Problem
 from advisor.service.routes import answers
 
 QUESTION = {"task": "inference", "model": "googlenet"}
@@ -39,7 +41,7 @@ ASK = "/v1/recommend"
             {"task": "training", "max_latency_ms": 3}, "unanswerable", "max_latency_ms",
             "max_latency_ms goes",
         ),
-        ({"cloud": "AWS"}, "unanswerable", "cloud", "it has: aws"),
+        ({"cloud": "AWS"}, "unanswerable", "cloud", "did you mean aws?"),
         ({"disk": "gp3:1GiB"}, "unanswerable", "disk", "disk gp3:1GiB cannot hold"),
     ],
 )  # fmt: skip
@@ -162,6 +164,13 @@ def test_a_file_that_is_damaged_is_no_defect_of_the_question(service, monkeypatc
 
 def test_no_region_without_a_name_is_offered(refused):
     assert "known: af-south-1" in refused(422, "/v1/catalog?region=mars&cloud=aws")["way_out"]
+
+
+def test_a_client_is_told_what_to_install_but_not_where_the_service_lies():
+    hint = install_hint("report")
+    assert str(ROOT) in str(hint)
+    shown = Problem(422, "unanswerable", "pdf reports need weasyprint", hint=hint).document()
+    assert shown["way_out"] == "install it: python -m pip install -e '.[report]'"
 
 
 def test_request_ids_are_echoed_where_they_are_ids(service):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from advisor.models.performance.stalls import (
     fit_stalls,
     host_speeds,
     joined_log_rates,
-    read_stalls,
+    stalled_runs,
 )
 
 ROWS = Path("infra/performance_sources/stalls.csv")
@@ -29,7 +30,8 @@ PARAMETERS = load_model().pipeline.parameters
 
 @pytest.fixture(scope="module")
 def runs() -> StalledRuns:
-    return read_stalls(ROWS)[0]
+    with ROWS.open(newline="") as file:
+        return stalled_runs(list(csv.DictReader(file)))
 
 
 @pytest.mark.slow
