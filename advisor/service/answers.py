@@ -23,7 +23,7 @@ from advisor.messages import Message
 from advisor.render.document import plain_leaf
 from advisor.service.access import CURRENT, PATIENCE_SECONDS, Visit
 from advisor.service.metrics import answer_in_progress
-from advisor.service.problems import Problem
+from advisor.service.problems import Problem, client_left
 from advisor.service.settings import Settings
 
 JSON = "application/json"
@@ -109,7 +109,7 @@ class Threads:
                 else:
                     task.cancel()
         if not task.done():
-            raise Problem(408, "client-left", "the client left before its answer was there")
+            raise client_left()
         done: T = task.result()
         return done
 

@@ -11,6 +11,7 @@ import secrets
 import time
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from advisor.service.access import CURRENT, Visit
@@ -19,6 +20,7 @@ from advisor.service.metrics import count_request
 from advisor.service.page.rendering import styles_source
 from advisor.service.problems import (
     Problem,
+    client_left,
     internal_error,
     problem_response,
     slow_body,
@@ -149,6 +151,8 @@ def _problem_of(error: Exception, visit: Visit, request_id: str) -> Problem:
     if isinstance(error, Problem):
         visit.refusal = str(error.detail)
         return error
+    if isinstance(error, ClientDisconnect):  # before its body was there
+        return client_left()
     _LOG.error("defect", extra={"id": request_id, "error": repr(error)}, exc_info=error)
     return internal_error(request_id)
 

@@ -154,6 +154,11 @@ def too_large(most_bytes: int) -> Problem:
     )  # fmt: skip
 
 
+def client_left() -> Problem:
+    """408 that nobody reads; counts and logs have it."""
+    return Problem(408, "client-left", "the client left before its answer was there")
+
+
 def slow_body() -> Problem:
     """408."""
     return Problem(

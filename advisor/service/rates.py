@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 import time
 
 from limits import RateLimitItem, RateLimitItemPerSecond
@@ -53,7 +54,8 @@ class RateLimits:
         never waits gets nothing faster, and all others lose little time to it."""
         if self._item is None or await self._limiter.hit(_OPEN, client_network(visit.address)):
             return
-        await asyncio.sleep(_HELD_BACK_SECONDS)
+        # Each for a time of its own: hundreds that come back at once would be a burst.
+        await asyncio.sleep(_HELD_BACK_SECONDS * random.uniform(1, 3))
         raise _too_often(_OPEN.multiples, "50 a second without a key")
 
     async def count_wrong_key(self, visit: Visit) -> None:

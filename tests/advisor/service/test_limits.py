@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from starlette.requests import ClientDisconnect
 
 from advisor.engine.relaxed import STILL_WANTED
 from advisor.service import middleware, rates
@@ -115,6 +116,11 @@ class TestBodies:
         with pytest.raises(Problem) as refusal:
             asyncio.run(read())
         assert refusal.value.status == 408
+
+    def test_a_client_that_leaves_within_its_body_is_no_defect(self):
+        """Slow writers are many, and each traceback of theirs would cost more than an answer."""
+        told = middleware._problem_of(ClientDisconnect(), visit(), "1")
+        assert (told.status, told.kind) == (408, "client-left")
 
     def test_a_null_character_in_the_address_is_refused(self, serve):
         client = serve()
