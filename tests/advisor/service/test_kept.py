@@ -1,0 +1,99 @@
+"""Answers that are given again: the same bytes, whoever asks, and no more of them than may be kept;
+and those whose search ends early."""
+
+import pytest
+
+from advisor.service.answers import Answered, KeptAnswers
+from advisor.service.routes import answers as routes
+
+QUESTION = {"task": "inference", "model": "googlenet", "target_throughput": 500, "gpu": "T4"}
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often a recommendation was computed."""
+    asked = []
+    real = routes.recommended
+
+    def recommended(*arguments, **named):
+        asked.append(1)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(routes, "recommended", recommended)
+    return asked
+
+
+def test_the_same_question_is_computed_once_however_it_is_asked(service, counted):
+    first = service.post("/v1/recommend", json=QUESTION)
+    again = service.post("/v1/recommend", json=dict(reversed(QUESTION.items())))
+    link = service.get("/v1/recommend", params=QUESTION)
+    plain = service.get("/v1/recommend", params=QUESTION, headers={"Accept-Encoding": "identity"})
+    assert first.content == again.content == link.content == plain.content
+    assert "Content-Encoding" not in plain.headers
+    assert len(counted) == 1
+    assert service.post("/v1/recommend", json=QUESTION | {"target_throughput": 501}).is_success
+    assert len(counted) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [("recommend", {}), ("predict", {"instance": "g5.xlarge"}), ("memory", {}),
+     ("compare", {"gpu": "T4,L4"})],
+)  # fmt: skip
+def test_a_link_has_an_etag_that_spares_its_answer(service, path, more):
+    words = {"task": "inference", "model": "googlenet"} if path != "memory" else {"model": "vgg16"}
+    first = service.get(f"/v1/{path}", params=words | more)
+    again = service.get(
+        f"/v1/{path}", params=words | more, headers={"If-None-Match": first.headers["ETag"]}
+    )
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+    assert "ETag" not in service.post(f"/v1/{path}", json=words | more).headers
+
+
+def test_what_nobody_asked_for_in_the_longest_time_goes_first():
+    kept = KeptAnswers(most_bytes=30)
+    for name in "abc":
+        kept.keep(name, Answered(b"x" * 10))
+    kept.get("a")
+    kept.keep("d", Answered(b"x" * 10))
+    kept.keep("d", Answered(b"x" * 10))
+    assert [name for name in "abcd" if kept.get(name)] == ["a", "c", "d"]
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 64])
+def test_training_on_several_nodes_is_answered(service, nodes):
+    """Its efficiency is a number of NumPy's, of which JSON knows none."""
+    words = {"task": "training", "model": "resnet50", "target_throughput": 500, "max_nodes": nodes}
+    told = service.post("/v1/recommend", json=words)
+    assert told.status_code == 200, told.text
+    assert told.json()["recommendation"]["predicted"]["throughput"]["lower"] >= 500
+
+
+@pytest.mark.slow
+def test_what_to_relax_over_all_clouds_and_markets_is_found_early_and_says_so(service):
+    """A question that took a minute of CPU."""
+    words = {
+        "task": "training", "model": "vgg16", "epochs": 90, "max_hours": 0.001, "cloud": "any",
+        "market": "any",
+    }  # fmt: skip
+    told = service.post("/v1/recommend", json=words).json()
+    assert told["relax_stopped"] == "relaxing_stopped"
+    assert [change["option"] for way in told["relax"] for change in way["changes"]] == [
+        "--max-hours"
+    ]
+    assert "not searched to its end" in told["warnings"][-1]
+
+
+def test_an_ordinary_question_is_searched_whole(service):
+    told = service.post("/v1/recommend", json=QUESTION | {"max_price": 0.4}).json()
+    assert (told["relax_stopped"], told["recommendation"]) == (None, None)
+    assert told["relax"]
+
+
+@pytest.mark.parametrize(("cron", "status"), [("* * * * *", 403), ("0 * * * *", 201)])
+def test_a_key_that_may_measure_keeps_no_machine_busy(serve, key_of, cron, status):
+    words = {"cron": cron, "name": "often", "fit": {}}
+    told = serve().post("/v1/schedules", json=words, headers=key_of("measure"))
+    assert told.status_code == status, told.text
+    admin = serve().post("/v1/schedules", json=words | {"name": "a"}, headers=key_of("admin"))
+    assert admin.status_code == 201
