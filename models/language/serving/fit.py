@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from advisor.models.language.serving.effects import Design, Setting, design_of
 from advisor.models.language.serving.seconds import (
     Logs,
-    closed_loop_seconds,
+    request_seconds,
     static_batch_seconds,
-    token_seconds,
 )
 from advisor.models.language.serving.work import Floats, Work, work_of
 from advisor.models.performance.step_parameters import Parameters, Prior
@@ -39,7 +38,8 @@ _DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-7, 1e4
 
 
 class MeasuredValue(NamedTuple):
-    """One measured value: seconds of a quantity with `sequences` in flight."""
+    """One measured value: seconds of a quantity with `sequences` in flight, of `arrivals` a
+    second where requests come by themselves."""
 
     setting: Setting
     quantity: str
@@ -47,6 +47,7 @@ class MeasuredValue(NamedTuple):
     input_tokens: float
     output_tokens: float
     seconds: float
+    arrivals: float = 0.0
 
 
 class Measured(NamedTuple):
@@ -58,6 +59,7 @@ class Measured(NamedTuple):
     sequences: Floats
     input_tokens: Floats
     output_tokens: Floats
+    arrivals: Floats
 
     def log_seconds(self, logs: Floats) -> Floats:
         """Log seconds (n,) for logs (n, logs)."""
@@ -68,12 +70,13 @@ class Measured(NamedTuple):
             of_rows = Logs(*logs[rows].T)
             if quantity == "batch":
                 seconds = static_batch_seconds(work, of_rows, *sizes)
-            elif quantity in ("saturated", "rate"):
-                seconds = token_seconds(work, of_rows, *sizes)
             elif quantity == "arriving":
-                seconds = closed_loop_seconds(work, of_rows, *sizes, bursts=0.0).first_token
+                seconds = request_seconds(
+                    work, of_rows, *sizes, arrivals=self.arrivals[rows]
+                ).first_token
             else:
-                seconds = getattr(closed_loop_seconds(work, of_rows, *sizes), quantity)
+                phase = "rate" if quantity == "saturated" else quantity
+                seconds = getattr(request_seconds(work, of_rows, *sizes), phase)
             result[rows] = np.log(seconds)
         return result
 
@@ -99,6 +102,7 @@ def measured(rows: Sequence[MeasuredValue], parameters: Parameters) -> Measured:
         sequences=np.array([row.sequences for row in rows], dtype=float),
         input_tokens=np.array([row.input_tokens for row in rows], dtype=float),
         output_tokens=np.array([row.output_tokens for row in rows], dtype=float),
+        arrivals=np.array([row.arrivals for row in rows], dtype=float),
     )
 
 

@@ -61,8 +61,10 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
     held = float(sequences_held([deployment], *np.array(kept)[:, None])[0])
 
     def row(quantity: str, sequences: float, seconds: float) -> MeasuredValue:
+        arrivals = record.requests_per_second if quantity == "arriving" else 0.0
         return MeasuredValue(
             setting, quantity, sequences, record.input_tokens, record.output_tokens, seconds,
+            arrivals,
         )  # fmt: skip
 
     if record.kind == "maximum":

@@ -26,6 +26,7 @@ from advisor.models.language.serving.rates import (
     ServingRates,
     asked_of,
     binding,
+    least_logs,
     request_logs,
 )
 from advisor.models.language.serving.seconds import Logs, static_batch_seconds
@@ -113,7 +114,7 @@ class ServingPredictor(Struct, frozen=True):
         waiting = np.maximum(wanted / sequences - 1, 0.0)
 
         def logs_of(logs: Logs) -> RequestLogs:
-            return request_logs(view.asked, logs, sequences, waiting, 1.0)
+            return request_logs(view.asked, logs, sequences, waiting)
 
         return self._rates(view, logs_of, sequences, confidence)
 
@@ -127,20 +128,23 @@ class ServingPredictor(Struct, frozen=True):
         asked = view.asked
 
         def service(logs: Logs, in_flight: Floats) -> Floats:
-            each = request_logs(asked, logs, in_flight, np.zeros_like(rate), 0.0)
-            return np.exp(each.rate) * in_flight * asked.output_tokens
+            each = request_logs(asked, logs, in_flight, np.zeros_like(rate), rate)
+            seconds = np.exp(np.maximum(each.rate, least_logs(asked, in_flight).rate))
+            return np.asarray(seconds * in_flight * asked.output_tokens)
 
         held = np.where(asked.held > 0, asked.held, np.nan)
         flow = open_loop(lambda b: service(view.logs, b), rate, held)
         sequences = flow.in_flight + 1
         waiting = flow.waiting_seconds / service(view.logs, sequences)
-        growth = self._growth(view, sequences, service)
+        # Of those in flight who arrives is one, whom the others do not multiply.
+        arrived = flow.in_flight / sequences
+        growth = np.minimum(arrived * self._growth(view, sequences, service), _MOST_GROWTH)
 
         def logs_of(logs: Logs) -> RequestLogs:
             # A longer service keeps more in flight, which makes it longer still.
             longer = np.log(service(logs, sequences) / service(view.logs, sequences))
-            more = sequences * np.exp(longer / (1 - growth))
-            return request_logs(asked, logs, more, waiting, 0.0)
+            more = sequences * np.exp(arrived * longer / (1 - growth))
+            return request_logs(asked, logs, more, waiting, rate)
 
         rates = self._rates(view, logs_of, sequences, confidence, in_flight=flow.in_flight)
         offered = np.where(np.isnan(flow.in_flight), np.nan, rate * asked.output_tokens)
@@ -179,6 +183,7 @@ class ServingPredictor(Struct, frozen=True):
                     values.append(MeasuredValue(
                         setting, quantity, max(entry.concurrency, 1.0),
                         entry.traffic.input_tokens, entry.traffic.output_tokens, seconds,
+                        entry.requests_per_second or 0.0,
                     ))  # fmt: skip
                     sigmas.append(math.hypot(sigma, _RUN_SIGMA[quantity]))
         return self._conditioned(values, np.array(sigmas))
@@ -278,10 +283,11 @@ class ServingPredictor(Struct, frozen=True):
         with np.errstate(divide="ignore", invalid="ignore"):
             each, doubts = view.with_doubts(logs_of)
             bounds, calibrated = {}, np.ones(len(view.known), dtype=bool)
-            for quantity, mean, doubt in zip(QUANTITIES, each, doubts, strict=True):
+            least = least_logs(view.asked, sequences)
+            for quantity, mean, doubt, floor in zip(QUANTITIES, each, doubts, least, strict=True):
                 below, above, enough = self._multipliers(quantity, view.known, confidence)
-                low, high = np.exp(mean - below * doubt), np.exp(mean + above * doubt)
-                bounds[quantity] = Bounds(low, np.exp(mean), high)
+                logs = (mean - below * doubt, mean, mean + above * doubt)
+                bounds[quantity] = Bounds(*(np.exp(np.maximum(log, floor)) for log in logs))
                 calibrated &= enough
             tokens = Bounds(*(1 / bound for bound in reversed(bounds["rate"])))
         return ServingRates(
@@ -308,10 +314,10 @@ class ServingPredictor(Struct, frozen=True):
     def _growth(
         self, view: _View, sequences: Floats, service: Callable[[Logs, Floats], Floats]
     ) -> Floats:
-        """How much longer a service takes, in logs, for each log more in flight; below 0.9."""
+        """How much longer a service takes, in logs, for each log more in flight."""
         more = service(view.logs, sequences * np.exp(_DIFFERENCE))
         slope = np.log(more / service(view.logs, sequences)) / _DIFFERENCE
-        return np.asarray(np.clip(slope, 0.0, _MOST_GROWTH))
+        return np.asarray(np.maximum(slope, 0.0))
 
 
 class _View(NamedTuple):

@@ -13,8 +13,9 @@ from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.memory import card_gib, serving_memory
 from advisor.models.language.serving.seconds import (
     Logs,
-    closed_loop_seconds,
+    least_seconds,
     prompt_seconds,
+    request_seconds,
     smooth_maximum_shares,
     step_parts,
 )
@@ -112,21 +113,29 @@ class RequestLogs(NamedTuple):
 
 
 def request_logs(
-    asked: Asked, logs: Logs, sequences: Floats, waiting: Floats, bursts: float
+    asked: Asked, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
 ) -> RequestLogs:
     """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in
-    service before. `bursts`: 1 where requests start together, as in a closed loop, 0 for Poisson
-    arrivals."""
-    seconds = closed_loop_seconds(
+    service before. `arrivals` (n,) a second of requests that come by themselves; None: a closed
+    loop."""
+    seconds = request_seconds(
         asked.work, logs, sequences, asked.input_tokens, asked.output_tokens,
-        asked.computed_tokens, bursts,
+        asked.computed_tokens, arrivals,
     )  # fmt: skip
-    service = seconds.first_token + (asked.output_tokens - 1) * seconds.each_token
+    service = seconds.rate * sequences * asked.output_tokens
     return RequestLogs(
         np.log(seconds.each_token),
         np.log(seconds.first_token + waiting * service),
-        np.log(service / (sequences * asked.output_tokens)),
+        np.log(seconds.rate),
     )
+
+
+def least_logs(asked: Asked, sequences: Floats) -> RequestLogs:
+    """What no log second of `sequences` (n,) in flight goes below, whatever was fitted."""
+    least = least_seconds(
+        asked.work, sequences, asked.input_tokens, asked.output_tokens, asked.computed_tokens
+    )
+    return RequestLogs(*map(np.log, least))
 
 
 def binding(asked: Asked, logs: Logs, sequences: Floats) -> NDArray[np.intp]:

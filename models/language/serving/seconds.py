@@ -88,13 +88,9 @@ def smooth_maximum_shares(one: Floats, other: Floats) -> Floats:
 
 def step_parts(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Parts:
     """One step of `sequences` (n,) with `context` tokens each in the cache (n,)."""
-    model, gpus = work.model, work.tensor_parallel
-    touched = 1 - (1 - model.experts_per_token / model.experts) ** sequences
-    bytes_read = (model.fixed_bytes + model.expert_bytes * touched) / gpus
-    seen = _seen(model, context)
     return Parts(
-        weights=bytes_read / (work.memory * share(logs.weights)),
-        kv=sequences * seen * work.kv_bytes / (work.memory * share(logs.kv)),
+        weights=_weight_bytes(work, sequences) / (work.memory * share(logs.weights)),
+        kv=sequences * _seen(work.model, context) * work.kv_bytes / (work.memory * share(logs.kv)),
         arithmetic=sequences * _token_seconds(work, logs.decode),
         all_reduce=_all_reduces(work, logs, sequences),
         overhead=_overhead(work, logs, sequences),
@@ -127,13 +123,19 @@ def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats) -> Fl
     arithmetic = tokens * _token_seconds(work, logs.prefill) + attention / (
         work.sixteen_peak * share(logs.attention)
     )
-    touched = 1 - (1 - model.experts_per_token / model.experts) ** tokens
-    bytes_read = (model.fixed_bytes + model.expert_bytes * touched) / gpus
-    memory = bytes_read / (work.memory * share(logs.weights))
+    memory = _weight_bytes(work, tokens) / (work.memory * share(logs.weights))
     # Prompts run without CUDA graphs: a GPU that is done waits for the next launch.
     launches = model.layers * np.exp(logs.launch)
     computed = smooth_maximum(smooth_maximum(memory, arithmetic), launches)
     result: Floats = (computed + _all_reduces(work, logs, tokens)) * np.exp(logs.prompt)
+    return result
+
+
+def _weight_bytes(work: Work, tokens: Floats) -> Floats:
+    """What one GPU reads of the weights for `tokens` at once: of the experts those they touch."""
+    model = work.model
+    touched = 1 - (1 - model.experts_per_token / model.experts) ** tokens
+    result: Floats = (model.fixed_bytes + model.expert_bytes * touched) / work.tensor_parallel
     return result
 
 
@@ -182,54 +184,70 @@ def _overhead(work: Work, logs: Logs, sequences: Floats) -> Floats:
 
 
 class RequestSeconds(NamedTuple):
-    """Means of a request's phases, each (n,)."""
+    """Means of a request's phases, each (n,); `rate`: of the replica for each output token."""
 
     first_token: Floats
     each_token: Floats
+    rate: Floats
 
 
-# A queue of prompts that come by themselves is not told nearer to its end than this.
-_MOST_BUSY = 0.9
+# A queue of prompts is not told nearer to its end than this: beyond, all in flight wait in it.
+_MOST_BUSY = 0.98
+# Answers of one token have no gap between tokens.
+_NO_GAP = 1e-9
 
 
-def closed_loop_seconds(
+def request_seconds(
     work: Work, logs: Logs, sequences: Floats, input_tokens: Floats, output_tokens: Floats,
-    computed_tokens: Floats | None = None, bursts: float = 1.0,
+    computed_tokens: Floats | None = None, arrivals: Floats | None = None,
 ) -> RequestSeconds:  # fmt: skip
-    """`sequences` (n,) in flight: as one ends, the next one begins.
+    """`sequences` (n,) in flight: in a closed loop as one ends, the next one begins.
 
     A first token waits for its own prompt, for those that go with it, and in a closed loop for a
-    part of all the others', which start together: `bursts` is 1 there. Where requests arrive by
-    themselves (`bursts` 0) prompts queue instead, as in M/M/1. The prompts of others for which it
-    did not wait are read between its steps, as far as steps do not hide them (`mixed`). Of an
-    input `computed_tokens` (n,) are not in a prefix cache.
+    part of all the others', which start together. Where requests arrive by themselves (`arrivals`
+    (n,) a second) prompts queue instead, as in M/M/1. The prompts of others for which it did not
+    wait are read between its steps, as far as steps do not hide them (`mixed`); those that its
+    steps have no room for are waited for before the first token, too. Of an input
+    `computed_tokens` (n,) are not in a prefix cache.
     """
     parts = step_parts(work, logs, sequences, input_tokens + output_tokens / 2)
     step = step_seconds(parts, logs)
     computed = input_tokens if computed_tokens is None else computed_tokens
-    prompt = prompt_seconds(work, logs, computed, 2 * input_tokens - computed)
-    others = np.maximum(sequences - 1, 0.0)
-    alone = np.exp(logs.first) + step
     mixed, weights = np.exp(logs.mixed), read_weights(parts, logs)
-    longer = mixed * (smooth_maximum(prompt, weights) - weights)
-    steps = output_tokens * step
-    several = np.maximum(others, 1.0)
-    all_others = prompt_seconds(work, logs, several * computed, 2 * input_tokens - computed)
-    behind = np.exp(logs.queue) * all_others * others / several
-    busy = np.minimum(others * prompt / (alone + prompt + steps + others * longer), _MOST_BUSY)
-    arriving = prompt * busy / (1 - busy)
-    waiting = (
-        prompt * (1 + np.exp(logs.together) * others / sequences)
-        + bursts * behind + (1 - bursts) * arriving
-    )  # fmt: skip
-    # Each prompt of the others is waited for once: before the own first token or between steps.
-    # A step that also reads prompts reads its weights once; with more prompts than steps it reads
-    # several prompts.
-    left = mixed * np.maximum(others - (waiting / prompt - 1), 0.0)
-    of_a_step = np.maximum(left / output_tokens, 1.0)
-    read = prompt_seconds(work, logs, of_a_step * computed, 2 * input_tokens - computed)
-    between = left / of_a_step * (smooth_maximum(read, weights) - weights)
-    return RequestSeconds(alone + waiting, (steps + between) / output_tokens)
+    gaps, others = output_tokens - 1, np.maximum(sequences - 1, 0.0)
+
+    def reading(prompts: Floats) -> Floats:
+        return prompt_seconds(work, logs, prompts * computed, 2 * input_tokens - computed)
+
+    def longer(read: Floats) -> Floats:
+        # A step that also reads prompts reads its weights once.
+        return smooth_maximum(read, weights) - weights
+
+    prompt, several = reading(np.ones(1)), np.maximum(others, 1.0)
+    together = np.exp(logs.together) * others / sequences
+    of_many = reading(several) / several
+    if arrivals is None:
+        queued = np.exp(logs.queue) * others * of_many
+        # Each prompt of the others is waited for once: before the first token or between tokens.
+        left = np.maximum(others - together - queued / prompt, 0.0)
+    else:
+        wanted = arrivals * mixed * of_many
+        busy = np.minimum(wanted, _MOST_BUSY)
+        ahead = np.maximum(busy / (1 - busy), np.where(wanted > busy, others, 0.0))
+        queued = mixed * of_many * ahead
+        # As many come between the own tokens as arrive meanwhile.
+        slowed = np.minimum(arrivals * mixed * longer(prompt), busy)
+        left = arrivals * gaps * step / (1 - slowed)
+    # With more prompts than gaps a step reads several, up to the most tokens of a step.
+    most = work.step_tokens / computed
+    of_a_step = np.minimum(np.maximum(mixed * left / np.maximum(gaps, 1.0), 1.0), most)
+    reads, read = mixed * left / of_a_step, reading(of_a_step)
+    within = np.minimum(reads, gaps)
+    beyond = (reads - within) * read if arrivals is None else 0.0
+    first_token = np.exp(logs.first) + step + prompt * (1 + together) + queued + beyond
+    each_token = step + within / np.maximum(gaps, _NO_GAP) * longer(read)
+    service = first_token + gaps * each_token
+    return RequestSeconds(first_token, each_token, service / (sequences * output_tokens))
 
 
 def static_batch_seconds(
@@ -242,11 +260,26 @@ def static_batch_seconds(
     return result
 
 
-def token_seconds(
-    work: Work, logs: Logs, sequences: Floats, input_tokens: Floats, output_tokens: Floats
-) -> Floats:
-    """Seconds of a replica for each output token (n,), first tokens included."""
-    each = closed_loop_seconds(work, logs, sequences, input_tokens, output_tokens)
-    service = each.first_token + (output_tokens - 1) * each.each_token
-    result: Floats = service / (sequences * output_tokens)
-    return result
+def least_seconds(
+    work: Work, sequences: Floats, input_tokens: Floats, output_tokens: Floats,
+    computed_tokens: Floats,
+) -> tuple[Floats, Floats, Floats]:  # fmt: skip
+    """Seconds of a token after the first, of a first one, and of the replica for each output token
+    (n,) that nothing goes below: at `MOST_SHARE` of its peaks, without link and engine."""
+    model, gpus = work.model, work.tensor_parallel
+    peak, memory = np.maximum(work.sixteen_peak, work.format_peak), MOST_SHARE * work.memory
+    attending = 2 * model.attention_width / (gpus * peak * MOST_SHARE)
+    token = _token_seconds(work, np.asarray(np.inf))
+    context = _seen(model, input_tokens + output_tokens / 2)
+    kv = context * work.kv_bytes / memory
+    prompt = computed_tokens * (
+        token + attending * _seen(model, input_tokens - computed_tokens / 2)
+    )
+    computed = prompt + output_tokens * (token + attending * context)
+    of_one, of_all = (_weight_bytes(work, n) / memory for n in (np.ones(1), sequences))
+    read = output_tokens * of_all / sequences + (output_tokens - 1) * kv
+    return (
+        np.maximum(of_one + kv, token),
+        np.maximum(of_one, prompt),
+        np.maximum(computed, read) / output_tokens,
+    )

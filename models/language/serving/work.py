@@ -15,9 +15,15 @@ from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment
 from advisor.models.language.formats import bits_by_module, engine_of_formats
+from advisor.models.language.gpus import GpuFacts
 from advisor.models.language.memory import kv_bytes_per_token
 
 Floats = NDArray[np.float64]
+
+# The most tokens that a step reads where nothing else is set (`--max-num-batched-tokens` of vLLM's
+# server since 0.8; TensorRT-LLM and SGLang are near): on cards before Hopper or below 70 GiB, on
+# others.
+_STEP_TOKENS = (2048.0, 8192.0)
 
 
 class ModelWork(NamedTuple):
@@ -78,7 +84,7 @@ class Work(NamedTuple):
     """Columns of n deployments, each (n,); bytes a second and operations a second are peaks.
 
     `kv_bytes` are those of one token in the cache of one GPU. Peaks: of 16 bits, and of the
-    format that the quantised layers compute in.
+    format that the quantised layers compute in. `step_tokens` are the most that a step reads.
     """
 
     model: ModelWork  # of columns
@@ -89,6 +95,7 @@ class Work(NamedTuple):
     format_peak: Floats
     nvlink: Floats
     pcie: Floats
+    step_tokens: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Work:
         """Some of the rows, each as often as it is named."""
@@ -104,6 +111,10 @@ def format_of_arithmetic(deployment: Deployment) -> str:
     if precision in ("nvfp4", "mxfp4") and gpu.fp4_tflops:
         return "fp4"
     return "fp8" if precision == "fp8" and gpu.fp8_tflops else "16"
+
+
+def _is_large(gpu: GpuFacts) -> bool:
+    return gpu.memory_gib >= 70 and gpu.compute_capability >= 9
 
 
 def work_of(deployments: Sequence[Deployment]) -> Work:
@@ -128,6 +139,7 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
         format_peak=column(lambda entry: 1e12 * _peak(entry)),
         nvlink=column(lambda e: e.gpu.nvlink_gb_s * 1e9 if e.link == "nvlink" else 0.0),
         pcie=column(lambda entry: entry.gpu.pcie_gb_s * 1e9),
+        step_tokens=column(lambda entry: _STEP_TOKENS[_is_large(entry.gpu)]),
     )
 
 

@@ -1,0 +1,168 @@
+"""No answer above what GPUs compute, none sooner than they read: by every bound, any input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.serving import ServingPredictor, bundled_serving_predictor
+from advisor.models.language.serving.predictor import ServingRates
+
+MODELS = ("Qwen/Qwen2.5-0.5B", "google/gemma-2-9b", "meta-llama/Llama-3.1-8B",
+          "meta-llama/Llama-3.3-70B-Instruct", "Qwen/Qwen3-30B-A3B", "openai/gpt-oss-120b",
+          "deepseek-ai/DeepSeek-R1")  # fmt: skip
+CARDS = ("T4", "L4", "A10G", "L40S", "RTX 4090", "A100-SXM4-80GB", "H100-SXM5-80GB",
+         "H200-SXM-141GB", "B200-SXM-180GB")  # fmt: skip
+LEAST_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "nvfp4": 0.5, "int4-awq": 0.5}
+
+
+def deployed(
+    model: str, card: str, gpus: int = 1, precision: str = "bf16", engine: str = "vllm",
+    link: str = "nvlink",
+) -> Deployment:  # fmt: skip
+    return Deployment(
+        bundled_language_models().find(model), precision, "bf16", engine, bundled_gpu_facts()[card],
+        gpus, "none" if gpus == 1 else link,
+    )  # fmt: skip
+
+
+LENGTHS = st.integers(1, 8) | st.floats(1, 120_000)
+DEPLOYMENTS = st.builds(
+    deployed, st.sampled_from(MODELS), st.sampled_from(CARDS), st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from(sorted(LEAST_BYTES)), st.sampled_from(["vllm", "sglang", "trtllm"]),
+    st.sampled_from(["nvlink", "pcie"]),
+)  # fmt: skip
+TRAFFICS = st.builds(Traffic, LENGTHS, LENGTHS, st.just(0.0) | st.floats(0, 0.95))
+
+
+def flops_per_second(deployment: Deployment) -> float:
+    """The dense peak of all its GPUs, in the fastest format that they have for it."""
+    gpu = deployment.gpu
+    peak = gpu.tflops
+    if deployment.precision == "fp8":
+        peak = max(peak, gpu.fp8_tflops)
+    if deployment.precision == "nvfp4":
+        peak = max(peak, gpu.fp4_tflops)
+    return 1e12 * peak * deployment.tensor_parallel
+
+
+def require_possible(deployment: Deployment, traffic: Traffic, rates: ServingRates) -> None:
+    """Tokens that are computed and bytes that are read fit into the time, by all three bounds."""
+    model, gpu = deployment.model, deployment.gpu
+    operations = 2 * model.active_parameters / flops_per_second(deployment)
+    computed = max(1.0, traffic.input_tokens * (1 - traffic.prefix_share))
+    weights = LEAST_BYTES[deployment.precision] * model.active_parameters
+    reading = weights / deployment.tensor_parallel / (gpu.bandwidth_gb_s * 1e9)
+    exact = 1 + 1e-9
+    for tokens, first, each in zip(
+        rates.output_tokens_per_second, rates.ttft_seconds, rates.tpot_seconds, strict=True
+    ):
+        requests = tokens[0] / traffic.output_tokens
+        work = requests * (computed + traffic.output_tokens) * operations
+        assert np.isnan(work) or work <= exact
+        assert np.isnan(first[0]) or first[0] * exact >= max(reading, computed * operations)
+        assert np.isnan(each[0]) or each[0] * exact >= max(reading, operations)
+        read = tokens[0] * reading / rates.in_flight[0]
+        assert np.isnan(read) or deployment.model.experts or read <= exact
+
+
+@settings(max_examples=150, deadline=None)
+@given(DEPLOYMENTS, TRAFFICS, st.integers(1, 4000), st.floats(0.55, 0.99))
+def test_users_get_no_more_than_gpus_compute_and_read(
+    deployment: Deployment, traffic: Traffic, users: int, confidence: float
+) -> None:
+    """Closed loops: answers of one token as long ones, prompts of one token as whole books."""
+    rates = bundled_serving_predictor().closed_loop([deployment], traffic, [users], confidence)
+    require_possible(deployment, traffic, rates)
+
+
+@settings(max_examples=80, deadline=None)
+@given(DEPLOYMENTS, TRAFFICS, st.floats(0.001, 3000))
+def test_arrivals_are_answered_only_as_fast_as_gpus_compute(
+    deployment: Deployment, traffic: Traffic, rate: float
+) -> None:
+    """What arrives beyond that has no times."""
+    rates = bundled_serving_predictor().under_load([deployment], traffic, [rate])
+    whole = rates._replace(in_flight=rates.in_flight + 1)
+    require_possible(deployment, traffic, whole)
+
+
+@settings(max_examples=40, deadline=None)
+@given(DEPLOYMENTS, st.builds(Traffic, LENGTHS, LENGTHS, st.just(0.0)), st.integers(1, 512))
+def test_batches_take_what_they_compute_and_read(
+    deployment: Deployment, traffic: Traffic, batch: int
+) -> None:
+    """Batches that begin and end together."""
+    rates = bundled_serving_predictor().static_batch([deployment], traffic, [batch])
+    require_possible(deployment, traffic, rates)
+
+
+def test_a_predictor_that_believes_in_wonders_is_held_to_the_gpus() -> None:
+    """Parameters that say every kernel is a hundred times faster change no limit."""
+    shipped = bundled_serving_predictor()
+    mean = np.where([name.partition("/")[0] == "prompt" for name in shipped.names], -5, 0.0)
+    wild = ServingPredictor(
+        shipped.names, shipped.mean + mean, shipped.covariance, shipped.widths, shipped.versions,
+        shipped.models, shipped.gpus,
+    )  # fmt: skip
+    for output in (1, 2, 30, 1000):
+        deployment, traffic = deployed(MODELS[2], "H100-SXM5-80GB"), Traffic(4000, output)
+        require_possible(deployment, traffic, wild.closed_loop([deployment], traffic, [64]))
+
+
+SHORT = (1, 2, 3, 4, 10)
+
+
+@pytest.mark.parametrize(
+    ("model", "card", "gpus", "users"),
+    [("meta-llama/Llama-3.3-70B-Instruct", "H200-SXM-141GB", 8, 32),
+     ("meta-llama/Llama-3.1-8B", "L4", 1, 16),
+     ("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB", 1, 100),
+     ("Qwen/Qwen3-30B-A3B", "H100-SXM5-80GB", 2, 64)],
+)  # fmt: skip
+def test_users_who_mostly_read_prompts_get_one_rate(
+    predictor: ServingPredictor, model: str, card: str, gpus: int, users: int
+) -> None:
+    """Whether an answer has one token or ten, the GPUs read the same prompts: the rate of requests
+    changes by less than a tenth, and falls with longer answers. What steps have no room for is
+    waited for before the first token, so that this wait rises as answers shorten."""
+    deployment = deployed(model, card, gpus)
+    each = [predictor.closed_loop([deployment], Traffic(3100, n), [users]) for n in SHORT]
+    rates = [float(one.output_tokens_per_second.median[0]) / n
+             for one, n in zip(each, SHORT, strict=True)]  # fmt: skip
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] > 0.9 * rates[0]
+    first = [float(one.ttft_seconds.median[0]) for one in each]
+    assert first == sorted(first, reverse=True)
+    assert first[0] == pytest.approx(users / rates[0])
+
+
+def test_a_step_reads_only_so_many_tokens(predictor: ServingPredictor) -> None:
+    """Qwen3-8B on an H200, 9,000 tokens in and 30 out, as measured with vLLM 0.18
+    (ai-dynamo/aiconfigurator#1148): 236.8 ms a token with 32 users, 308.8 with 64, whose first
+    tokens take some 10 s. More users than steps have room for wait, and tokens come no slower."""
+    deployment, traffic = deployed("Qwen/Qwen3-8B", "H200-SXM-141GB"), Traffic(9000, 30)
+    few, many, most = (predictor.closed_loop([deployment], traffic, [n]) for n in (32, 64, 128))
+    assert few.tpot_seconds.lower[0] < 0.2368 < few.tpot_seconds.upper[0]
+    assert many.tpot_seconds.median[0] == pytest.approx(0.3088, rel=0.15)
+    assert many.ttft_seconds.median[0] == pytest.approx(10, rel=0.25)
+    assert most.tpot_seconds.median[0] < 1.2 * many.tpot_seconds.median[0]
+    assert most.ttft_seconds.median[0] > 2 * many.ttft_seconds.median[0]
+
+
+def test_a_prompt_that_arrives_waits_alike_before_any_answer(predictor: ServingPredictor) -> None:
+    """Prompts queue for the GPUs, however short their answers: at one rate of arrivals the first
+    token takes as long before one token as before sixteen, and longer at a higher rate."""
+    deployment = deployed("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB")
+    loads = (2.0, 5.0, 6.5)
+    first = np.array([
+        predictor.under_load([deployment] * 3, Traffic(4000, n), loads).ttft_seconds.upper
+        for n in (1, 2, 4, 16)
+    ])  # fmt: skip
+    assert np.allclose(first, first[0], rtol=0.05)
+    assert (np.diff(first) > 0).all()
