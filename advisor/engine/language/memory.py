@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.catalog import Catalog, used_gpus
+from advisor.catalog import Catalog
 from advisor.domain import Gpu
 from advisor.domain.language import (
     GenerationRequest,
@@ -30,7 +30,6 @@ def serving_memory_of(
     few cards as hold it."""
     require_possible(request, model)
     finder, known = Finder(request, catalog, model), Cards(catalog)
-    most = _most_in_an_instance(catalog)
     precision, kv_precision = (
         finder.usual_precision,
         kv_precision_of(request, finder.usual_precision),
@@ -43,14 +42,13 @@ def serving_memory_of(
         context_tokens=request.longest_tokens,
         weights_gib=weight_gib(model, precision, request.engine),
         kv_bytes_per_token=kv_bytes_per_token(model, kv_precision),
-        gpus=tuple(
-            _on_card(finder, card, known.of(card), most.get(card.name, 1)) for card in cards
-        ),
+        gpus=tuple(_on_card(finder, card, known.of(card)) for card in cards),
     )
 
 
-def _on_card(finder: Finder, card: Gpu, facts: GpuFacts, most: int) -> SplitMemory:
-    """The memory on one kind of card, of which an instance has `most`."""
+def _on_card(finder: Finder, card: Gpu, facts: GpuFacts) -> SplitMemory:
+    """The memory on one kind of card, on as many as hold it: a desk may have more of them than any
+    instance that is listed."""
     format_ = finder.precision_on(facts)
 
     def row(split: int, use: GpuMemoryUse | None, why: Message | str = "") -> SplitMemory:
@@ -62,22 +60,10 @@ def _on_card(finder: Finder, card: Gpu, facts: GpuFacts, most: int) -> SplitMemo
 
     if isinstance(format_, Message):
         return row(1, None, format_)
-    every = finder.memories(facts, format_)
-    memories = {split: one for split, one in every.items() if split <= most}
-    if not memories:
-        return row(min(every), None, Message("no instance has more than {most} of them", most=most))
+    memories = finder.memories(facts, format_)
     for split, memory in memories.items():
         use = finder.use_of(memory)
         if use is not None:
             return row(split, use)
     _, why = finder.misfit(memories, facts)
     return row(max(memories), None, why)
-
-
-def _most_in_an_instance(catalog: Catalog) -> dict[str, int]:
-    """GPU -> how many of it the largest instance has."""
-    found: dict[str, int] = {}
-    for instance in catalog.instances("any"):
-        name = instance.gpu_name or ""
-        found[name] = max(found.get(name, 1), used_gpus(instance))
-    return found

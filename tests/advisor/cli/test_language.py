@@ -324,3 +324,26 @@ def test_a_report_says_the_command_that_asks_again(told):
     commands = [line for line in text.splitlines() if line.startswith("advisor ")]
     assert [command.split()[1] for command in commands] == ["recommend", "report"]
     assert all("--users 16" in command and "--task generation" in command for command in commands)
+
+
+@pytest.mark.parametrize("card", ["RTX 3090", "RTX 4090", "RTX 5090"])
+def test_a_desk_with_two_cards_may_ask_for_their_memory(told, card):
+    """No instance of the list has two of them: memory is of cards, whoever owns them."""
+    words = ["memory", *SERVE, "--gpu", card, "--tensor-parallel", "2", "-o", "json"]
+    (row,) = json.loads(told(*words))["gpus"]
+    assert (row["tensor_parallel"], row["fits"]) == (2, True)
+
+
+def test_prompts_cost_the_same_before_short_and_long_answers(told):
+    """20 prompts of 4,000 tokens a second are 1.29 PFLOP/s, whatever is answered: as many GPUs
+    for one token as for sixteen, whose dense peak is above that."""
+    words = ["recommend", *SERVE, "--input-tokens", "4000", "--target-requests-per-s", "20",
+             "--max-ttft-ms", "2000", "--max-count", "20", "--gpu", "L40S,H100,L4",
+             "--allow-extrapolation", "-o", "json", "--output-tokens"]  # fmt: skip
+    usd = []
+    for tokens in ("1", "2", "4", "16"):
+        found = json.loads(told(*words, tokens))["recommendation"]
+        usd.append(found["price"]["total_usd_per_hour"])
+        assert found["serving"]["rates"]["ttft_seconds"]["upper"] <= 2
+    assert min(usd) > 15
+    assert max(usd) <= 1.35 * min(usd)
