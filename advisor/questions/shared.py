@@ -195,7 +195,7 @@ EXPLAIN_REJECTED: Any = ask(
 )
 STRICT: Any = ask(
     "Leave out instances whose price is older than its source keeps (`advisor catalog sources`: "
-    "lists of AWS 1,500 days, of other large clouds 365, of neo-clouds 30; spot 90); exit 5 if "
+    "lists of AWS 730 days, of other large clouds 365, of neo-clouds 30; spot 90); exit 5 if "
     "only such answer.",
     Flag(),
     section=ANSWER,

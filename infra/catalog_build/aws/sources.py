@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.infra.catalog_build.provenance import AWS_LIST_DAYS, Source
+from advisor.infra.catalog_build.provenance import AWS_DISK_DAYS, AWS_LIST_DAYS, LIST_DAYS, Source
 from advisor.infra.catalog_build.wide import Basis
 
 _AWS_DOCS = "awsdocs/amazon-ec2-user-guide@d2899614"
@@ -41,7 +41,7 @@ ACCELERATORS_2026_01 = Source(
     _NO_LICENCE,
     f"{_AWS_GPU} (instances.vantage.sh; Linux)",
     "AWS prices of accelerated types",
-    AWS_LIST_DAYS,
+    LIST_DAYS,
 )
 LIST_2025_04 = Source(
     "ec2shop-74c9fd8a",
@@ -73,7 +73,7 @@ COMMITMENTS_2026_01 = Source(
     _NO_LICENCE,
     f"{_AWS_GPU} (1 year; no upfront; Linux)",
     "AWS commitments for accelerators",
-    AWS_LIST_DAYS,
+    LIST_DAYS,
 )
 SPOT_OBSERVED = Source(
     "cloud-pricing-90966299",
@@ -98,7 +98,7 @@ DISK_PRICES = Source(
     "MIT",
     "yeo/ec2.shop@576c890f (AWS price list)",
     "AWS disk prices",
-    AWS_LIST_DAYS,
+    AWS_DISK_DAYS,
 )
 DISK_RULES = Source(
     "ebs-rules", "2025-09-01", "CC BY-SA 4.0", f"{_AWS_DOCS}; gp3 limits 2025-09", "AWS disk types"
@@ -131,7 +131,7 @@ SAME_AS_LISTED = {
         listed.licence,
         f"price of the type with as many vCPUs: {listed.origin}",
         ESTIMATED.part,
-        AWS_LIST_DAYS,
+        listed.max_age_days,
     )
     for listed in (LIST_2026_07, LIST_2026_02, ACCELERATORS_2026_01, LIST_2025_04)
     for basis in (_list(listed),)

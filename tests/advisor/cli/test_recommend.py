@@ -164,10 +164,10 @@ def test_a_guess_is_marked_as_high_risk_and_is_valid_json(ask):
 
 
 @pytest.mark.parametrize(
-    ("today", "code"), [("2026-07-21", 0), ("2030-08-28", 0), ("2030-08-29", 5)]
+    ("today", "code"), [("2026-07-21", 0), ("2028-07-19", 0), ("2028-07-20", 5)]
 )
 def test_strict_takes_prices_for_as_long_as_their_source_keeps(ask, monkeypatch, today, code):
-    """AWS's newest list is of 2026-07-20 and keeps for 1,500 days."""
+    """AWS's newest list is of 2026-07-20 and keeps for 730 days."""
     monkeypatch.setenv("ADVISOR_TODAY", today)
     assert ask(*QUESTION, "--strict")[0] == code
 
