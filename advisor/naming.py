@@ -69,7 +69,15 @@ def sample_size(request: Request) -> Message | None:
         return Message("images of {height} x {width} pixels", height=sizes[1], width=sizes[2])
     if len(sizes) == 3 and sizes[0] in _LATENT_CHANNELS and data.sample in ("step", "image"):
         height, width = (_LATENT_PIXELS * size for size in sizes[1:])
-        return Message("images of {height} x {width} pixels", height=height, width=width)
+        image = Message("images of {height} x {width} pixels", height=height, width=width)
+        if not data.steps:
+            return image
+        return Message(
+            "{image} in {steps} steps ({passes} passes)",
+            image=image,
+            steps=data.steps,
+            passes=data.passes,
+        )
     return Message("inputs of {sizes}", sizes=text)
 
 

@@ -12,13 +12,8 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.places import own_model_path
 from advisor.questions.listings import Sources
-from advisor.questions.models import (
-    RunQuestion,
-    WorkloadQuestion,
-)
-from advisor.questions.requests import (
-    request_of,
-)
+from advisor.questions.models import RunQuestion, WorkloadQuestion
+from advisor.questions.requests import request_of
 from advisor.render.document import Sources as SourcesDocument
 
 if TYPE_CHECKING:

@@ -30,9 +30,7 @@ from advisor.models.performance.memory import (
     profile_from,
 )
 from advisor.questions.fields import wrong
-from advisor.questions.named import (
-    MemoryQuestion,
-)
+from advisor.questions.named import MemoryQuestion
 from advisor.questions.other_models import language_hint
 from advisor.questions.values import GpuFilter
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
@@ -172,11 +170,7 @@ def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
     if not is_own(reference):
         return bundled_profile(reference, f"3x{pixels}x{pixels}" if pixels else None)
     checked_reference(reference)
-    return _traced(question, steps)
-
-
-def _traced(question: Question, steps: Sequence[str]) -> MemoryProfile:
-    return traced_profile(question.reference, steps, question.pixels)
+    return traced_profile(reference, steps, pixels)
 
 
 def traced_profile(

@@ -17,15 +17,9 @@ from advisor.engine.other_settings import settings_of_instance, with_settings
 from advisor.engine.single import on_gpu, predict_instance
 from advisor.messages import Message
 from advisor.naming import other_names
-from advisor.questions.named import (
-    Predict,
-)
-from advisor.questions.requests import (
-    today,
-)
-from advisor.questions.spec_requests import (
-    instance_named,
-)
+from advisor.questions.named import Predict
+from advisor.questions.requests import today
+from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import Curve
 from advisor.render.document import Sources, plain_document
 from advisor.render.predictions import (
@@ -169,7 +163,7 @@ class PredictedOnGpu(NamedTuple):
 
     def _told(self) -> tuple[Request, OnGpu, Sources, tuple[Message | str, ...]]:
         stack, names = stack_assumption(self.request), other_names(self.request)
-        assumed = (stack, "samples on the device", *names)
+        assumed: tuple[Message | str, ...] = (stack, "samples on the device", *names)
         return self.request, self.prediction, self.context.sources(), assumed
 
 

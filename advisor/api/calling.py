@@ -61,10 +61,11 @@ def asks(kinds: Kinds[Any], *sources: str) -> Callable[[Callable[[Asked], A]], C
 
 
 def _asked(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, Any]) -> Asked:
-    """The question of the arguments; None, False and an empty list say nothing, as an option that
-    is left out. Raises `UsageError` that names the field."""
+    """The question of the arguments; None, False (where it is the default) and an empty list say
+    nothing, as an option that is left out. Raises `UsageError` that names the field."""
     values = named_model(values)
-    given = {name: value for name, value in values.items() if not _is_nothing(value)}
+    no = {name for name, field in fields.items() if field.is_open and values.get(name) is False}
+    given = {n: value for n, value in values.items() if n in no or not _is_nothing(value)}
     texts = {name: list(_texts_of(value, name, fields)) for name, value in given.items()}
     of_sources = {
         name: texts.pop(name) for name in Sources.fields if name in fields and name in texts

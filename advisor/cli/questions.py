@@ -194,7 +194,11 @@ def question_from(kind: Kinds[Q], values: dict[str, Any]) -> Q:
     """The question of the values that click read; they are taken out of `values`."""
     read = {field: values.pop(field) for field in _fields(kind)}
     if isinstance(kind, ByTask):
-        read = {name: value for name, value in read.items() if _is_given(value)}
+        read = {
+            name: value
+            for name, value in read.items()
+            if _is_given(value) or (value is False and kind.fields[name].is_open)
+        }
     return from_fields(kind, read)
 
 
@@ -241,11 +245,16 @@ def _without_default(field: Field) -> Field:
 
 def _option(field: Field, *, required: bool) -> FieldOption:
     is_flag = field.default is False
+    names = f"{field.option}/--no-{field.option[2:]}" if field.is_open else field.option
     option = FieldOption(
-        [field.option, field.name],
+        [names, field.name],
         help=field.help + (f"  [default: {field.usual}]" if field.usual else ""),
         required=required,
-        **({"is_flag": True} if is_flag else {"type": FieldType(field.kind, field.name)}),
+        **(
+            {"is_flag": True}
+            if is_flag or field.is_open
+            else {"type": FieldType(field.kind, field.name)}
+        ),
         **({} if field.required or is_flag else {"default": _default(field)}),
         multiple=field.kind.repeats,
         show_default=field.default not in (None, (), False),

@@ -17,6 +17,7 @@ MIB = 2**20
 _KINDS = {
     "text": DataKind.TOKENS,
     "tensors": DataKind.TENSOR,
+    "requests": DataKind.TENSOR,
     "synthetic": DataKind.TENSOR,
 }
 
@@ -25,7 +26,8 @@ class DatasetProfile(Struct, frozen=True, kw_only=True):
     """What the input pipeline sees of a data set: means over its samples.
 
     `bytes_per_sample` is the stored size, `width` x `height` the size after decoding (1 x 1 where
-    nothing is decoded), `sample` what one is called.
+    nothing is decoded), `sample` what one is called. A sample that a diffusion network makes takes
+    `steps` passes through it, twice as many with `guidance`; of others `steps` is 0.
     """
 
     name: str
@@ -35,6 +37,8 @@ class DatasetProfile(Struct, frozen=True, kw_only=True):
     width: int
     height: int
     sample: str = "image"
+    steps: int = 0
+    guidance: bool = False
 
     def __post_init__(self) -> None:
         require_positive(
@@ -48,6 +52,16 @@ class DatasetProfile(Struct, frozen=True, kw_only=True):
     def kind(self) -> DataKind:
         """Images that are decoded, text that is made tokens, or tensors that are stored as such."""
         return _KINDS.get(self.storage_format, DataKind.IMAGE)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it lies on a disk: requests come over the network, one by one."""
+        return self.storage_format != "requests"
+
+    @property
+    def passes(self) -> int:
+        """Times that a sample goes through the network."""
+        return max(1, self.steps) * (1 + self.guidance)
 
     @property
     def pixels(self) -> int:
@@ -99,6 +113,8 @@ _USUAL: Mapping[str, Any] = MappingProxyType(
         "tf32": Tf32.CONVOLUTIONS,
         "input": None,
         "sample": "image",
+        "steps": 0,
+        "guidance": False,
     }
 )
 

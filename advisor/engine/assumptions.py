@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 
 from msgspec import Struct
@@ -75,23 +76,10 @@ def assumptions(
 ) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
     `count` instances, `ranked` whether it was chosen among instances."""
-    dataset = request.dataset
     found = (
         [*assumed_facts(request, chosen.instance, chosen.disk)] if chosen and chosen.disk else []
     )
-    found += [
-        Message(
-            "{name} ({samples:,} samples of {kilobytes} kB, {storage}, {size:mib})",
-            name=dataset.name, samples=dataset.samples, kilobytes=_kilobytes(dataset),
-            storage=dataset.storage_format, size=dataset.total_mib,
-        ),
-        stack_assumption(request),
-        Message("each sample read again each epoch")
-        if request.task is Task.TRAINING
-        else Message("each sample read once, from the disk"),
-    ]  # fmt: skip
-    if dataset.kind is DataKind.TOKENS:
-        found.append(Message("text made tokens while it is read"))
+    found += _of_data(request)
     found += _of_run(request)
     if chosen is not None and chosen.first_epoch is not None:
         found.append(_of_first_epoch(chosen.first_epoch, request.confidence))
@@ -102,7 +90,7 @@ def assumptions(
         found.append(
             Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size)
         )
-    if request.disk is None:
+    if request.disk is None and request.dataset.is_read:
         found.append(Message("disk sized for the data set plus 20 %"))
     found.append(Message("sustained disk rates, never burst"))
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
@@ -111,6 +99,34 @@ def assumptions(
     if request.max_nodes > 1:
         found.append(Message("more than one node only of types whose network's rate is known"))
     return (*found, *other_names(request))
+
+
+def _of_data(request: Request) -> Iterator[Message]:
+    """What is read, how it is computed with, and what a sample of it is."""
+    dataset = request.dataset
+    if dataset.is_read:
+        yield Message(
+            "{name} ({samples:,} samples of {kilobytes} kB, {storage}, {size:mib})",
+            name=dataset.name,
+            samples=dataset.samples,
+            kilobytes=_kilobytes(dataset),
+            storage=dataset.storage_format,
+            size=dataset.total_mib,
+        )
+    else:
+        yield Message(
+            "no data set is read: requests of {kilobytes} kB come over the network",
+            kilobytes=_kilobytes(dataset),
+        )
+    yield stack_assumption(request)
+    if request.task is Task.TRAINING:
+        yield Message("each sample read again each epoch")
+    elif dataset.is_read:
+        yield Message("each sample read once, from the disk")
+    if dataset.kind is DataKind.TOKENS:
+        yield Message("text made tokens while it is read")
+    if dataset.steps:
+        yield Message("encoding an image's text and decoding it are not counted")
 
 
 def _of_several(request: Request, chosen: Assumed | None, count: int) -> list[Message]:

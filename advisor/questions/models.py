@@ -12,25 +12,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.domain import (
-    HOURS_PER_MONTH,
-    Market,
-    MemoryFormat,
-    Precision,
-    Stack,
-    Task,
-    Tf32,
-)
+from advisor.domain import HOURS_PER_MONTH, Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import (
-    Choice,
-    Files,
-    Flag,
-    KnownOrPath,
-    Network,
-    Text,
-    wrong,
-)
+from advisor.questions.fields import Choice, Files, Flag, KnownOrPath, Network, Text, wrong
 from advisor.questions.numbers import RATE, Number
 from advisor.questions.placed import HardwareQuestion, PlacedQuestion
 from advisor.questions.question import Question, ask
@@ -52,9 +36,9 @@ from advisor.questions.shared import (
     TASK,
     WORKLOAD,
 )
-from advisor.questions.values import (
-    DATASETS,
-)
+from advisor.questions.values import DATASETS
+
+USUAL_STEPS = 30
 
 
 class NetworkQuestion(Question):
@@ -62,7 +46,8 @@ class NetworkQuestion(Question):
 
     task: Task = TASK
     model: str = ask(
-        "The network: a name from `advisor networks`, or your own file.py:build.",
+        "The network, which says what a sample is, also of preprocessing: a name from `advisor "
+        "networks`, or your own file.py:build.",
         Network(),
         section=WORKLOAD,
     )
@@ -102,6 +87,20 @@ class NetworkQuestion(Question):
         section=WORKLOAD,
         default=None,
         usual="what such a network usually reads: imagenet, tokens, ..",
+    )
+    steps: int | None = ask(
+        "Denoising steps of an image that a diffusion network makes. Inference only.",
+        Number(whole=True, most=1000),
+        section=WORKLOAD,
+        default=None,
+        usual=str(USUAL_STEPS),
+    )
+    guidance: bool | None = ask(
+        "Whether a denoising step follows the text by two passes through the network.",
+        Flag(),
+        section=WORKLOAD,
+        default=None,
+        usual="two passes; flux.1-dev takes one",
     )
     confidence: float = CONFIDENCE
 

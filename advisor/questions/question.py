@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 from advisor.messages import option_name
+from advisor.questions.fields import Flag
 
 if TYPE_CHECKING:
     from advisor.questions.fields import Kind
@@ -31,6 +32,11 @@ class Field(NamedTuple):
     where: str
     required_of_clients: bool
     name: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is yes, no, or left open: then no is an answer too."""
+        return isinstance(self.kind, Flag) and self.default is None
 
     @property
     def required(self) -> bool:

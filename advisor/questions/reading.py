@@ -8,14 +8,7 @@ from urllib.parse import parse_qsl
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message, option_name
-from advisor.questions.by_task import (
-    CONTRADICTION,
-    ByTask,
-    Kinds,
-    kind_for,
-    kinds_of,
-    tasks_of,
-)
+from advisor.questions.by_task import CONTRADICTION, ByTask, Kinds, kind_for, kinds_of, tasks_of
 from advisor.questions.fields import Choice, Schema, wrong
 from advisor.questions.question import Field, Question
 
@@ -116,8 +109,10 @@ def options_of(question: Question) -> list[str]:
     words: list[str] = []
     for name, texts in texts_of(question).items():
         option = option_name(name)
-        is_flag = getattr(question, name) is True
-        words += [option] if is_flag else [word for text in texts for word in (option, text)]
+        if isinstance(value := getattr(question, name), bool):
+            words.append(option if value else f"--no-{option[2:]}")
+        else:
+            words += [word for text in texts for word in (option, text)]
     return words
 
 

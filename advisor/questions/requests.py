@@ -12,27 +12,16 @@ import re
 from datetime import UTC, date, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog
-from advisor.domain import (
-    DataKind,
-    DatasetProfile,
-    MemoryFormat,
-    Request,
-    Stack,
-    Task,
-    Tf32,
-)
+from advisor.domain import DataKind, DatasetProfile, MemoryFormat, Request, Stack, Task, Tf32
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.questions.fields import wrong
-from advisor.questions.models import (
-    Recommend,
-    RunQuestion,
-    Verify,
-    WorkloadQuestion,
-)
+from advisor.questions.models import USUAL_STEPS, Recommend, RunQuestion, Verify, WorkloadQuestion
 from advisor.questions.other_models import language_hint
 from advisor.questions.spec_requests import disk_fields, held_of, place_fields, spec_fields
 from advisor.questions.values import dataset_for
@@ -40,12 +29,14 @@ from advisor.questions.values import dataset_for
 _TOKENS = re.compile(r"(?:seq|tokens?)?[ :]*([0-9]{1,7})")
 _SHAPE = re.compile(r"[0-9]{1,7}(?:x[0-9]{1,7})*")
 _MOST_VALUES = 10**9
+# Distilled: how closely to follow a text is one of its inputs, and a step takes one pass.
+_GUIDED_BY_INPUT = ("flux.1-dev",)
 
 
 def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Catalog) -> Request:
     """The request of any question about a workload; `UsageError` names the field and a hint."""
     facts, sample_input = network_of(question, networks)
-    dataset = dataset_for(question.dataset, facts)
+    dataset = _made_in_steps(question, facts, dataset_for(question.dataset, facts, question.task))
     taken_as, namesake = networks.other_names(question.model)
     if question.task is Task.TRAINING and not facts.trains:
         raise wrong(
@@ -80,6 +71,32 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
         ),
         **(_recommend_fields(question) if isinstance(question, Recommend) else {}),
     )
+
+
+def _made_in_steps(
+    question: WorkloadQuestion, facts: NetworkFacts, dataset: DatasetProfile
+) -> DatasetProfile:
+    """The data set, its samples the images that a diffusion network makes in so many steps."""
+    denoises = facts.library == "diffusers" and facts.sample == "step"
+    if denoises and question.task is Task.INFERENCE:
+        guidance = question.guidance
+        return replace(
+            dataset,
+            sample="image",
+            steps=question.steps or USUAL_STEPS,
+            guidance=facts.name not in _GUIDED_BY_INPUT if guidance is None else guidance,
+        )
+    for field in ("steps", "guidance"):
+        if getattr(question, field) is not None:
+            raise wrong(
+                field,
+                "{field} is of inference with diffusion networks, as sdxl; {network} in "
+                "{task} makes no image in steps",
+                network=facts.name,
+                task=Message(str(question.task)),
+                hint="leave it out",
+            )
+    return dataset
 
 
 def network_of(
@@ -168,6 +185,16 @@ def today() -> date:
 
 def _run_fields(question: RunQuestion, dataset: DatasetProfile) -> dict[str, Any]:
     epochs = question.epochs
+    if epochs is not None and not dataset.is_read:
+        raise wrong(
+            "epochs",
+            "{field} goes through a data set, and requests are none",
+            hint=Message(
+                "say how many with {samples}, or name a {dataset}",
+                samples=FieldName("samples"),
+                dataset=FieldName("dataset"),
+            ),
+        )
     if epochs is not None and not math.isfinite(epochs * dataset.samples):
         raise wrong(
             "epochs", "{field} {epochs:g} of {dataset} is more than can be counted",

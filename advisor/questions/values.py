@@ -21,6 +21,7 @@ from advisor.domain import (
     DatasetProfile,
     Gpu,
     Range,
+    Task,
 )
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
@@ -222,6 +223,8 @@ DATASETS = {
         _tensors("librispeech", 281_241),
     )
 }
+# What a service is sent: nothing of it lies on a disk.
+_REQUESTS = replace(_tensors("tensors", 1), name="requests", storage_format="requests")
 _SMALL_PIXELS = 32 * 32
 _DETECTORS = re.compile(r"yolo|rcnn|retina|^ssd|detr|fcos")
 _USUAL = {DataKind.TOKENS: "tokens", DataKind.TENSOR: "tensors"}
@@ -232,13 +235,17 @@ _WORDS = {
 }
 
 
-def dataset_for(name: str | None, facts: NetworkFacts) -> DatasetProfile:
+def dataset_for(
+    name: str | None, facts: NetworkFacts, task: Task = Task.TRAINING
+) -> DatasetProfile:
     """The data set as the network takes it: samples are the network's own.
 
-    `name` is a known one, a path of images or of text, or None: what such networks usually take.
+    `name` is a known one, a path of images or of text, or None: what such networks usually take
+    in the task. Nobody keeps tensors to infer from: these are requests.
     Raises `UsageError` for an unknown one, and for a kind that the network cannot take.
     """
-    profile = _named(name or _usual(facts), facts)
+    is_served = name is None and task is Task.INFERENCE and facts.data is DataKind.TENSOR
+    profile = _REQUESTS if is_served else _named(name or _usual(facts), facts)
     if profile.kind is not facts.data:
         fitting = [dataset.name for dataset in DATASETS.values() if dataset.kind is facts.data]
         own = "" if facts.data is DataKind.TENSOR else ", or a path of your own"

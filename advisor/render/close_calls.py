@@ -87,7 +87,7 @@ def verify_command(request: Request, candidate: Candidate) -> str:
         "--memory-format": request.memory_format,
         "--tf32": request.tf32,
         # Images of one's own lie in a folder; what has a name alone is a known data set.
-        "--data" if "/" in dataset else "--dataset": dataset,
+        "--data" if "/" in dataset else "--dataset": dataset if request.dataset.is_read else None,
         "--confidence": f"{request.confidence:g}",
         "--cloud": instance.cloud,
         "--region": None if spec.offer.region == "us-east-1" else spec.offer.region,

@@ -210,11 +210,13 @@ def _dataset_document(dataset: DatasetProfile) -> dict[str, Any]:
         "sample": dataset.sample,
         "width": dataset.width,
         "height": dataset.height,
+        **({"steps": dataset.steps, "guidance": dataset.guidance} if dataset.steps else {}),
     }
 
 
 def _dataset_from(document: Mapping[str, Any]) -> DatasetProfile:
-    return DatasetProfile(**{name: document[name] for name in DatasetProfile.__struct_fields__})
+    names = DatasetProfile.__struct_fields__
+    return DatasetProfile(**{name: document[name] for name in names if name in document})
 
 
 def _disk_from(text: str | None) -> DiskChoice | None:

@@ -185,7 +185,8 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         if task not in facts.kernels:
             return np.zeros(len(cores))
         columns = Cpus(cores, marks, np.array(cpus, dtype=str))
-        return most_on_cpu(workloads, facts, self.pipeline, columns)
+        most = most_on_cpu(workloads, facts, self.pipeline, columns)
+        return most / workloads[0].dataset.passes
 
     def distances(
         self, workload: Workload, resources: Resources, prediction: Prediction
@@ -264,7 +265,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
                 workload, sizes[rows], self.table.of(workload), self.pipeline,
                 Cpus(cores[rows], machines.score[rows], machines.cpus[rows]), confidence,
             )  # fmt: skip
-            rates.samples_per_second[rows] = result.samples_per_second
+            rates.samples_per_second[rows] = result.samples_per_second / workload.dataset.passes
             rates.lower[rows], rates.upper[rows] = result.lower, result.upper
             rates.calibrated[rows] = result.calibrated
 
@@ -305,7 +306,8 @@ def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[
 
 def _load(workload: Workload, on_gpu: bool, cache: CacheState | None = None) -> Load:
     """Training reads its data again and again, so the page cache helps; inference and
-    preprocessing read every sample once, from the disk."""
+    preprocessing read every sample once, from the disk, but for requests that are sent."""
     on_cpu = not on_gpu and workload.task is not Task.PREPROCESSING
-    usual = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
+    in_memory = workload.task is Task.TRAINING or not workload.dataset.is_read
+    usual = CacheState.WARM if in_memory else CacheState.COLD
     return Load(workload, on_cpu, on_gpu, cache or usual)

@@ -27,6 +27,8 @@ from advisor.models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
 
 FOLDER = Path(__file__).parents[3] / "advisor" / "data" / "performance"
 NETWORKS, OPERATIONS = "networks.csv", "operations.npy"
+# What people call networks, where it is not near enough to a library's name.
+SPELLINGS = "spellings.csv"
 # Whose network a bare name means, where several have one of that name.
 LIBRARIES = ("torchvision", "timm", "transformers", "diffusers", "advisor")
 # One row is kernels that are alike, with means of each: FLOPs (2 x MAC) and elements read and
@@ -43,29 +45,6 @@ _HEAD = (
     "training_first", "training_rows",
 )  # fmt: skip
 COLUMNS = (*_HEAD, *(f"{name}_mib" for name in MEMORY_COLUMNS), "aliases")
-# What people call networks, where it is not near enough to a library's name.
-_SPELLINGS = {
-    "bert": "bert-base-uncased", "gpt2small": "gpt2", "fasterrcnn": "fasterrcnn_resnet50_fpn",
-    "maskrcnn": "maskrcnn_resnet50_fpn", "keypointrcnn": "keypointrcnn_resnet50_fpn",
-    "retinanet": "retinanet_resnet50_fpn", "ssd": "ssd300_vgg16", "ssd300": "ssd300_vgg16",
-    "deeplabv3": "deeplabv3_resnet50", "fcn": "fcn_resnet50", "yolov5": "yolov5s",
-    "yolov8": "yolov8s", "inception": "inception_v3", "mobilenet": "mobilenet_v2",
-    "mobilenetv3": "mobilenet_v3_large", "squeezenet": "squeezenet1_0", "vit": "vit_b_16",
-    "vitti16": "vit_tiny_patch16_224", "vits16": "vit_small_patch16_224",
-    "vits32": "vit_small_patch32_224", "vitbase": "vit_b_16", "vitlarge": "vit_l_16",
-    "deitti": "deit_tiny_patch16_224", "deits": "deit_small_patch16_224",
-    "deitb": "deit_base_patch16_224", "swinl": "swin_large_patch4_window7_224",
-    "swint": "swin_t", "swintiny": "swin_t", "swinsmall": "swin_s", "swinbase": "swin_b",
-    "swinlarge": "swin_large_patch4_window7_224",
-    "convnextt": "convnext_tiny", "convnexts": "convnext_small",
-    "convnextb": "convnext_base", "convnextl": "convnext_large", "resnet50v1_5": "resnet50",
-    "resnext50": "resnext50_32x4d", "resnext101": "resnext101_32x8d",
-    "wideresnet50": "wide_resnet50_2", "wideresnet101": "wide_resnet101_2",
-    "shufflenetv2": "shufflenet_v2_x1_0", "mnasnet": "mnasnet1_0", "nasnet": "nasnetalarge",
-    "dinov2": "dinov2-base", "whisperlargev1": "whisper-large-v2", "transformer": "transformer_big",
-    "lstm": "lstm_ptb_medium", "lstmptb": "lstm_ptb_medium", "raft": "raft_large",
-    "resnet3d18": "r3d_18", "bertlargeencoder": "bert-large-uncased",
-}  # fmt: skip
 # Attention within windows of one size does not grow with the image.
 _WINDOWED = re.compile(
     r"swin|maxx?_?vit|hiera|nest$|da_vit|longformer|global_context_vit|coa_t|modernbert|gpt_neo$"
@@ -123,10 +102,12 @@ class NetworkTable:
         try:
             self._text = (folder / NETWORKS).read_text()
             self._operations: Rows = np.load(folder / OPERATIONS, mmap_mode="r")
+            lines = (FOLDER / SPELLINGS).read_text().splitlines()[1:]
         except (OSError, ValueError) as error:
             raise DataError(
                 "the network table cannot be read ({error})", hint=_WAY_OUT, error=error
             ) from error
+        self._spellings = dict(line.split(",") for line in lines)
         header = self._text.partition("\n")[0]
         if tuple(header.split(",")) != COLUMNS or self._operations.dtype != OPERATION:
             raise DataError(
@@ -172,12 +153,7 @@ class NetworkTable:
         Raises `UsageError` with near names for an unknown name, and for an input that the network
         does not take.
         """
-        place = self._place(name)
-        if place is None:
-            raise unknown_name(
-                "network", name, self.names, listed_by="advisor networks", field="model"
-            )
-        variants = self._lines(place)
+        variants = self._lines(self._known(name))
         if input is None:
             return self._network(variants[0])
         captured = [self._network(variant) for variant in variants]
@@ -224,12 +200,7 @@ class NetworkTable:
 
     def inputs(self, name: str) -> tuple[str, ...]:
         """The inputs that a network was captured at, its usual one first."""
-        place = self._place(name)
-        if place is None:
-            raise unknown_name(
-                "network", name, self.names, listed_by="advisor networks", field="model"
-            )
-        return tuple(line.split(",", 4)[3] for line in self._lines(place))
+        return tuple(line.split(",", 4)[3] for line in self._lines(self._known(name)))
 
     def near(self, name: str, most: int = 5) -> tuple[str, ...]:
         """Names that are written like this one, the nearest first."""
@@ -279,6 +250,11 @@ class NetworkTable:
             memory=memory, inference=inference, training=training, scaled=network.input,
         )  # fmt: skip
 
+    def _known(self, name: str) -> tuple[str, str]:
+        if place := self._place(name):
+            return place
+        raise unknown_name("network", name, self.names, listed_by="advisor networks", field="model")
+
     def _place(self, name: str) -> tuple[str, str] | None:
         if names_a_file(name):
             return None
@@ -298,7 +274,7 @@ class NetworkTable:
         for library in libraries:
             if self._lines((library, name)):
                 return library, name
-        spelt, tagless = _SPELLINGS.get(_loose(name), ""), name.partition(".")[0]
+        spelt, tagless = self._spellings.get(_loose(name), ""), name.partition(".")[0]
         for names, written in (
             (self._by_name, name), (self._by_name, spelt), (self._by_alias, name),
             (self._by_name, tagless), (self._by_alias, tagless),

@@ -27,10 +27,15 @@ def published_step_seconds(
     if is_own(network):
         raise UsageError(
             "nobody published how fast {network} is: {gpu} cannot be emulated for it",
-            network=network, gpu=gpu, field="accelerator",
-            hint=Message("give {accelerator} cpu, or cuda:{gpu} where one is",
-                         accelerator=FieldName("accelerator"), gpu=gpu),
-        )  # fmt: skip
+            network=network,
+            gpu=gpu,
+            field="accelerator",
+            hint=Message(
+                "give {accelerator} cpu, or cuda:{gpu} where one is",
+                accelerator=FieldName("accelerator"),
+                gpu=gpu,
+            ),
+        )
     workload = Workload(network=network, task=task, precision=precision, batch_size=batch_size)
     return load_model().published_step_seconds(workload, paced_gpu(gpu))
 

@@ -139,7 +139,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
                 standing[key] = self._standing(workload, gpu, facts, confidence)
             by, provenance, notes = standing[key]
             widths = HalfWidths(by.lower * scale, by.upper * scale, by.calibrated)
-            rates.append(GpuRate(workload.batch_size / each, widths, provenance, notes))
+            rate = workload.batch_size / each / workload.dataset.passes
+            rates.append(GpuRate(rate, widths, provenance, notes))
         return rates
 
     def _standing(

@@ -81,8 +81,9 @@ class OwnNetwork(Struct, frozen=True):
         if _is_lazy(network):
             raise UsageError(
                 "{reference} has lazy layers that its forward pass does not reach",
-                hint=way_out, reference=self.reference,
-            )  # fmt: skip
+                hint=way_out,
+                reference=self.reference,
+            )
 
     def synthetic_batch(
         self, batch_size: int, device: str | torch.device = "cpu"

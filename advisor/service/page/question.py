@@ -78,6 +78,7 @@ def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str
 
 # Where nothing is chosen, the usual holds.
 _LEFT_OPEN: Mapping[str, Iterable[str]] = {
+    "guidance": ("true", "false"),
     "dataset": DATASETS,
     "stack": Stack,
     "memory_format": MemoryFormat,
@@ -144,7 +145,7 @@ def workload_fields(frame: Frame) -> dict[str, str]:
     """The words of a question that say what runs, not where."""
     names = (
         "task", "model", "precision", "input", "stack", "memory_format", "tf32", "dataset",
-        "confidence", "target_throughput",
+        "steps", "guidance", "confidence", "target_throughput",
     )  # fmt: skip
     asked = dict(frame.asked)
     return {name: asked[name] for name in names if name in asked}

@@ -1,0 +1,190 @@
+"""What a service is asked for: images of so many denoising steps, and requests that no disk has."""
+
+import json
+
+import pytest
+
+import advisor
+from advisor.errors import UsageError
+from advisor.questions.named import Predict
+from advisor.questions.reading import from_texts, from_values, options_of, texts_of
+
+ON = (
+    "--instance",
+    "p6-b200.48xlarge",
+    "--max-gpus",
+    "1",
+    "--precision",
+    "amp",
+    "--batch-size",
+    "2",
+    "-o",
+    "json",
+)
+
+
+def _asked(ask, *words):
+    code, out, err = ask(*words)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def _predicted(ask, *words, model="sdxl", task="inference"):
+    return _asked(ask, "predict", "--task", task, "--model", model, *ON, *words)
+
+
+def _pass(ask, model="sdxl"):
+    """One pass through the network."""
+    return _predicted(ask, "--steps", "1", "--no-guidance", model=model)
+
+
+@pytest.mark.parametrize(
+    ("words", "model", "passes"),
+    [
+        ((), "sdxl", 60),
+        (("--guidance",), "sdxl", 60),
+        (("--no-guidance",), "sdxl", 30),
+        (("--steps", "20"), "stable-diffusion-1.5", 40),
+        (("--steps", "4", "--no-guidance"), "pixart-alpha", 4),
+        ((), "DiT-XL-2", 60),
+        ((), "stable-diffusion-3-medium", 60),
+        ((), "flux.1-dev", 30),
+        (("--guidance",), "flux.1-dev", 60),
+    ],
+)
+def test_an_image_takes_as_long_as_its_passes(ask, words, model, passes):
+    """Rate, latency and cost are those of one pass, so many times; flux takes one a step."""
+    once, image = _pass(ask, model), _predicted(ask, *words, model=model)
+    for bound in ("lower", "median", "upper"):
+        rates = (each["predicted"]["throughput"][bound] for each in (once, image))
+        assert next(rates) / next(rates) == pytest.approx(passes, rel=0.02)
+    costs = [each["cost"]["usd_per_million_samples"] for each in (once, image)]
+    assert costs[1] / costs[0] == pytest.approx(passes, rel=0.02)
+    rows = [each["by_batch"][0]["latency"]["p50_ms"] for each in (once, image)]
+    assert 0.5 * passes < rows[1] / rows[0] <= passes * 1.01
+    dataset = image["request"]["dataset"]
+    assert dataset["sample"] == "image"
+    assert dataset["steps"] * (1 + dataset["guidance"]) == passes
+    assert any(f"({passes} passes)" in one for one in image["assumptions"])
+
+
+def test_a_gpu_by_itself_counts_images_too(ask):
+    """By the same factor."""
+    gpu = ("predict", "--task", "inference", "--model", "sdxl", "--gpu", "L40S", "-o", "json",
+           "--batch-size", "8")  # fmt: skip
+    once, image = _asked(ask, *gpu, "--steps", "1", "--no-guidance"), _asked(ask, *gpu)
+    rates = [each["predicted"]["throughput"]["median"] for each in (once, image)]
+    assert "(60 passes)" in image["assumptions"][0]
+    assert rates[0] / rates[1] == pytest.approx(60, rel=1e-6)
+
+
+def test_training_counts_steps_as_before(ask):
+    """A training sample is one pass, of latents that lie on a disk."""
+    words = ("--task", "training", "--model", "stable-diffusion-1.5")
+    dataset = _asked(ask, "predict", *words, *ON)["request"]["dataset"]
+    assert (dataset["name"], dataset["sample"]) == ("tensors", "step")
+    assert "steps" not in dataset
+
+
+def test_python_says_the_same(ask):
+    """With the fields of the question."""
+    fields = {
+        "task": "inference",
+        "model": "sdxl",
+        "instance": "p6-b200.48xlarge",
+        "max_gpus": 1,
+        "precision": "amp",
+    }
+    answer = advisor.predict(**fields, batch_size=2, steps=10, guidance=False)
+    told = _predicted(ask, "--steps", "10", "--no-guidance")
+    assert answer.to_dict()["predicted"] == told["predicted"]
+    assert "images/s" in str(answer)
+
+
+@pytest.mark.parametrize("given", [{"guidance": False}, {"guidance": True, "steps": 4}, {}])
+def test_a_question_is_asked_again_as_it_was(given):
+    """By the words of a command, by texts and by JSON."""
+    values = {"task": "inference", "model": "sdxl", "instance": "g6e.xlarge", **given}
+    question = from_values(Predict, values)
+    assert from_texts(Predict, texts_of(question)) == question
+    words = options_of(question)
+    assert ("--no-guidance" in words) == (given.get("guidance") is False)
+    assert ("--guidance" in words) == (given.get("guidance") is True)
+
+
+def test_a_saved_answer_keeps_its_images(ask, tmp_path):
+    """The report of it counts the same."""
+    words = (
+        "--task",
+        "inference",
+        "--model",
+        "sdxl",
+        "--target-throughput",
+        "0.05",
+        "--steps",
+        "9",
+    )
+    saved = _asked(ask, "recommend", *words, "-o", "json")
+    (tmp_path / "saved.json").write_text(json.dumps(saved))
+    report = _asked(ask, "report", "--from", str(tmp_path / "saved.json"), "--format", "json")
+    asked = report["workloads"][0]["recommendation"]["request"]
+    assert asked["dataset"] == saved["request"]["dataset"]
+    assert asked["dataset"]["steps"] == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--model", "resnet50", "--steps", "3"), "--steps is of inference with diffusion"),
+        (("--model", "whisper-tiny", "--no-guidance"), "--guidance is of inference with"),
+        (("--model", "sdxl-vae", "--steps", "3"), "makes no image in steps"),
+        (("--model", "sdxl", "--task", "training", "--steps", "3"), "sdxl in training makes no"),
+        (("--model", "sdxl", "--steps", "0"), "--steps"),
+        (("--model", "sdxl", "--steps", "1001"), "--steps"),
+        (("--model", "sdxl", "--epochs", "2"), "say how many with --samples"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_with_the_way_out(ask, words, said):
+    """For other networks and tasks, and a pass over data that nobody has."""
+    code, out, err = ask("recommend", "--task", "inference", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["whisper-large-v3", "sdxl", "stable-diffusion-1.5-vae", "deepspeech2", "dlrm", "ncf",
+     "wav2vec2-base-960h", "unet3d", "r3d_18", "videomae-base-finetuned-kinetics"],
+)  # fmt: skip
+def test_a_service_needs_no_disk_for_what_it_is_sent(ask, model):
+    """No data set is read where tensors stand for one; who names one has it read."""
+    words = ("recommend", "--task", "inference", "--model", model, "-o", "json")
+    served = _asked(ask, *words)
+    assert served["request"]["dataset"]["name"] == "requests"
+    assert "requests of" in served["assumptions"][0]
+    assert not any("disk sized" in one or "from the disk" in one for one in served["assumptions"])
+    for spec in (served["recommendation"], *served["alternatives"]):
+        assert spec["bottleneck"] != "storage"
+        assert spec["disk"]["type"] == "instance_store" or spec["disk"]["size_gib"] <= 10
+    read = _asked(ask, *words, "--dataset", "tensors")
+    assert read["request"]["dataset"]["samples"] == 1_000_000
+
+
+def test_photographs_and_texts_are_read_as_they_were(ask):
+    """The articles measured reading from a disk."""
+    for model, name in (("resnet50", "imagenet"), ("bert-base-uncased", "tokens")):
+        answer = _asked(ask, "recommend", "--task", "inference", "--model", model, "-o", "json")
+        assert answer["request"]["dataset"]["name"] == name
+        assert "each sample read once, from the disk" in answer["assumptions"]
+
+
+def test_preprocessing_says_why_it_asks_for_a_network(ask):
+    """It says what a sample is."""
+    code, _, err = ask("recommend", "--task", "preprocessing")
+    assert (code, "says what a sample is" in err) == (2, True)
+
+
+def test_no_name_means_requests():
+    """They are what is left where no data set is named."""
+    with pytest.raises(UsageError, match="dataset"):
+        advisor.recommend(task="inference", model="sdxl", dataset="requests")
