@@ -101,8 +101,8 @@ def read_skypilot(
         found.leave_out(bad_line.line, bad_line.reason, why)
     if not found.rows:
         raise UsageError(
-            "the file has no offers: no line names an instance type with its facts"
-            + "".join(f"; {count:,}: {why}" for why, count in found.left_out.items())
+            "the file has no offers: no line names an instance type with its facts",
+            hint="; ".join(f"{count:,}: {why}" for why, count in found.left_out.items()) or None,
         )
     found.rows[:] = _one_a_region(found)
     return found

@@ -93,7 +93,8 @@ def _check_card(instance: InstanceType) -> Rejection | None:
         return Rejection("unsupported", what)
     if instance.gpu_vendor != "NVIDIA":
         card = f"{instance.gpu_vendor} {instance.gpu_name}"
-        return _no_build(card)
+        why = Message("all rates are of PyTorch on CUDA, which its {card} does not run", card=card)
+        return Rejection("unsupported", why)
     if instance.gpu_fraction < 1:
         return Rejection(
             "facts_missing",
@@ -129,7 +130,7 @@ def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejecti
     return Supported((OLD_BUILD_NOTE,) if capability < OLDEST_CUDA_13_BUILD else ())
 
 
-def _no_build(card: Message | str) -> Rejection:
+def _no_build(card: Message) -> Rejection:
     return Rejection(
         "unsupported", Message("no maintained PyTorch build runs on its {card}", card=card)
     )

@@ -234,8 +234,8 @@ def option_text(option: str, request: AnyRequest) -> str | None:
         return str(request.disk) if request.disk else ",".join(request.disk_types) or None
     if option == "--quota":
         return ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None
-    if option == "--batch-size":
-        return str(request.batch_size)
+    if option in ("--cloud", "--batch-size"):
+        return str(request.cloud if option == "--cloud" else request.batch_size)
     if option == "--tensor-parallel":
         return str(request.tensor_parallel or "auto")
     return request.region if option == "--region" else str(request.market)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
+from advisor.catalog.import_rows import ANY_CLOUD
 from advisor.catalog.matching import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range
@@ -160,6 +161,20 @@ class OtherMarket(Constraint):
         return min(usd, key=lambda market: usd[market], default=None)
 
 
+class OtherCloud(Constraint):
+    """Every cloud, in all regions, for the GPUs that were asked for."""
+
+    asked = False
+
+    def put(self, request: AnyRequest, value: Any) -> AnyRequest:
+        """The request with another cloud, whose regions have other names."""
+        return replace(request, cloud=value, region=None)
+
+    def least(self, request: AnyRequest, asking: Asking) -> str | None:
+        """All of them."""
+        return ANY_CLOUD if asking.answers(self.put(request, ANY_CLOUD)) is not None else None
+
+
 class Confidence(Constraint):
     """In whole percent, halving the way down to the least that may be asked."""
 
@@ -198,6 +213,8 @@ def of_place(request: AnyRequest, *choices: Constraint) -> Iterator[Constraint]:
     yield from (Quota(code) for code, _ in request.vcpu_quota)
     if request.region is not None:
         yield Choice("region", "--region", None, asked=False)
+    if request.gpus and request.cloud != ANY_CLOUD:
+        yield OtherCloud("cloud", "--cloud")
     if request.market is not None:
         yield OtherMarket("market", "--market")
     yield Confidence("confidence", "--confidence")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from advisor.errors import UsageError, unknown_name
-from advisor.messages import FieldName
+from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, wrong
 from advisor.questions.question import Field, Question
 
@@ -61,12 +61,18 @@ class ByTask(NamedTuple, Generic[Q]):
         tasks = tuple(task for kind in self.kinds if name in kind.fields for task in tasks_of(kind))
         error = wrong(
             name, "{field} goes with {task} {tasks} only", task=FieldName("task"), tasks=tasks,
-            hint="leave it out",
+            hint=OWN_MACHINE if name == "gpu" else "leave it out",
         )  # fmt: skip
         error.code = CONTRADICTION
         return error
 
 
+# The way to a card that no cloud sells, with a host of its own.
+OWN_MACHINE = Message(
+    "leave it out, or describe the machine: `advisor catalog import own_machines.csv` "
+    "(docs/examples has one), and name it as {instance}",
+    instance=FieldName("instance"),
+)
 Kinds = type[Q] | ByTask[Q]
 
 

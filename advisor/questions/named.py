@@ -42,6 +42,7 @@ MOST_VCPUS = 1024
 OPTIMIZERS = ("sgd", "momentum", "adam")
 
 # What a GPU without a host has none of.
+_OF_HOSTS = frozenset({"vcpus", "memory", "disk"})
 _OF_OFFERS = ("disk", "max_gpus", "cloud", "region", "market")
 
 
@@ -58,7 +59,14 @@ def _refuse_fields_of_hosts(question: Question, fields: Iterable[str]) -> None:
             str(others[0]),
             "{gpu} is a GPU without a host",
             gpu=FieldName("gpu"),
-            hint=Message("leave out {others}", others=others),
+            hint=Message(
+                "leave out {others}, or describe the machine: `advisor catalog import "
+                "own_machines.csv` (docs/examples has one), and name it as {instance}",
+                others=others,
+                instance=FieldName("instance"),
+            )
+            if _OF_HOSTS.intersection(map(str, others))
+            else Message("leave out {others}", others=others),
         )
 
 

@@ -82,15 +82,18 @@ def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
     closed = next((one for one in closures if not (one.market or one.region)), None)
     needs_gpu = instance.gpu_name is not None
     verdict = check(instance, known.gpu_of(instance), needs_gpu=needs_gpu, closed=closed)
+    remark = str(verdict.detail) if isinstance(verdict, Rejection) else notes_text(verdict.notes)
+    if instance.accelerator and not isinstance(verdict, Rejection):
+        unused = f"ranked without its accelerator ({instance.accelerator}), which does not run CUDA"
+        remark = "; ".join(filter(None, (f"{unused}: for preprocessing", remark)))
     return {
         "schema": TYPE_SCHEMA,
         "cloud": instance.cloud,
         **instance_block(instance),
+        "accelerator": instance.accelerator,
         **_machine(instance),
         "ranked": not isinstance(verdict, Rejection),
-        "remark": str(verdict.detail)
-        if isinstance(verdict, Rejection)
-        else notes_text(verdict.notes),
+        "remark": remark,
         "not_orderable": not_orderable(closures),
         "regions": list(known.regions_of(instance.name, instance.cloud)),
         "as_of": instance.as_of.isoformat(),

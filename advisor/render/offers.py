@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from advisor.catalog import PartialOffer
 from advisor.catalog.assumed import THREADS_PER_CORE
+from advisor.catalog.instances import PartialType
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import InstanceType, Offer
 from advisor.render.text import fitting_table
@@ -43,7 +44,7 @@ def _cells(listed: Listed) -> list[str]:
         facts.cloud,
         facts.name,
         offer.region,
-        f"{facts.gpu_count or '?'} x {facts.gpu_name}" if facts.gpu_name else "-",
+        _gpu(facts),
         str(facts.vcpus or "?"),
         cores,
         format_mib(facts.memory_mib) if facts.memory_mib else "?",
@@ -60,6 +61,13 @@ def _closed(offer: Offer | PartialOffer) -> str:
     """'retired 2025-09-30'; what can be ordered says nothing."""
     closed = offer.closed if isinstance(offer, Offer) else None
     return f"{closed.status.replace('_', ' ')} {closed.as_of or ''}".strip() if closed else ""
+
+
+def _gpu(facts: InstanceType | PartialType) -> str:
+    """'1 x T4', or what computes there and is no GPU."""
+    if facts.gpu_name:
+        return f"{facts.gpu_count or '?'} x {facts.gpu_name}"
+    return (facts.accelerator if isinstance(facts, InstanceType) else None) or "-"
 
 
 def _cores(instance: InstanceType) -> str:

@@ -49,6 +49,83 @@ def test_words_around_a_name_change_nothing(name: str, around: str) -> None:
     assert usual_sheet_name(around.format(name), KNOWN) == name
 
 
+SPELLINGS = (
+    str.lower,
+    lambda name: name.replace(" ", "-"),
+    lambda name: name.replace("-", " "),
+    lambda name: name.replace(" ", "_").replace("-", "_"),
+    lambda name: name.replace(" ", "").replace("-", ""),
+    lambda name: name.replace(" ", ""),
+)
+
+
+@given(st.sampled_from(KNOWN), st.lists(st.sampled_from(SPELLINGS), max_size=3),
+       st.sampled_from(["{}", "NVIDIA {}", "nvidia-{}", "NVIDIA{}"]))  # fmt: skip
+def test_every_sheet_is_found_however_its_name_is_run_together(name, spellings, around) -> None:
+    """Catalogues, drivers and people write blanks, hyphens, underscores, or nothing."""
+    told = around.format(name)
+    for spell in spellings:
+        told = spell(told)
+    assert sheet_names(told, KNOWN) == [name]
+
+
+@pytest.mark.parametrize(
+    ("told", "sheets"),
+    [
+        ("RTXPRO6000", ["", " Max-Q", " Server"]),
+        ("RTX PRO 6000", ["", " Max-Q", " Server"]),
+        ("rtx-pro-6000", ["", " Max-Q", " Server"]),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", [""]),
+        ("RTX PRO 6000 WS", [""]),
+        ("RTXPRO6000MaxQ", [" Max-Q"]),
+        ("RTX PRO Server 6000", [" Server"]),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", [" Server"]),
+        ("RTX PRO 6000 S", [" Server"]),
+    ],
+)
+def test_a_bare_name_of_a_pro_card_means_every_form_of_it(told, sheets) -> None:
+    """As A100 does; who says workstation or server means that."""
+    assert sheet_names(told, KNOWN) == [f"RTX PRO 6000 Blackwell{form}" for form in sheets]
+
+
+@pytest.mark.parametrize(
+    ("told", "sheet"),
+    [
+        ("RTX6000Ada", "RTX 6000 Ada"), ("RTX2000AdaGeneration", "RTX 2000 Ada"),
+        ("RTX4000SFFAda", "RTX 4000 SFF Ada"), ("RTX2080Ti", "RTX 2080 Ti"),
+        ("RTX5090D", "RTX 5090 D"), ("RTX4090Laptop", "RTX 4090 Laptop"),
+        ("A100SXM80GB", "A100-SXM4-80GB"), ("RTXA6000", "RTX A6000"), ("H200NVL", "H200-NVL-141GB"),
+        ("h200sxm141gb", "H200-SXM-141GB"), ("gh20096gb", "GH200-96GB"),
+    ],
+)  # fmt: skip
+def test_names_without_a_blank_mean_one_sheet(told, sheet) -> None:
+    """As SkyPilot, dstack and gpuhunt write them."""
+    assert sheet_names(told, KNOWN) == [sheet]
+
+
+def test_cards_that_differ_by_a_word_stay_apart() -> None:
+    """What is one card's variant is another's name."""
+    assert sheet_names("GTX 1070", KNOWN) == ["GTX 1070"]
+    assert sheet_names("RTX PRO 4000", KNOWN) == ["RTX PRO 4000 Blackwell"]
+    assert sheet_names("RTX 4000 Ada", KNOWN) == ["RTX 4000 Ada"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["NVIDIA A10-4Q", "L40S-24Q", "GRID T4-8Q", "A40-8Q", "T4-8C", "NVIDIA A10-12A",
+     "NVIDIA A100-SXM4-40GB MIG 1g.5gb"],
+)  # fmt: skip
+def test_a_slice_of_a_card_is_refused_by_name(told) -> None:
+    """A virtual GPU has a part of the card; one that has all of it is the card."""
+    sheets = load_catalog().gpus
+    with pytest.raises(UsageError, match=r"is a slice \(.*\) of a card.*name a whole card"):
+        sheet_names(told, sheets)
+    with pytest.raises(UsageError, match="is a slice"):
+        load_catalog().require_gpu(told, "aws")
+    assert sheet_names("GRID T4-16Q", sheets) == ["T4"]
+    assert sheet_names("NVIDIA A10-24Q", sheets) == ["A10"]
+
+
 def test_a_card_of_several_kinds_is_each_of_them_and_first_the_usual_one() -> None:
     """Where many are wanted, all are meant; where one is, its memory must be told."""
     assert sheet_names("A100", KNOWN) == [

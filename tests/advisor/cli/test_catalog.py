@@ -252,3 +252,26 @@ def test_a_type_of_several_clouds_is_asked_for_with_its_cloud(ask, tmp_path, cap
     assert "give --cloud one of them" in capsys.readouterr().err
     assert run([*asked, "--cloud", "zeta", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["price"]["usd_per_hour"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("name", "accelerator"),
+    [("inf2.xlarge", "AWS Inferentia2"), ("trn1.2xlarge", "AWS Trainium"), ("vt1.3xlarge", ""),
+     ("f2.6xlarge", "")],
+)  # fmt: skip
+def test_a_type_with_another_accelerator_shows_it_and_what_it_is_ranked_for(ask, name, accelerator):
+    """Its CPU prepares data; what computes there is no GPU of ours."""
+    code, out, _ = ask("show", name, "-o", "json")
+    document = json.loads(out)
+    assert (code, document["ranked"], document["gpu"]) == (0, True, None)
+    assert accelerator in document["accelerator"]
+    assert document["remark"].startswith(
+        f"ranked without its accelerator ({document['accelerator']}), which does not run CUDA: "
+        "for preprocessing"
+    )
+
+
+def test_cards_of_others_are_refused_for_the_reason_that_is_true(ask):
+    """ROCm builds of PyTorch exist; rates of them do not."""
+    _, out, _ = ask("show", "g4ad.xlarge", "-o", "json")
+    assert "all rates are of PyTorch on CUDA" in json.loads(out)["remark"]

@@ -2,6 +2,7 @@
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from jsonschema import validate
@@ -74,6 +75,8 @@ def test_a_card_by_itself_is_predicted_whoever_rents_it_out(ask, gpu):
         (("--gpu", "RTX 5095"), "did you mean RTX 50"),
         (("--gpu", "T4", "--instance", "g4dn.xlarge"), "leave out --instance"),
         (("--gpu", "T4", "--vcpus", "8"), "leave out --vcpus"),
+        (("--gpu", "RTX 4090", "--memory", "64GiB"), "`advisor catalog import own_machines.csv`"),
+        (("--gpu", "NVIDIA A10-4Q"), "is a slice (4Q) of a card"),
     ],
 )
 def test_a_card_has_no_host_and_a_known_name(ask, wrong, said):
@@ -88,6 +91,29 @@ def test_a_card_that_nobody_rents_out_is_no_offer(ask):
     )
     assert code != 0
     assert "RTX 5090" in err
+
+
+@pytest.mark.parametrize(("gpu", "cloud"), [("RTX 4090", "aws"), ("RTX 4090", "gcp")])
+def test_a_card_that_other_clouds_rent_out_is_looked_for_there(ask, gpu, cloud):
+    """Who asks for one card is not helped by another one alone."""
+    command = ("recommend", "--task", "inference", "--model", "resnet50", "--gpu", gpu)
+    code, _, err = ask(*command, "--target-throughput", "100", "--cloud", cloud)
+    assert code == 3
+    assert "relax --cloud to any" in err.replace("\n  ", " ")
+    assert ask(*command, "--target-throughput", "100", "--cloud", "any")[0] == 0
+
+
+def test_a_card_with_a_host_of_ones_own_is_predicted_as_an_instance(ask, tmp_path, monkeypatch):
+    """The way out that the refusal of a bare card names: also for what generates text."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    code, _, err = ask("predict", "--task", "generation", "--model", "llama-3.1-8b", "--gpu", "T4")
+    assert (code, "`advisor catalog import own_machines.csv`" in err) == (2, True)
+    machines = Path(__file__).parents[3] / "docs" / "examples" / "own_machines.csv"
+    assert ask("catalog", "import", str(machines))[0] == 0
+    named = ("--instance", "workstation", "--cloud", "lab")
+    generation = ("predict", "--task", "generation", "--model", "llama-3.2-3b")
+    assert ask(*generation, *named, "--disk", "local")[0] == 0
+    assert ask("predict", "--task", "inference", "--model", "resnet50", *named)[0] == 0
 
 
 RESNET = ("predict", "--task", "inference", "--model", "resnet50")
