@@ -81,6 +81,20 @@ def sample_size(request: Request) -> Message | None:
     return Message("inputs of {sizes}", sizes=text)
 
 
+def others_text(request: Request, count: int) -> Message | None:
+    """How many more answer than the recommended one, where those that are shown (`count` in all)
+    are every one; None where there may be more."""
+    if count == 0 or count >= request.max_results:
+        return None
+    if request.target_throughput is None:
+        if count == 1:
+            return Message("no other spec that answers has a fiftieth of its rate")
+        return Message("other specs with a fiftieth of its rate at least: {count}", count=count - 1)
+    if count == 1:
+        return Message("no other spec meets the target")
+    return Message("other specs that meet the target: {count}", count=count - 1)
+
+
 def place_name(offer: Offer, request: SpecRequest) -> str:
     """'us-central1', or 'gcp us-central1' where the question covers more than one cloud."""
     return f"{offer.instance.cloud} {offer.region}" if covers_clouds(request) else offer.region
@@ -135,5 +149,6 @@ def rejection_text(rejected: Rejected, request: SpecRequest) -> str:
     name, usd = rejected.instance_type, rejected.usd_per_hour
     if covers_clouds(request):
         name = f"{name} of {rejected.cloud}"
-    price = "" if usd is None else f" {format_usd(usd)}/h"
+    disk = f" with {rejected.disk}" if rejected.disk and ":" in rejected.disk else ""
+    price = "" if usd is None else f" {format_usd(usd)}/h{disk}"
     return f"  {name}{price}: {rejected.detail}"

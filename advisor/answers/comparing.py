@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
 from advisor.answers.cards import cards_meant
 from advisor.answers.context import Context, with_anchors
+from advisor.catalog import OfferQuery
 from advisor.catalog.gpu_names import sheet_name
+from advisor.catalog.gpu_prices import cheapest_by_gpu, usd_per_gpu_hour
 from advisor.domain import Gpu, InstancePrediction, OnGpu, Request
 from advisor.engine import stack_assumption
 from advisor.engine.single import compare_instances, on_gpu
@@ -63,6 +65,7 @@ class Compared(NamedTuple):
     first: str
     instances: list[OfInstances]
     gpus: list[OfGpus]
+    usd_per_gpu_hour: Mapping[str, float] = {}
 
     def rows(self) -> list[dict[str, Any]]:
         """One record an instance or GPU of each network, JSON-ready."""
@@ -95,12 +98,14 @@ class Compared(NamedTuple):
             for instance in self.instances
             for row in instance_rows(instance.cells, instance.base)
         ]
-        return rows + [row for gpu in self.gpus for row in gpu_rows(gpu.cells, gpu.base)]
+        usd = self.usd_per_gpu_hour
+        return rows + [row for gpu in self.gpus for row in gpu_rows(gpu.cells, gpu.base, usd)]
 
     def text(self) -> str:
         """Tables for a terminal."""
         if self.gpus:
-            return f"{gpus_text(self.gpus, self.first)}\n{self._assumed()}"
+            told = gpus_text(self.gpus, self.first, self.usd_per_gpu_hour)
+            return f"{told}\n{self._assumed()}"
         tables = [instances_text(*instance) for instance in self.instances]
         cells = [cell for instance in self.instances for cell in instance.cells]
         return "\n\n".join([*tables, "\n".join(notes_lines(cells))])
@@ -166,13 +171,19 @@ def _gpus(
     cards_of = context.catalog.cards
     first = cards_of[sheet_name(baseline, cards_of)] if baseline else cards[0]
     shown = list(dict.fromkeys([*cards, first]))
-    found = [
-        OfGpus(
-            one.request,
-            [on_gpu(one.request, one.model, card) for card in shown],
-            on_gpu(one.request, one.model, first),
-        )
-        for one in asked
-    ]
+    found = []
+    for one in asked:
+        cells = [on_gpu(one.request, one.model, card) for card in shown]
+        by_card = dict(zip(shown, cells, strict=True))
+        fitting = [cell for cell in (by_card[first], *cells) if cell.workload is not None]
+        found.append(OfGpus(one.request, cells, fitting[0] if fitting else by_card[first]))
     notes = tuple(note for one in asked for note in one.notes)
-    return Compared(context._replace(notes=notes), first.name, [], found)
+    offers = OfferQuery(
+        cloud=asked[0].request.cloud, region=asked[0].request.region,
+        market=asked[0].request.market, accelerated=True,
+    )  # fmt: skip
+    usd = {
+        name: usd_per_gpu_hour(offer)
+        for name, offer in cheapest_by_gpu(context.catalog.offers(offers)).items()
+    }
+    return Compared(context._replace(notes=notes), first.name, [], found, usd)

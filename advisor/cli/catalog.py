@@ -22,7 +22,7 @@ from advisor.cli.catalog_diff import diff
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_sources import sources
 from advisor.cli.catalog_updates import import_offers, refresh
-from advisor.cli.questions import cny_option, output_option, question_options
+from advisor.cli.questions import SectionedCommand, cny_option, output_option, question_options
 from advisor.questions.listings import InstanceDetails, Offers
 from advisor.render.catalog import assumed_text, catalog_head
 from advisor.render.offers import SHOWN_OFFERS, hourly_text, offers_text
@@ -54,7 +54,7 @@ catalog.add_command(refresh)
 catalog.add_command(sources)
 
 
-@catalog.command("list")
+@catalog.command("list", cls=SectionedCommand)
 @question_options(Offers)
 @cny_option
 @output_option

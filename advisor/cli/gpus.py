@@ -8,13 +8,13 @@ import click
 
 from advisor.answers.listing import gpus_document_of
 from advisor.catalog import load_catalog
-from advisor.cli.questions import Name, question_options
+from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.listings import Gpus
 from advisor.render.gpus import COLUMNS, flat_row, gpus_text
 from advisor.render.tables import records_csv, records_markdown
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @question_options(Gpus)
 @click.option("-o", "--output", type=Name("output format", ("table", "json", "csv", "md")),
               default="table", show_default=True, help="Format of the list.")  # fmt: skip

@@ -15,7 +15,7 @@ import click
 
 from advisor.errors import UsageError
 from advisor.questions.by_task import ByTask, Kinds
-from advisor.questions.fields import Choice, Kind, wrong
+from advisor.questions.fields import Choice, Kind
 from advisor.questions.fields import Text as ShownText
 from advisor.questions.listings import Sources
 from advisor.questions.numbers import Number
@@ -139,18 +139,21 @@ class SectionedCommand(click.Command):
     """A command whose `--help` lists its options under headings. `lists` are options that take
     several values with commas between them."""
 
-    lists: tuple[str, ...] = ("gpu", "quota")
+    lists: tuple[str, ...] = ("gpu", "quota", "instance")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does, which keeps the last of a repeated option: of two lists that is a loss."""
-        own = args[: args.index("--")] if "--" in args else args
-        for name in self.lists:
-            count = sum(arg == f"--{name}" or arg.startswith(f"--{name}=") for arg in own)
-            if count > 1:
-                raise wrong(
-                    name, "{field} is given {count} times", count=count,
-                    hint="give it once, with commas between its values",
-                )  # fmt: skip
+        """As click does, which keeps the last of a repeated option: lists are joined by commas."""
+        end = args.index("--") if "--" in args else len(args)
+        own, lists, words = list[str](), dict[str, list[str]](), iter(args[:end])
+        for word in words:
+            option, has_value, value = word.partition("=")
+            if option.removeprefix("--") in self.lists and option.startswith("--"):
+                lists.setdefault(option, []).append(value if has_value else next(words, ""))
+            else:
+                own.append(word)
+        if any(len(texts) > 1 for texts in lists.values()):
+            joined = [f"{option}={','.join(texts)}" for option, texts in lists.items()]
+            args = [*own, *joined, *args[end:]]
         return super().parse_args(ctx, args)
 
     def make_parser(self, ctx: click.Context) -> Any:

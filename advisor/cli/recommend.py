@@ -102,5 +102,4 @@ def _written(found: AnyRecommended, question: AnyRecommend, output: str) -> str:
     """The whole answer in one format."""
     if output != "table":
         return found.written(output)
-    # Where nobody asked for a number of specs, a screen is enough.
-    return found.text(question.max_results if _is_given("max_results") else None) + "\n"
+    return found.text(question.max_results) + "\n"

@@ -260,8 +260,7 @@ _RAN = frozenset(
 class Rejected(Struct, frozen=True):
     """An instance type that is not recommended, and why, with the number that decided.
 
-    `detail` is a `Message`. `usd_per_hour` is its cheapest total where that is known. A tuple,
-    since an answer has more than a thousand of them.
+    `detail` is a `Message`. `usd_per_hour` is its total with `disk`, an order, where that is known.
     """
 
     cloud: str
@@ -269,6 +268,7 @@ class Rejected(Struct, frozen=True):
     reason: str
     detail: Any
     usd_per_hour: float | None = None
+    disk: str | None = None
 
 
 class LazyRejected(Sequence[Rejected]):

@@ -28,6 +28,7 @@ from advisor.engine.limits import (
     require_countable,
     sure_rate,
 )
+from advisor.engine.pareto import LEAST_SHARE, worth_taking
 from advisor.engine.prepared import Preparations, Prepared
 from advisor.engine.price_calls import Draft, decided_by_price
 from advisor.engine.rejected import Missed, Rejections
@@ -46,12 +47,13 @@ def recommend(request: Request, preparations: Preparations, *, today: date) -> R
     Raises `UsageError` for what the catalogue or the model does not know, and
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
-    return decided_by_price(
+    answer = decided_by_price(
         request,
         lambda asked: _by_median_price(asked, preparations, today),
         lambda candidate: cost_of(request, candidate),
         today,
     )
+    return replace(answer, pareto=worth_taking(answer.pareto, answer.chosen))
 
 
 def _by_median_price(
@@ -64,9 +66,12 @@ def _by_median_price(
     table = Table.joined([one.table for one in found.looked]) if found.looked else None
     ranked = Ranked(request, found, table)
     shown: tuple[Candidate, ...] = ()
+    near = ranked.rows
     nearest = beyond_price = None
     if table is not None and len(ranked.rows):
-        shown = _shown(request, prepared, table, ranked.rows[: request.max_results].tolist())
+        if request.target_throughput is None:
+            near = near[table.lower[near] >= LEAST_SHARE * table.lower[near[0]]]
+        shown = _shown(request, prepared, table, near[: request.max_results].tolist())
     elif table is not None:
         _require_intervals(request, table)
         nearest, beyond_price = _nearest(request, prepared, table), _beyond_price(request, table)
@@ -97,7 +102,7 @@ def _by_median_price(
     def details() -> dict[str, Any]:
         if table is None:
             return {}
-        known = dict(zip(ranked.rows.tolist(), shown, strict=False))
+        known = dict(zip(near.tolist(), shown, strict=False))
         return {"close_calls": close_calls(request, prepared, table, ranked, known)}
 
     return Draft(answer, details)

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from advisor.engine.model import Integers
 
 
+# Nobody takes a spec of less than a fiftieth of the recommended one's rate instead, nor one whose
+# samples cost more than ten times as much.
+LEAST_SHARE, MOST_TIMES = 0.02, 10.0
+
+
 def pareto_rows(table: Table, rows: Integers) -> Integers:
     """Of some rows those than which no other is as cheap and faster, or as fast and cheaper;
     cheapest first. Of equal ones the first by name, then by the smaller batch."""
@@ -43,6 +48,22 @@ def pareto_front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
         if not front or one.prediction.lower > front[-1].prediction.lower:
             front.append(one)
     return tuple(front)
+
+
+def worth_taking(front: tuple[Candidate, ...], chosen: Candidate | None) -> tuple[Candidate, ...]:
+    """Of a front what somebody may take instead of the chosen spec, with that itself, by price."""
+    if chosen is None or not front:
+        return front
+    spec, lower = chosen.spec, chosen.prediction.lower
+    same = spec.offer, spec.count, spec.disk.choice
+    near = [
+        one
+        for one in front
+        if one.prediction.lower >= LEAST_SHARE * lower
+        and one.usd_per_million_samples <= MOST_TIMES * chosen.usd_per_million_samples
+        and (one.spec.offer, one.spec.count, one.spec.disk.choice) != same
+    ]
+    return tuple(sorted([*near, chosen], key=_order))
 
 
 def _order(one: Candidate) -> tuple[float, float, str, int]:

@@ -25,7 +25,8 @@ def turned_down(request: Request, table: Table, at: int, reason: str) -> Rejecte
     """A type as rejected for a reason that its row `at` shows."""
     instance = table.offer(at).instance
     detail = shortfall(request, table, at, reason)
-    return Rejected(instance.cloud, instance.name, reason, detail, float(table.usd[at]))
+    usd, disk = float(table.usd[at]), str(table.disk[at].choice)
+    return Rejected(instance.cloud, instance.name, reason, detail, usd, disk)
 
 
 def shortfall(request: Request, table: Table, at: int, reason: str) -> Message:

@@ -83,8 +83,9 @@ def predict_instance(
 ) -> InstancePrediction:
     """Predict `request` on the instance type `name`; `UsageError` says why it cannot run there.
 
-    Without a disk in the request: the cheapest one with which the lower bound is within 5 % of
-    the best, and the smallest such batch. Prices that are old on `today` are warned of.
+    Without a disk in the request: the cheapest one with which a lower bound is within 5 % of the
+    best, and the smallest batch within 5 % of the best on that disk. Prices that are old on `today`
+    are warned of.
     """
     instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
     offer = _offer(request, catalog, instance)
@@ -196,7 +197,8 @@ class _Table:
         self._by_disk = self._predicted([disk.rate for disk in self._disks])
 
     def good_enough(self) -> tuple[Disk, Workload, Prediction]:
-        """The cheapest disk and smallest batch whose lower bound is within 5 % of the best one."""
+        """The cheapest disk with which a lower bound is within 5 % of the best one, at the smallest
+        batch within 5 % of the best on that disk: the batch with which `recommend` shows it."""
         asked = set(self._asked)
         options = [
             (disk, workload, prediction)
@@ -205,7 +207,10 @@ class _Table:
             if workload in asked
         ]
         enough = GOOD_ENOUGH * max(prediction.lower for *_, prediction in options)
-        return next(one for one in options if one[2].lower >= enough)
+        disk = next(one[0] for one in options if one[2].lower >= enough)
+        on_it = [one for one in options if one[0] is disk]
+        enough = GOOD_ENOUGH * max(prediction.lower for *_, prediction in on_it)
+        return next(one for one in on_it if one[2].lower >= enough)
 
     def by_batch(self, disk: Disk) -> tuple[BatchPoint, ...]:
         """Every batch size, with one of the disks."""

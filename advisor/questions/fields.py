@@ -162,7 +162,8 @@ class Flag(Kind):
 
 
 class Parsed(Kind):
-    """A text that stands for a value; `or_number` takes the JSON number 8 for "8"."""
+    """A text that stands for a value; `or_number` takes the JSON number 8 for "8", and what
+    `joins` may be given again."""
 
     def __init__(
         self,
@@ -171,10 +172,12 @@ class Parsed(Kind):
         metavar: str,
         *,
         or_number: bool = False,
+        joins: bool = False,
     ) -> None:
         self._parse = parse
         self._write = write
         self._or_number = or_number
+        self.joins = joins
         self.metavar = metavar
 
     def from_text(self, text: str, field: str) -> Any:
@@ -184,6 +187,10 @@ class Parsed(Kind):
         except UsageError as error:
             error.field = error.field or field
             raise
+
+    def from_link(self, texts: Sequence[str], field: str) -> Any:
+        """Names that are given again stand beside the others."""
+        return self.from_json(",".join(texts) if self.joins else only_text(texts, field), field)
 
     def from_json(self, value: Any, field: str) -> Any:
         """The value of a text, or of a number where that is allowed."""
@@ -226,6 +233,14 @@ class Texts(Text):
     def schema(self) -> Schema:
         """An array."""
         return {"type": "array", "minItems": 1, "maxItems": MOST_ITEMS, "items": super().schema()}
+
+
+class Names(Texts):
+    """Several names, each given again or all of them with commas between."""
+
+    def each(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Every name of every text."""
+        return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
 
 
 class Files(Kind):

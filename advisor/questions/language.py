@@ -16,7 +16,7 @@ from advisor.domain.generation import (
     LlmPrecision,
 )
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import Choice, Files, KnownOrPath, Text, Texts, wrong
+from advisor.questions.fields import Choice, Files, KnownOrPath, Names, Text, wrong
 from advisor.questions.language_fields import (
     ENGINE,
     INSTANCE,
@@ -201,7 +201,10 @@ class CompareGeneration(LoadedGeneration, PlacedQuestion):
     """What `advisor compare --task generation` is asked."""
 
     instance: tuple[str, ...] = ask(
-        "Instance type; repeat for each, two or more.", Texts("TYPE"), section=HARDWARE, default=()
+        "Instance types, two or more: a,b, or the option again.",
+        Names("TYPE"),
+        section=HARDWARE,
+        default=(),
     )
     baseline: str | None = ask(
         "What counts as 1: an instance type.",

@@ -8,7 +8,7 @@ from pathlib import Path
 from advisor.catalog.gpu_prices import SORT_KEYS
 from advisor.domain import Market, Range
 from advisor.domain.words import ANY_MARKET
-from advisor.questions.fields import Choice, File, Text, Texts
+from advisor.questions.fields import Choice, File, Names, Text
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.questions.shared import CLOUD, CURSOR, GPU, MARKET, MEMORY, REGION, SOURCES, VCPUS
@@ -72,7 +72,7 @@ class Offers(Question):
     gpu: GpuFilter | None = GPU
     vcpus: Range | None = VCPUS
     memory: Range | None = MEMORY
-    instance: tuple[str, ...] = ask("Only these types.", Texts("TYPE"), default=())
+    instance: tuple[str, ...] = ask("Only these types.", Names("TYPE"), default=())
     max_price: float | None = ask(
         "Highest price in USD per hour, without a disk.", Number(), default=None
     )

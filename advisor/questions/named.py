@@ -15,10 +15,10 @@ from advisor.questions.curves import CurveOf
 from advisor.questions.fields import (
     Choice,
     Flag,
+    Names,
     Network,
     Parsed,
     Text,
-    Texts,
     wrong,
 )
 from advisor.questions.models import RunQuestion, WorkloadQuestion
@@ -129,7 +129,10 @@ class Compare(WorkloadQuestion):
     """What `advisor compare` is asked; `model` may be several networks, divided by commas."""
 
     instance: tuple[str, ...] = ask(
-        "Instance type; repeat for each, two or more.", Texts("TYPE"), section=HARDWARE, default=()
+        "Instance types, two or more: a,b, or the option again.",
+        Names("TYPE"),
+        section=HARDWARE,
+        default=(),
     )
     gpu: GpuFilter | None = ask(
         "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...",

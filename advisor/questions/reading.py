@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message, option_name
 from advisor.questions.by_task import CONTRADICTION, ByTask, Kinds, kind_for, kinds_of, tasks_of
-from advisor.questions.fields import Choice, Schema, wrong
+from advisor.questions.fields import Choice, Names, Schema, wrong
 from advisor.questions.question import Field, Question
 
 Q = TypeVar("Q", bound=Question)
@@ -225,6 +225,8 @@ def _made(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, client: 
         if needed and field.name not in values:
             kind.refuse(values)
             raise wrong(field.name, "{field} is missing", hint=_hint_of(field, kinds))
+        if isinstance(field.kind, Names) and field.name in values:
+            values = {**values, field.name: field.kind.each(values[field.name])}
     try:
         return kind(**values)
     except UsageError as error:

@@ -28,7 +28,7 @@ WORKLOAD, PLACE, RUN = "Workload", "Where and how it is paid", "Length of the ru
 TARGET, HARDWARE = "Targets and limits", "Hardware"
 ANSWER, SOURCES = "Answer", "Predictor and prices"
 
-GPUS = Parsed(parse_gpus, str, "NAMES|SIZE..|ccX.Y..")
+GPUS = Parsed(parse_gpus, str, "NAMES|SIZE..|ccX.Y..", joins=True)
 _VCPUS = Parsed(parse_vcpus, format_vcpus, "LEAST..MOST", or_number=True)
 _RAM = Parsed(parse_ram, format_ram, "LEAST..MOST")
 
@@ -176,7 +176,7 @@ MAX_NODES: Any = ask(
     default=1,
 )
 MAX_RESULTS: Any = ask(
-    "Number of specs to list.",
+    "Number of specs to list in every format, the recommended one among them.",
     Number(whole=True, client_most=MOST_RESULTS),
     section=ANSWER,
     default=10,

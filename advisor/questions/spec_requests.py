@@ -66,6 +66,9 @@ def instance_named(text: str, question: PlacedQuestion, catalog: Catalog) -> str
     """A type as the catalogue writes it. `UsageError` for one of another cloud than the one that
     is named, or whose region is (the default cloud alone says nothing), and of several clouds."""
     catalog.require_cloud(question.cloud)
+    if "," in text:
+        raise wrong("instance", "{field} is one type here, not {text}", text=text,
+                    hint="`advisor compare` takes several")  # fmt: skip
     name = catalog.name_of(text)
     home = catalog.cloud_of(name, question.cloud)
     if question.cloud in ("any", home):

@@ -75,6 +75,8 @@ def instance_block(instance: InstanceType) -> dict[str, Any]:
         "vcpus": instance.vcpus,
         "physical_cores": instance.physical_cores,
         "memory_mib": instance.memory_mib,
+        "cpu_architecture": instance.cpu.architecture,
+        "cpu_speed_known": bool(instance.cpu.single_thread_score),
     }
 
 
@@ -309,6 +311,7 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
         "reason": rejected.reason,
         "detail": rejected.detail,
         "usd_per_hour": rejected.usd_per_hour,
+        "disk": rejected.disk,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from advisor.render.blocks import (
     price_block,
 )
 from advisor.render.document import Sources, request_document
-from advisor.render.text import PROVENANCE, disk_text, rate_cells, rate_columns, table, wrapped
+from advisor.render.text import disk_text, rate_cells, rate_columns, table, wrapped
 from advisor.units import format_usd
 
 SCHEMA = "advisor.comparison/1"
@@ -59,9 +58,12 @@ def instance_rows(
     return [_instance_row(answer, baseline) for answer in answers]
 
 
-def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu) -> list[dict[str, Any]]:
-    """One record a GPU of one network; rates are null where no batch fits."""
-    return [_gpu_row(cell, baseline) for cell in cells]
+def gpu_rows(
+    cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """One record a GPU of one network; rates are null where no batch fits, prices of an hour (`usd`
+    by GPU) where none is known."""
+    return [_gpu_row(cell, baseline, usd.get(cell.gpu.name)) for cell in cells]
 
 
 def instances_text(
@@ -82,8 +84,12 @@ def notes_lines(answers: Sequence[InstancePrediction | ServingPrediction]) -> li
     prices = dict.fromkeys(text for one in answers if (text := _price_text(one)))
     # What is assumed of one instance comes before what all of them share, which may be cut.
     place = {text: at for one in answers for at, text in enumerate(one.assumptions)}
-    shared = Counter(text for one in answers for text in one.assumptions)
-    assumed = sorted(shared, key=lambda text: (shared[text], place[text]))
+    every = {one.instance.name for one in answers}
+    of = {text: [one.instance.name for one in answers if text in one.assumptions] for text in place}
+    assumed = [
+        text if every <= {*of[text]} else f"{', '.join(dict.fromkeys(of[text]))}: {text}"
+        for text in sorted(place, key=lambda text: (len(of[text]), place[text]))
+    ]
     warned = dict.fromkeys(text for one in answers for text in one.warnings)
     return [
         *wrapped("Prices", list(prices), len(prices)),
@@ -111,22 +117,41 @@ def _disk_of(answer: InstancePrediction | ServingPrediction) -> Disk:
     return answer.disk if isinstance(answer, InstancePrediction) else answer.candidate.spec.disk
 
 
-def gpus_text(by_network: Sequence[tuple[Request, Sequence[OnGpu], OnGpu]], baseline: str) -> str:
-    """GPUs down, networks across: times the baseline's median."""
-    first = by_network[0][0]
-    title = f"{first.task}, {first.precision}, samples on the device; {baseline} is 1"
-    names = [request.network for request, _, _ in by_network]
-    header = ["gpu", *names, *(["mean"] if len(names) > 1 else []), "rates"]
-    columns = [list(cells) for _, cells, _ in by_network]
-    bases = [base for _, _, base in by_network]
-    rows = [_matrix_row(list(row), bases) for row in zip(*columns, strict=True)]
-    lines = table(header, rows, right=range(1, len(header) - 1))
-    return "\n".join([title, "", *lines, "", *_REMARKS])
+def gpus_text(
+    by_network: Sequence[tuple[Request, Sequence[OnGpu], OnGpu]],
+    baseline: str,
+    usd: Mapping[str, float],
+) -> str:
+    """A table a network: the rates of each GPU, times the baseline's median, and what an hour of it
+    costs; for several networks the mean of those times."""
+    lines: list[str] = []
+    for request, cells, base in by_network:
+        header = ["gpu", "batch", *rate_columns(request.confidence), "times", "per hour", "per 1M"]
+        rows = [_gpu_cells(cell, base, usd.get(cell.gpu.name)) for cell in cells]
+        lines += [
+            str(asked_of(request)),
+            f"samples on the device; {_base_text(base, baseline)}",
+            "",
+        ]
+        lines += [*table([*header, "rates"], rows, right=range(1, 7)), ""]
+    if len(by_network) > 1:
+        bases = [base for _, _, base in by_network]
+        columns = zip(*(cells for _, cells, _ in by_network), strict=True)
+        lines += [*table(["gpu", "mean"], [_mean_row(row, bases) for row in columns], (1,)), ""]
+    return "\n".join([*lines, *_REMARKS])
+
+
+def _base_text(base: OnGpu, asked: str) -> str:
+    """'T4 is 1', or which one is instead where no batch fits the memory of that."""
+    if base.gpu.name == asked:
+        return f"{asked} is 1" if base.workload else "no batch fits any of them"
+    return f"no batch fits {asked}, so {base.gpu.name} is 1"
 
 
 _REMARKS = (
-    "-: no batch fits its memory. mean: geometric, where every network fits.",
-    "These are GPUs alone. `advisor recommend` and `advisor predict` answer for whole instances.",
+    "-: no batch fits its memory, or no price is known. mean: geometric, where every network fits.",
+    "These are GPUs alone, at the cheapest price of an instance over its GPUs. `advisor recommend`",
+    "and `advisor predict` answer for whole instances.",
 )
 
 
@@ -165,14 +190,22 @@ def _instance_row(prediction: InstancePrediction, baseline: InstancePrediction) 
     }
 
 
-def _gpu_row(gpu: OnGpu, baseline: OnGpu) -> dict[str, Any]:
+def _gpu_row(gpu: OnGpu, baseline: OnGpu, usd: float | None) -> dict[str, Any]:
     return {
         "network": gpu.network,
         "gpu": {"name": gpu.gpu.name, "memory_mib": gpu.gpu.memory_mib},
         "fits": gpu.workload is not None,
         **gpu_prediction_block(gpu.workload, gpu.prediction),
         "relative": relative(gpu.prediction, baseline.prediction),
+        "relative_to": baseline.gpu.name if baseline.workload else None,
+        "usd_per_gpu_hour": usd,
+        "usd_per_million_samples": _usd_per_million(gpu, usd),
     }
+
+
+def _usd_per_million(gpu: OnGpu, usd: float | None) -> float | None:
+    """What a million samples cost at the median rate; None without a price, or a rate."""
+    return usd / (gpu.prediction.median * 3600) * 1e6 if usd and gpu.prediction else None
 
 
 def _instance_cells(prediction: InstancePrediction, baseline: InstancePrediction) -> list[str]:
@@ -190,14 +223,24 @@ def _instance_cells(prediction: InstancePrediction, baseline: InstancePrediction
     ]
 
 
-def _matrix_row(row: Sequence[OnGpu], bases: Sequence[OnGpu]) -> list[str]:
+def _gpu_cells(cell: OnGpu, base: OnGpu, usd: float | None) -> list[str]:
+    prediction, per_million = cell.prediction, _usd_per_million(cell, usd)
+    return [
+        cell.gpu.name,
+        str(cell.workload.batch_size) if cell.workload else "-",
+        *(rate_cells(prediction) if prediction else ("-", "-")),
+        _times(relative(prediction, base.prediction)),
+        format_usd(usd) if usd else "-",
+        format_usd(per_million) if per_million else "-",
+        str(prediction.provenance) if prediction else "-",
+    ]
+
+
+def _mean_row(row: Sequence[OnGpu], bases: Sequence[OnGpu]) -> list[str]:
     ratios = [
         relative(cell.prediction, base.prediction) for cell, base in zip(row, bases, strict=True)
     ]
-    mean = [_times(geometric_mean(ratios))] if len(row) > 1 else []
-    origins = {str(cell.prediction.provenance) for cell in row if cell.prediction}
-    worst = [name for name in PROVENANCE if name in origins]
-    return [row[0].gpu.name, *map(_times, ratios), *mean, ", ".join(worst) or "-"]
+    return [row[0].gpu.name, _times(geometric_mean(ratios))]
 
 
 def _times(ratio: float | None) -> str:

@@ -17,7 +17,7 @@ from advisor.domain.spec_request import SpecRequest
 from advisor.domain.words import ANY_MARKET, Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.domain.workload import DatasetProfile
 from advisor.messages import Message
-from advisor.naming import asked_of
+from advisor.naming import asked_of, others_text
 from advisor.render.blocks import (
     NEAREST_REJECTED,
     candidate_block,
@@ -87,6 +87,7 @@ def recommendation_document(
         "recommendation": candidates[0] if candidates else None,
         "nearest": candidate_block(answer.nearest) if answer.nearest else None,
         "alternatives": candidates[1:],
+        "others": others_text(answer.request, len(answer.ranked)),
         "rejected": [rejected_block(rejected) for rejected in answer.nearest_rejected(most)],
         "rejected_counts": answer.rejected_by_reason,
         "close_calls": borderline_blocks(answer),

@@ -16,7 +16,14 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.naming import place_name, place_texts, price_words, rejection_text, spec_name
+from advisor.naming import (
+    others_text,
+    place_name,
+    place_texts,
+    price_words,
+    rejection_text,
+    spec_name,
+)
 from advisor.rejections import counted_reasons
 from advisor.render.blocks import rate_unit
 from advisor.render.close_calls import verify_command
@@ -29,8 +36,8 @@ from advisor.render.text import (
     basis_lines,
     beside,
     bottleneck_text,
+    cores_text,
     cost_line,
-    counted,
     first_epoch_lines,
     fitting_table,
     folded_command,
@@ -107,6 +114,9 @@ def recommendation_text(
     left = max(0, LINES - len(head) - len(tail) - 2)
     room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
     shown = max(0, room if specs is None else specs - 1)
+    others = others_text(answer.request, len(answer.ranked))
+    if others and shown + 1 >= len(answer.ranked) and specs is not None:
+        tail = ["", f"{str(others).capitalize()}.", *tail]
     lines = head + _alternatives(answer.ranked[: 1 + shown], answer) + tail
     return "\n".join(lines)
 
@@ -131,8 +141,7 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
     on_cpu = computes_on_cpu(instance, chosen.workload)
     return [
         *asked_lines(request, chosen.workload),
-        f"  has         {gpu}{counted(instance.vcpus, 'vCPU')} "
-        f"({counted(instance.physical_cores, 'core')}), {format_mib(instance.memory_mib)} RAM",
+        f"  has         {gpu}{cores_text(instance)}, {format_mib(instance.memory_mib)} RAM",
         f"  throughput  {interval_text(prediction, unit)}",
         *_sharing_lines(chosen),
         *latency_lines(chosen.latency, prediction.confidence),
@@ -206,6 +215,9 @@ def _front(answer: Recommendation, most: int) -> list[str]:
     if len(answer.pareto) < 2:
         return []
     shown = thinned(answer.pareto, most)
+    if answer.chosen not in shown:  # the reader looks for it
+        shown = thinned(answer.pareto, most - 1)
+        shown = [one for one in answer.pareto if one is answer.chosen or one in shown]
     lower = f"{lower_name(shown[0].prediction.confidence)}/s"
     title = f"Pareto front ({len(shown)} of {len(answer.pareto)})"
     header = [title, "gpu", "disk", "batch", "per hour", lower, "per 1M"]

@@ -56,6 +56,7 @@ def markdown_answer(document: Mapping[str, Any], tables: str) -> str:
     head = "".join(f"{md_text(str(sentence))}\n\n" for sentence in told)
     if document["recommendation"] is None:
         tables = "".join(f"{line}\n" for line in _nothing_lines(document))
+    notes += [f"- Specs: {md_text(str(document['others']))}"] if document.get("others") else []
     foot = "".join(f"{note}\n" for note in notes)
     return f"{head}{tables}\n{foot}" if foot else f"{head}{tables}"
 

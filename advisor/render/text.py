@@ -13,6 +13,7 @@ from advisor.domain import (
     LIST,
     Candidate,
     Disk,
+    InstanceType,
     Latency,
     Market,
     OtherSetting,
@@ -166,6 +167,8 @@ def lower_text(rate: float) -> str:
 def interval_text(prediction: Prediction, unit: str) -> str:
     """'p10 505, median 612, p90 741 images/s (confidence 0.9)'."""
     confidence = prediction.confidence
+    if lower_name(confidence) == upper_name(confidence):  # both bounds are the median
+        return f"median {format_rate(prediction.median)} {unit} (confidence {confidence:g})"
     return (
         f"{lower_name(confidence)} {lower_text(prediction.lower)}, "
         f"median {format_rate(prediction.median)}, "
@@ -190,6 +193,15 @@ def basis_lines(prediction: Prediction, priced: str, model_id: str) -> list[str]
     known = f"{PROVENANCE[str(prediction.provenance)]}; {RISKS[level]} risk ({level} of 4)"
     text = "; ".join(filter(None, [known, priced, f"predictor {model_id[:8]}."]))
     return textwrap.wrap(text, WIDTH)
+
+
+def cores_text(instance: InstanceType, *, decodes: bool = True) -> str:
+    """'4 vCPUs (2 cores)', '4 vCPUs (4 cores, arm64, speed unknown)'; the speed where it `decodes`
+    samples."""
+    cores = [counted(instance.physical_cores, "core")]
+    cores += [instance.cpu.architecture] if instance.cpu.architecture == "arm64" else []
+    cores += ["speed unknown"] if decodes and not instance.cpu.single_thread_score else []
+    return f"{counted(instance.vcpus, 'vCPU')} ({', '.join(cores)})"
 
 
 def price_text(market: Market | None, price: Price) -> str:

@@ -40,6 +40,7 @@ from advisor.render.language.phrases import (
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,
+    cores_text,
     counted,
     folded,
     lower_name,
@@ -172,10 +173,7 @@ def machine_text(instance: InstanceType) -> str:
     if instance.gpu_name:
         memory = format_mib(instance.gpu_memory_mib) if instance.gpu_memory_mib else "? memory"
         gpu = f"{instance.gpu_count} x {instance.gpu_name} {memory}, "
-    return (
-        f"{gpu}{counted(instance.vcpus, 'vCPU')} ({counted(instance.physical_cores, 'core')}), "
-        f"{format_mib(instance.memory_mib)} RAM"
-    )
+    return f"{gpu}{cores_text(instance, decodes=False)}, {format_mib(instance.memory_mib)} RAM"
 
 
 def _run_text(candidate: GenerationCandidate) -> str:

@@ -61,6 +61,7 @@ def _group(
     full = max([*tops, target or 0.0], default=_SPARE) or _SPARE
     return {
         "network": network,
+        "baseline": mine[0].get("relative_to"),
         "rows": [_row(row, full, target, t) for row in mine],
         "table": Table(_columns(mine, t), mine),
         "notes": list(dict.fromkeys(note for row in mine for note in row["extrapolation"])),

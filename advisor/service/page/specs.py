@@ -119,6 +119,7 @@ def machine_text(spec: Mapping[str, Any], t: Texts) -> str:
         parts.append(f"{gpu['count']} x {gpu['name']} {format_mib(gpu['memory_mib'])}")
     cores = spec["physical_cores"]
     parts.append(t("answer.vcpus", vcpus=plain(spec["vcpus"]), cores=plain(cores)))
+    parts += ["arm64"] if spec["cpu_architecture"] == "arm64" else []
     parts.append(t("answer.ram", ram=format_mib(spec["memory_mib"])))
     return " · ".join(parts)
 

@@ -8,6 +8,7 @@ import pytest
 
 from advisor.cli.main import run
 from advisor.domain import geometric_mean
+from advisor.units import format_rate, format_usd
 
 GPUS = ["compare", "--task", "training", "--model", "resnet50,vgg16", "--gpu", "T4,L4"]
 INSTANCES = ["compare", "--task", "training", "--model", "resnet50"]
@@ -44,7 +45,7 @@ def test_how_each_price_is_known_is_told_with_what_is_assumed(capsys, monkeypatc
     text = " ".join(capsys.readouterr().out.split())
     assert "1x-l4.secure of runpod in global, list of" in text
     assert "g5.xlarge of aws in us-east-1, list of" in text
-    assert "Assumed: runpod's volume disk has" in text
+    assert "Assumed: 1x-l4.secure: runpod's volume disk has" in text
     assert "Warning: the instance price is" in text
 
 
@@ -145,11 +146,78 @@ def test_a_mean_over_fewer_networks_is_no_mean() -> None:
     assert geometric_mean([]) is None
 
 
-def test_an_option_that_is_given_twice_is_refused(capsys) -> None:
-    """Neither is ignored in silence; after -- stands another program's command."""
-    assert run(["compare", "--task", "training", "--gpu", "T4", "--gpu=A10G"]) == 2
+@pytest.mark.parametrize(
+    ("command", "option", "names"),
+    [
+        (["compare", "--task", "training", "--model", "resnet50"], "--gpu", ("T4", "A10G")),
+        (
+            ["compare", "--task", "training", "--model", "vgg16"],
+            "--instance",
+            ("g5.xlarge", "g6.xlarge"),
+        ),
+        (["compare", "--task", "training", "--gpu", "T4,L4"], "--model", ("resnet50", "vgg16")),
+        (["recommend", "--task", "training", "--model", "resnet50"], "--gpu", ("T4", "L4")),
+        (["catalog", "list"], "--gpu", ("T4", "L4")),
+    ],
+)
+def test_a_list_may_be_given_again_or_with_commas(command, option, names, capsys) -> None:
+    said = []
+    for words in (
+        [option, ",".join(names)],
+        [word for name in names for word in (option, name)],
+        [f"{option}={name}" for name in names],
+    ):
+        assert run([*command, *words, "-o", "json"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] == said[2]
+    assert all(name in said[0] for name in names)
+
+
+@pytest.mark.parametrize(
+    "words", [["g5.xlarge,g6.xlarge"], ["g5.xlarge", "--instance", "g6.xlarge"]]
+)
+def test_where_one_instance_answers_several_are_refused(words, capsys) -> None:
+    """Neither is ignored in silence."""
+    asked = ["predict", "--task", "training", "--model", "resnet50", "--instance", *words]
+    assert run(asked) == 2
     error = capsys.readouterr().err
-    assert "--gpu is given 2 times; give it once" in error
-    assert "commas" in error
-    assert run([*INSTANCES, "--model", "vgg16"]) == 2
-    assert "--model is given 2 times" in capsys.readouterr().err
+    assert "--instance is one type here, not g5.xlarge,g6.xlarge" in error
+    assert "advisor compare" in error
+
+
+def test_a_baseline_that_no_batch_fits_leaves_its_place_to_the_next(capsys) -> None:
+    """And only that GPU is said not to fit."""
+    cards = ["--gpu", "T4,H100-SXM5-80GB,B200-SXM-180GB", "--batch-size", "64"]
+    asked = ["compare", "--task", "training", "--model", "vit_large_patch16_224"]
+    asked += ["--precision", "amp", *cards]
+    rows = _document(asked, capsys)["rows"]
+    assert [row["fits"] for row in rows] == [False, True, True]
+    assert [row["relative"] is not None for row in rows] == [False, True, True]
+    assert rows[1]["relative"] == 1
+    assert {row["relative_to"] for row in rows} == {"H100-SXM5-80GB"}
+    assert run(asked) == 0
+    text = capsys.readouterr().out
+    assert "no batch fits T4, so H100-SXM5-80GB is 1" in text
+
+
+def test_gpus_are_compared_by_their_rates_and_prices_too(capsys) -> None:
+    """The price is the cheapest one for rent, as `advisor gpus` lists it."""
+    rows = _document(GPUS, capsys)["rows"]
+    assert run(["gpus", "--gpu", "T4,L4", "-o", "json"]) == 0
+    listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)["gpus"]}
+    assert run(GPUS) == 0
+    text = capsys.readouterr().out
+    for row in rows:
+        usd, median = row["usd_per_gpu_hour"], row["predicted"]["throughput"]["median"]
+        assert usd == listed[row["gpu"]["name"]]["usd_per_gpu_hour"]
+        assert row["usd_per_million_samples"] == pytest.approx(usd / median / 3600 * 1e6)
+        assert format_rate(median) in text
+        assert format_usd(usd) in text
+
+
+def test_what_is_assumed_of_one_instance_names_it(capsys) -> None:
+    """The first epoch takes another time on each."""
+    assert run(INSTANCES) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for name in ("g4dn.xlarge", "g5.xlarge"):
+        assert f"{name}: the first epoch, all of it from the disk" in text

@@ -183,7 +183,7 @@ def test_every_format_tells_of_the_same_pick(ask):
 def test_a_table_fits_one_screen(ask):
     for target in ("10", "500", "5000"):
         lines = ask(*QUESTION, "--target-throughput", target)[1].splitlines()
-        assert len(lines) <= 25
+        assert len(lines) <= 25 + 13  # nine other specs, their head, a line after them
         assert max(map(len, lines)) <= 100
 
 
@@ -330,3 +330,107 @@ def test_help_names_every_cloud_that_is_ranked(ask):
     text = ask("recommend", "--help")[1]
     named = " ".join(text.partition("--cloud ")[2].partition(" --region ")[0].split())
     assert ranked <= set(named.replace(",", "").split())
+
+
+FEW = ("--target-throughput", "5000", "--gpu", "T4,L4,A10G")
+
+
+@pytest.mark.parametrize("most", [1, 3, 10])
+@pytest.mark.parametrize("more", [("--target-throughput", "500"), FEW, ()])
+def test_every_format_has_as_many_specs(ask, most, more):
+    """--max-results counts the recommended one; the default counts as if it were written."""
+    words = (*QUESTION, *more, *(() if most == 10 else ("--max-results", str(most))))
+    document = strict_json(ask(*words, "-o", "json")[1])
+    specs = 1 + len(document["alternatives"])
+    assert specs <= most
+    assert len(list(csv.DictReader(io.StringIO(ask(*words, "-o", "csv")[1])))) == specs
+    markdown = ask(*words, "-o", "md")[1]
+    assert sum(line.startswith(f"| {rank} |") for rank in range(1, 12)
+               for line in markdown.splitlines()) == specs  # fmt: skip
+    text = ask(*words)[1]
+    table = text.partition("Alternatives")[2].partition("\n\n")[0].splitlines()[1:]
+    assert len(table) == specs - 1
+    assert (document["others"] is None) == (specs == most)
+    if document["others"]:
+        assert document["others"] in " ".join(text.lower().split())
+        assert document["others"] in markdown
+
+
+@pytest.mark.parametrize(
+    ("network", "task"),
+    [("googlenet", "inference"), ("resnet50", "training"), ("bert", "training")],
+)
+def test_nothing_is_listed_that_nobody_takes(ask, network, task):
+    """Neither a fiftieth of the recommended rate nor samples ten times as dear."""
+    words = ("recommend", "--task", task, "--model", network, "-o", "json")
+    document = strict_json(ask(*words)[1])
+    chosen = document["recommendation"]
+    lower, cost = chosen["predicted"]["throughput"]["lower"], chosen["cost"]
+    for one in document["alternatives"]:
+        assert one["predicted"]["throughput"]["lower"] >= lower / 50
+    for one in document["pareto"]:
+        assert one["lower"] >= lower / 50
+        assert one["usd_per_million_samples"] <= 10 * cost["usd_per_million_samples"]
+    own = chosen["instance_type"], chosen["disk"]["order"], chosen["price"]["total_usd_per_hour"]
+    front = [
+        (one["instance_type"], one["disk"], one["total_usd_per_hour"]) for one in document["pareto"]
+    ]
+    assert own in front
+    text = ask(*words[:-2])[1]
+    shown = text.partition("Pareto front")[2].partition("\n\n")[0]
+    assert f"  {chosen['instance_type']} " in shown
+
+
+@pytest.mark.parametrize(
+    "more",
+    [("--target-throughput", "1000", "--precision", "amp"), ("--precision", "amp"),
+     ("--max-latency-ms", "60"), ("--target-throughput", "500", "--pareto")],
+)  # fmt: skip
+def test_a_spec_has_one_price_in_one_answer(ask, more):
+    """Whatever part of the answer names it; another price of a type names another disk."""
+    words = ("recommend", "--task", "inference", "--model", "resnet50", *more)
+    document = strict_json(ask(*words, "--explain-rejected", "-o", "json")[1])
+    specs = [document["recommendation"], *document["alternatives"]]
+    prices = [
+        (one["instance_type"], one["disk"]["order"], one["price"]["total_usd_per_hour"])
+        for one in specs
+    ]
+    prices += [
+        (one["instance_type"], one["disk"], one["total_usd_per_hour"]) for one in document["pareto"]
+    ]
+    prices += [
+        (one["instance_type"], one["disk"], one["usd_per_hour"])
+        for one in (*document["rejected"], *document["close_calls"])
+        if one["disk"]
+    ]
+    by_spec = {}
+    for name, disk, usd in prices:
+        assert by_spec.setdefault((name, disk), usd) == pytest.approx(usd), (name, disk)
+
+
+def test_a_spec_is_predicted_at_the_batch_with_which_it_is_recommended(ask):
+    for target in ("300", "1000", "2000"):
+        words = ("--task", "inference", "--model", "resnet50", "--precision", "amp")
+        asked = ("recommend", *words, "--target-throughput", target, "-o", "json")
+        pick = strict_json(ask(*asked)[1])["recommendation"]
+        place = ("--instance", pick["instance_type"], "--disk", pick["disk"]["order"])
+        alone = strict_json(ask("predict", *words, *place, "-o", "json")[1])
+        assert alone["batch_size"] == alone["good_batch_size"]
+        lower = alone["predicted"]["throughput"]["lower"]
+        if lower < float(target):  # only a larger batch reaches it
+            assert pick["batch_size"] > alone["batch_size"]
+            continue
+        assert alone["batch_size"] == pick["batch_size"]
+        assert lower == pytest.approx(pick["predicted"]["throughput"]["lower"], rel=1e-9)
+
+
+def test_arm_and_a_cpu_of_unknown_speed_are_told(ask):
+    words = ("recommend", "--task", "preprocessing", "--model", "resnet50", "--epochs", "1",
+             "--max-hours", "1")  # fmt: skip
+    document, text = strict_json(ask(*words, "-o", "json")[1]), ask(*words)[1]
+    jsonschema.validate(document, SCHEMA)
+    pick = document["recommendation"]
+    assert pick["cpu_architecture"] == CATALOG.instance(pick["instance_type"]).cpu.architecture
+    has = next(line for line in text.splitlines() if line.startswith("  has"))
+    assert ("arm64" in has) == (pick["cpu_architecture"] == "arm64")
+    assert ("speed unknown" in has) == (not pick["cpu_speed_known"])
