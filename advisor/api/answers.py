@@ -117,10 +117,8 @@ class Recommendation(Answer):
     then `.nearest` and `.relax`; `.alternatives`, `.warnings`, `.request`."""
 
     def __init__(self, found: AnyRecommended, asked: Asked) -> None:
-        question = asked.question
-        # As the command line: where nobody asked for a number of specs, a screen is enough.
-        specs = question.max_results if "max_results" in asked.given else None
-        super().__init__(found.document, lambda: found.text(specs))
+        most = asked.question.max_results
+        super().__init__(found.document, lambda: found.text(most))
         self._found, self._asked = found, asked
 
     def require(self) -> Self:
