@@ -9,7 +9,8 @@ round. `listed_off` counts list prices that differ by more than 0.5 % from a lis
 newer. `estimates_without`: AWS's estimates against the list price of what they were made without
 (a size, a family), by the way they were made and as the ways are mixed in what ships.
 `spot_without`: AWS's spot estimates against observed prices of families that the rule was fitted
-without.
+without; `spot_as_told`: the same of the on-demand price less the saving that the advisor tells, as
+`advisor catalog refresh` estimates without credentials.
 """
 
 from __future__ import annotations
@@ -145,13 +146,23 @@ def left_out() -> dict[str, Any]:
         if cell.basis.startswith("from-")
     )
     on_demand = {row.instance_type: row.cells for row in built.rows if row.market == "on-demand"}
-    rules = prices.spot_rules(types, kept, prices.observed_spot(on_demand, listed.changed))
+    observed = prices.observed_spot(on_demand, listed.changed)
+    rules = prices.spot_rules(types, kept, observed)
+    as_told: dict[str, list[float]] = defaultdict(list)
+    for one in spot.observations(dollars(observed), dollars(kept)):
+        group = spot.group(one.name, bool(types[one.name]["gpu_name"]))
+        as_told["gpu" if group == spot.GPU else "no gpu"].append(one.share / one.advice.share)
     return {
         "estimates_without": {
             way: errors(of) | {"shipped": shipped[way]} for way, of in wrong.items()
         }
         | {"as_shipped": _mixed(wrong, shipped)},
-        "spot_without": {group: _spot_scored(rules, group) for group in spot.GROUPS},
+        "spot_without": {
+            group: _spot_scored(rules.observed_over_estimate(group))
+            | {"interval": rules.interval(group)}
+            for group in spot.GROUPS
+        },
+        "spot_as_told": {group: _spot_scored(over) for group, over in as_told.items()},
     }
 
 
@@ -166,11 +177,10 @@ def _mixed(wrong: Mapping[str, Sequence[float]], shipped: Mapping[str, int]) -> 
     return {f"p{share}": round(float(value), 5) for share, value in at.items()}
 
 
-def _spot_scored(rules: spot.SpotRules, group: str) -> dict[str, Any]:
-    over = np.array(rules.observed_over_estimate(group))
-    low, high = rules.interval(group)
+def _spot_scored(observed_over_estimate: Sequence[float]) -> dict[str, Any]:
+    over = np.array(observed_over_estimate)
     shares = {f"p{share}": round(float(np.percentile(over, share)), 3) for share in (5, 50, 95)}
-    return {"n": len(over), "observed_over_estimate": shares, "interval": [low, high]}
+    return {"n": len(over), "observed_over_estimate": shares}
 
 
 def main() -> None:

@@ -22,8 +22,8 @@ from advisor.catalog.sources import SOURCES_FILE
 from advisor.catalog.stored_prices import StoredPrices, stored_prices
 from advisor.domain import Market, Price
 
-# Market, kind, day, source, terms, and days for which it keeps.
-BasisKey = tuple[Market, str, date, str, str, int]
+# Market, kind, day, source, terms, days for which it keeps, and its interval.
+BasisKey = tuple[Market, str, date, str, str, int, float, float]
 
 
 class OverlaidFiles:
@@ -113,7 +113,7 @@ class OverlaidFiles:
         header, lines = list(table.header), table.lines
         if "terms" not in table.column:
             header, lines = [*header, "terms"], [f"{line}," for line in lines]
-        for (_, _, day, source, terms, keeps), basis in self._bases.items():
+        for (_, _, day, source, terms, keeps, *_), basis in self._bases.items():
             cells = {"source": basis, "as_of": day.isoformat(), "licence": self._licence}
             cells |= {"origin": plain_cell(source), "terms": plain_cell(terms)}
             cells |= {"part": "refreshed prices", "max_age_days": str(keeps)}
@@ -121,9 +121,9 @@ class OverlaidFiles:
         return Table(table.path, "\n".join([",".join(header), *lines]))
 
     def _with_bases(self, table: Table) -> Table:
-        for (market, kind, *_), basis in self._bases.items():
+        for (market, kind, *_, low, high), basis in self._bases.items():
             cells = {"basis": basis, "market": str(market), "kind": kind}
-            cells |= {"currency": "USD", "source": basis}
+            cells |= {"currency": "USD", "source": basis, "low": repr(low), "high": repr(high)}
             table.lines.append(",".join(cells.get(column, "") for column in table.header))
         return table
 
@@ -190,7 +190,8 @@ def _older(
 
 
 def _basis_key(market: Market, price: Price) -> BasisKey:
-    return market, price.kind, price.as_of, price.source, price.terms, price.max_age_days
+    price_basis = (price.kind, price.as_of, price.source, price.terms, price.max_age_days)
+    return market, *price_basis, price.low, price.high
 
 
 def _set_of(name: str) -> str:

@@ -16,13 +16,15 @@ from typing import Any
 from msgspec import Struct, field
 
 from advisor.catalog.files import REFRESHED_SUFFIX, is_sealed, sealed
-from advisor.domain import OBSERVED, Market, Price
+from advisor.domain import ESTIMATED, OBSERVED, Market, Price
 from advisor.domain.money import MAX_AGE_DAYS
 from advisor.errors import DataError, one_line
 
 SCHEMA = "advisor.refreshed-prices/1"
-# Files of before have no column `max_age_days`.
-PRICE_COLUMNS = "instance_type,region,market,usd_per_hour,kind,as_of,source,terms,max_age_days"
+# Files of before have no column `max_age_days`, or none of the last two.
+PRICE_COLUMNS = (
+    "instance_type,region,market,usd_per_hour,kind,as_of,source,terms,max_age_days,low,high"
+)
 OFFERING_COLUMNS = "instance_type,region,offered,as_of"
 
 PriceKey = tuple[str, str, Market]
@@ -136,7 +138,8 @@ def _alone(path: Path) -> Iterator[None]:
 def _document(cloud: str, kept: Refreshed) -> dict[str, Any]:
     prices = sorted(
         f"{name},{region},{market},{one.usd_per_hour!r},{one.kind},{one.as_of},"
-        f"{plain_cell(one.source)},{plain_cell(one.terms)},{one.max_age_days}"
+        f"{plain_cell(one.source)},{plain_cell(one.terms)},{one.max_age_days},"
+        f"{one.low!r},{one.high!r}"
         for (name, region, market), one in kept.prices.items()
     )
     offerings = sorted(
@@ -153,12 +156,13 @@ def _document(cloud: str, kept: Refreshed) -> dict[str, Any]:
 
 
 def _price(cells: list[str]) -> tuple[PriceKey, Price]:
-    name, region, market, usd, kind, day, source, terms, *keeps = cells
+    name, region, market, usd, kind, day, source, terms, *rest = cells
+    keeps, low, high = [*rest, *(str(MAX_AGE_DAYS), "1", "1")[len(rest) :]]
     price = Price(
         usd_per_hour=float(usd), kind=kind, as_of=date.fromisoformat(day), source=source,
-        terms=terms, max_age_days=int(*keeps) if keeps else MAX_AGE_DAYS,
+        terms=terms, max_age_days=int(keeps), low=float(low), high=float(high),
     )  # fmt: skip
-    if Market(market) is Market.SPOT and kind != OBSERVED:
+    if Market(market) is Market.SPOT and kind not in (OBSERVED, ESTIMATED):
         raise ValueError(f"a {kind} price on the market {market}")
     return (name, region, Market(market)), price
 

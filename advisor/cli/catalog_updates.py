@@ -204,8 +204,8 @@ def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chose
     """Fetch current prices from a cloud; later commands use them.
 
     aws takes credentials that may read prices and types; without them it reads the public list of
-    the region, some 300 MB, for on-demand prices. gcp needs an API key, azure nothing. Ctrl-C
-    changes nothing.
+    the region, some 300 MB, and estimates spot prices by the public spot advisor. gcp needs an API
+    key, azure nothing. Ctrl-C changes nothing.
 
     \b
     advisor catalog refresh --gpu T4,L4,A10G
@@ -296,7 +296,7 @@ def _refresh(
             cloud=cloud_title(cloud),
             market=market,
             code=NO_CREDENTIALS,
-            hint="run `aws configure`, or ask for --market on-demand",
+            hint="run `aws configure`, ask for --market on-demand, or set ADVISOR_AWS_SPOT_URL",
         )
     if len(markets) < len(MARKETS[market]):
         say(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")

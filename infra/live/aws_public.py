@@ -1,9 +1,11 @@
-"""AWS's on-demand prices as it publishes them for everybody, in one file a region.
+"""AWS's on-demand prices as it publishes them for everybody, in one file a region, and its advice
+on spot prices.
 
 Form: AWS's documentation, "Reading the price list" of the bulk API: `region_index.json` names the
 file of each region; as CSV it begins with five lines about the list, then column names, then a row
 a price. A file has hundreds of MB, of which a few thousand rows count: it is read as it arrives,
-and nothing else of it is kept.
+and nothing else of it is kept. The advice is one JSON of some MB: by region, system and type how
+many percent one saves, and how often instances are taken back; it has no day.
 """
 
 from __future__ import annotations
@@ -11,10 +13,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from msgspec.structs import replace
+
 from advisor.domain import Market
+from advisor.errors import LiveError
 from advisor.infra.live.failures import unreadable
 from advisor.infra.live.on_demand import PLAIN
 from advisor.infra.live.quotes import NoQuote, Quote, one_price, price_from
@@ -22,6 +28,9 @@ from advisor.infra.live.web import Say, WebList, streamed
 
 SERVICE = "AWS's public price list"
 URL = "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current/region_index.json"
+SPOT_SERVICE = "AWS's public spot advisor"
+SPOT_URL = "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json"
+_BANDS = dict(enumerate(("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")))
 # us-east-1 had some 300 MB in 2025; the largest file and the longest line that are read.
 MOST_MIB = 2048
 MOST_LINE_BYTES = 2**16
@@ -46,17 +55,19 @@ _EVERY_MIB = 50
 
 
 class AwsPrices:
-    """The list of a region, read once for all that is asked of it."""
+    """The list of a region, read once for all that is asked of it, and the advice once."""
 
-    def __init__(self, index: WebList, say: Say = lambda _line: None) -> None:
+    def __init__(self, index: WebList, advisor: WebList, say: Say = lambda _line: None) -> None:
         self._index = index
+        self._advisor = advisor
         self._say = say
         self._told: dict[str, dict[str, set[float]]] = {}
 
     def quotes(
         self, names: Sequence[str], region: str, market: Market, today: date
     ) -> Iterator[Quote | NoQuote]:
-        """The on-demand price of each type under Linux, or why there is none.
+        """The price of each type under Linux, or why there is none; a spot price is the on-demand
+        one less the saving that the advisor tells.
 
         Raises `LiveError` where the list cannot be read whole.
         """
@@ -64,7 +75,47 @@ class AwsPrices:
             self._told[region] = self._read(region)
         told = self._told[region]
         for name in names:
-            yield one_price(name, told.get(name, ()), (region, market), today)
+            quote = one_price(name, told.get(name, ()), (region, Market.ON_DEMAND), today)
+            if market is Market.SPOT and isinstance(quote, Quote):
+                quote = self._as_spot(quote)
+            yield quote
+
+    def _as_spot(self, quote: Quote) -> Quote | NoQuote:
+        """What is left of an on-demand price; a saving of nothing, or of everything, is none."""
+        name, advice = quote.instance_type, self._advice
+        if isinstance(advice, LiveError):
+            return NoQuote(instance_type=name, why=str(advice))
+        try:
+            told = advice[quote.region]["Linux"][name]
+            saving, band = price_from(told["s"]), told.get("r")
+        except (KeyError, TypeError, AttributeError):
+            saving = None
+        if saving is None or saving >= 100:
+            why = f"{SPOT_SERVICE} tells no saving in {quote.region}"
+            return NoQuote(instance_type=name, why=why)
+        return replace(
+            quote,
+            market=Market.SPOT,
+            usd_per_hour=quote.usd_per_hour * (1 - saving / 100),
+            estimated=True,
+            terms=f"{_BANDS[band]} interrupted within a month"
+            if isinstance(band, int) and band in _BANDS
+            else "",
+        )
+
+    @cached_property
+    def _advice(self) -> dict[str, Any] | LiveError:
+        """By region; or why there is none, which leaves the on-demand prices as they are."""
+        self._say(f"{SPOT_SERVICE}: reading {self._advisor.url}")
+        try:
+            (page,) = self._advisor.pages({}, lambda _page: None)
+            return dict(page["spot_advisor"])
+        except (KeyError, TypeError, ValueError):
+            failed = unreadable(SPOT_SERVICE)
+        except LiveError as error:
+            failed = error
+        self._say(f"{failed}: no spot price is refreshed")
+        return failed
 
     def _read(self, region: str) -> dict[str, set[float]]:
         (index,) = self._index.pages({}, lambda _page: None)

@@ -14,7 +14,8 @@ MOST_USD_PER_HOUR = 20_000.0
 
 
 class Quote(Struct, frozen=True, kw_only=True):
-    """A price of the cloud; `zone` is the cheapest zone of a spot price."""
+    """A price of the cloud; `zone` is the cheapest zone of a spot price, which may be `estimated`
+    and have `terms`."""
 
     instance_type: str
     region: str
@@ -22,6 +23,8 @@ class Quote(Struct, frozen=True, kw_only=True):
     usd_per_hour: float
     as_of: date
     zone: str = ""
+    estimated: bool = False
+    terms: str = ""
 
 
 class NoQuote(Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from advisor.infra.live.web import WebList, checked_url
 from advisor.messages import Message
 
 URL_VARIABLES = {"aws": "ADVISOR_AWS_URL", "azure": "ADVISOR_AZURE_URL", "gcp": "ADVISOR_GCP_URL"}
+SPOT_URL_VARIABLE = "ADVISOR_AWS_SPOT_URL"
 GCP_KEY_VARIABLE = "ADVISOR_GCP_KEY"
 _KEY_HINT = (
     "make an API key for the Cloud Billing API in Google's console, and put it into the variable "
@@ -92,10 +93,15 @@ def _aws(access: Access, say: Say) -> PriceList:
 
     if access.url is not None or (access.whole and not has_credentials()):
         index = WebList(service=aws_public.SERVICE, url=_url(AWS, access, aws_public.URL))
-        return PriceList(
-            cloud=AWS, quotes=aws_public.AwsPrices(index, say).quotes, has_account=False,
-            sources={Market.ON_DEMAND: "AWS price list (bulk; Linux; shared tenancy)"},
-        )  # fmt: skip
+        own = os.environ.get(SPOT_URL_VARIABLE)
+        at = checked_url(own, SPOT_URL_VARIABLE) if own else aws_public.SPOT_URL
+        advisor = WebList(service=aws_public.SPOT_SERVICE, url=at)
+        public = {Market.ON_DEMAND: "AWS price list (bulk; Linux; shared tenancy)"}
+        # Who names an address for AWS's list does not want AWS to be asked.
+        if own or index.url == aws_public.URL:
+            public[Market.SPOT] = "on-demand price less the saving of AWS's public spot advisor"
+        quotes_of = aws_public.AwsPrices(index, advisor, say).quotes
+        return PriceList(cloud=AWS, quotes=quotes_of, has_account=False, sources=public)
 
     def quotes(
         names: Sequence[str], region: str, market: Market, today: date

@@ -113,7 +113,8 @@ def test_a_damaged_file_is_one_line_and_the_snapshot_answers(ask, aws):
 
 
 def test_without_credentials_the_way_out_is_named(ask, monkeypatch):
-    """AWS publishes on-demand prices for everybody, and spot prices not."""
+    """A proxy for AWS's public list, here one that is never asked, has no spot prices."""
+    monkeypatch.setenv("ADVISOR_AWS_URL", "http://127.0.0.1:9/")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     code, out, err = refresh(ask, "--market", "spot")

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 
 import pytest
 
@@ -11,7 +16,7 @@ from advisor.catalog.files import DATA_FOLDER
 from advisor.cli.main import run
 from advisor.domain import Market
 from advisor.infra.live import aws_public, web
-from tests.infra.live.aws_bulk import FILE, INDEX, Bulk, serving
+from tests.infra.live.aws_bulk import ADVISOR, FILE, INDEX, Bulk, advice, serving
 
 COMMAND = ("catalog", "refresh", "-o", "json")
 
@@ -42,8 +47,15 @@ def ask(capsys):
     return command
 
 
-def shown(ask, name):
-    code, out, _ = ask("catalog", "show", name, "-o", "json")
+@pytest.fixture
+def advised(bulk, monkeypatch):
+    """The same, with the spot advisor."""
+    monkeypatch.setenv("ADVISOR_AWS_SPOT_URL", bulk.url.removesuffix(INDEX) + ADVISOR)
+    return bulk
+
+
+def shown(ask, name, *options):
+    code, out, _ = ask("catalog", "show", name, *options, "-o", "json")
     assert code == 0
     return json.loads(out)["prices"]["us-east-1"]
 
@@ -107,8 +119,108 @@ def test_a_list_that_is_not_whole_changes_nothing(bulk, ask, monkeypatch, fault)
     assert shown(ask, "g4dn.xlarge")["as_of"] == "2026-07-20"
 
 
-def test_spot_needs_credentials_and_says_so(bulk, ask) -> None:
+def test_who_names_an_own_list_alone_asks_aws_for_nothing(bulk, ask) -> None:
+    """A proxy has no spot advisor: on demand is refreshed, spot needs an address or credentials."""
     code, _, err = ask("catalog", "refresh", "--market", "spot")
     assert code == 1
     assert "aws configure" in err
+    assert "ADVISOR_AWS_SPOT_URL" in err
     assert bulk.asked == []
+
+
+def test_spot_is_the_price_of_today_less_the_saving_that_the_advisor_tells(advised, ask) -> None:
+    """An estimate of that day with its error and its band of interruptions, in place of 2024's."""
+    before = shown(ask, "g4dn.xlarge", "--market", "spot")
+    assert before["as_of"] < "2025"
+    code, out, err = ask(*COMMAND)
+    assert code == 0, err
+    assert advised.asked == [INDEX, f"{FILE}.csv", ADVISOR]
+    price = shown(ask, "g4dn.xlarge", "--market", "spot")
+    expected = 0.9 * 0.526 * 0.4
+    assert price["usd_per_hour"] == pytest.approx(expected)
+    assert (price["kind"], price["as_of"]) == ("estimated", "2026-11-21")
+    assert price["low_usd_per_hour"] == pytest.approx(0.31 * expected)
+    assert price["high_usd_per_hour"] == pytest.approx(2.07 * expected)
+    assert price["terms"] == "10 to 15 % interrupted within a month"
+    told = {(one["instance_type"], one["market"]): one for one in json.loads(out)["prices"]}
+    assert "no saving in us-east-1" in told["g5.xlarge", "spot"]["why"]
+    assert told["g5.xlarge", "on-demand"]["told"]
+
+
+def test_an_answer_on_spot_rests_on_the_estimate_and_says_how_sure_it_is(advised, ask) -> None:
+    assert ask(*COMMAND)[0] == 0
+    asked = ("predict", "--task", "inference", "--model", "resnet50", "--batch-size", "32")
+    code, out, err = ask(*asked, "--instance", "g4dn.xlarge", "--market", "spot")
+    assert code == 0, err
+    assert "estimated spot price of 2026-11-21" in out
+    (line,) = (line for line in out.splitlines() if line.startswith("g4dn.xlarge"))
+    assert "(2026-11-21: $" in line, out
+
+
+def test_a_price_that_was_observed_lately_stays(advised, ask, monkeypatch) -> None:
+    """The snapshot's own is 54 days old on that day, and is surer than an estimate."""
+    monkeypatch.setenv("ADVISOR_TODAY", "2024-11-21")
+    code, out, _ = ask(*COMMAND, "--market", "spot", "--instance", "g4dn.xlarge")
+    assert code == 1
+    (price,) = json.loads(out)["prices"]
+    assert price["told"] is None
+    assert "2024-09-28 is surer" in price["why"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None, b"", b"<html>", b"[]", b"{}", b'{"spot_advisor": 7}', b"[" * 10**6,
+        b'{"spot_advisor": {"us-east-1": []}}', b'{"spot_advisor": {"us-east-1": {"Linux": [1]}}}',
+        advice({"g4dn.xlarge": {"s": 0, "r": 0}}), advice({"g4dn.xlarge": {"s": 100, "r": 0}}),
+        advice({"g4dn.xlarge": {"s": -20, "r": 0}}), advice({"g4dn.xlarge": {"s": None, "r": 0}}),
+        advice({"g4dn.xlarge": {"s": True, "r": 0}}), b" " * (16 * 2**20 + 1),
+    ],
+)  # fmt: skip
+def test_without_sound_advice_on_demand_is_still_refreshed(advised, ask, broken) -> None:
+    """Absent, cut off, of another form, endless: it is said, and spot stays as it was."""
+    before = shown(ask, "g4dn.xlarge", "--market", "spot")
+    advised.advice = broken
+    code, out, err = ask(*COMMAND)
+    assert code == 0, err
+    assert shown(ask, "g4dn.xlarge")["as_of"] == "2026-11-21"
+    assert shown(ask, "g4dn.xlarge", "--market", "spot") == before
+    assert "AWS's public spot advisor" in err
+    spot = [one for one in json.loads(out)["prices"] if one["market"] == "spot"]
+    assert {one["told"] for one in spot} == {None}
+    assert ask(*COMMAND, "--market", "spot")[0] == 1
+
+
+def test_a_band_that_nobody_knows_is_none(advised, ask) -> None:
+    for band in (9, -1, "x", None, [], {}):
+        advised.advice = advice({"g4dn.xlarge": {"s": 60, "r": band}})
+        assert ask(*COMMAND)[0] == 0
+        assert shown(ask, "g4dn.xlarge", "--market", "spot").get("terms", "") == ""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_who_ends_the_download_keeps_the_prices_of_before(advised, ask, sent) -> None:
+    """A process of its own, half way through a list that stalls."""
+    assert ask(*COMMAND)[0] == 0
+    kept = shown(ask, "g4dn.xlarge")
+    advised.prices = {name: 0.5 * usd for name, usd in advised.prices.items()}
+    stalled = threading.Event()
+
+    def stall():
+        stalled.set()
+        ended.wait(60)
+        yield b""
+
+    ended, advised.more = threading.Event(), stall()
+    command = [sys.executable, "-m", "advisor", *COMMAND]
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
+            assert stalled.wait(60)
+            os.kill(asking.pid, sent)
+            out, err = asking.communicate(timeout=60)
+    finally:
+        ended.set()
+    assert asking.returncode == (130 if sent is signal.SIGINT else -signal.SIGKILL)
+    assert out == b""
+    assert b"Traceback" not in err
+    assert shown(ask, "g4dn.xlarge") == kept

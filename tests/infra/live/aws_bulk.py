@@ -1,4 +1,5 @@
-"""A small HTTP server on loopback with AWS's public price list: an index, and a CSV a region.
+"""A small HTTP server on loopback with AWS's public price list: an index, and a CSV a region; and
+its spot advisor.
 
 Nothing was recorded: the form is that of AWS's documentation of the bulk API (five lines about the
 list, all cells quoted, rows of other operating systems, tenancies, terms, disks and traffic).
@@ -14,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 INDEX = "/offers/v1.0/aws/AmazonEC2/current/region_index.json"
 FILE = "/offers/v1.0/aws/AmazonEC2/20261120000000/us-east-1/index"
+ADVISOR = "/spot-advisor-data.json"
 ABOUT = (
     ("FormatVersion", "v1.0"),
     ("Disclaimer", "This pricing list is for informational purposes only. All prices are subject"),
@@ -69,6 +71,25 @@ def rows(prices: Mapping[str, float]) -> Iterator[bytes]:
         yield row(**STORAGE)
 
 
+def advice(savings: Mapping[str, Mapping[str, int]]) -> bytes:
+    """What the advisor tells of us-east-1, as it lies in its bucket."""
+    ranges = (("<5%", 5), ("5-10%", 11), ("10-15%", 16), ("15-20%", 22), (">20%", 100))
+    other = {name: {"s": 33, "r": 0} for name in savings}
+    document = {
+        "global_rate": "<10%",
+        "instance_types": {name: {"cores": 4, "emr": True, "ram_gb": 16.0} for name in savings},
+        "ranges": [
+            {"index": at, "label": label, "dots": at, "max": most}
+            for at, (label, most) in enumerate(ranges)
+        ],
+        "spot_advisor": {
+            "us-east-1": {"Windows": other, "Linux": savings},
+            "us-west-2": {"Linux": other, "Windows": other},
+        },
+    }
+    return json.dumps(document).encode()
+
+
 class Bulk:
     """What is served: pieces of the CSV, asked for anew each time; and what was asked."""
 
@@ -77,6 +98,7 @@ class Bulk:
         self.more: Iterable[bytes] = ()
         self.cut = False
         self.asked: list[str] = []
+        self.advice: bytes | None = advice({"g4dn.xlarge": {"s": 60, "r": 2}})
         self.url = ""
 
     def pieces(self) -> Iterator[bytes]:
@@ -90,12 +112,14 @@ def serving(bulk: Bulk) -> Iterator[Bulk]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             bulk.asked.append(self.path)
-            self.send_response(200)
+            self.send_response(404 if bulk.advice is None and self.path == ADVISOR else 200)
             self.end_headers()
             try:
                 if self.path == INDEX:
                     entry = {"regionCode": "us-east-1", "currentVersionUrl": f"{FILE}.json"}
                     self.wfile.write(json.dumps({"regions": {"us-east-1": entry}}).encode())
+                elif self.path == ADVISOR:
+                    self.wfile.write(bulk.advice or b"")
                 else:
                     for piece in bulk.pieces():
                         self.wfile.write(piece)
