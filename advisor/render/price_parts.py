@@ -9,6 +9,8 @@ from advisor.render.content import Command, Paragraph, translated
 from advisor.render.document_names import covers_clouds
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.price_calls import price_sentences
+from advisor.render.text import SURE
+from advisor.units import format_usd
 
 
 def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragraph | Command]:
@@ -25,3 +27,12 @@ def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragra
         yield Command(command)
     elif page is not None:
         yield Paragraph(t("price_call.page", page=page), "note")
+
+
+def by_price(run: Mapping[str, Any], key: str, t: Texts) -> list[str]:
+    """Between what a run costs at the median rate where its price is not sure, in the words of
+    `key`; nothing where it is sure, or not told."""
+    ends = run.get("usd_by_price")
+    if not ends or ends["high"] <= SURE * ends["low"]:
+        return []
+    return [t(key, **{end: format_usd(usd) for end, usd in ends.items()})]

@@ -51,7 +51,7 @@ _SLOWER = 1.05
 # What a run costs at least, to be written in dollars.
 _LEAST_USD = 0.0001
 # What lies so close together is one price: disks are estimated to the per cent.
-_SURE = 1.03
+SURE = 1.03
 # Smaller changes by another setting are none.
 _NOTHING_PERCENT = 0.5
 _NO_LOSS = 1 - _NOTHING_PERCENT / 100
@@ -257,7 +257,7 @@ def range_text(prices: Sequence[Price], count: int = 1) -> str:
     """'(2024-09-28: $0.0492 to $0.575)': the day of an unsure price and where the total lies; empty
     of a sure one."""
     low, high = (count * usd for usd in price_ends(prices))
-    if high <= _SURE * low:
+    if high <= SURE * low:
         return ""
     day = max(prices, key=lambda price: price.high_usd_per_hour - price.low_usd_per_hour).as_of
     return f"({day}: {format_usd(low)} to {format_usd(high)})"
@@ -271,7 +271,7 @@ def price_ends(prices: Sequence[Price]) -> tuple[float, float]:
 def run_costs_text(usd: Span, prices: Sequence[Price], confidence: float) -> str:
     """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 up to $80.24'."""
     said, (low, high) = _span_text(usd, _run_usd, confidence), price_ends(prices)
-    if high <= _SURE * low:
+    if high <= SURE * low:
         return said
     total = sum(one.usd_per_hour for one in prices)
     least, most = (_run_usd(usd.median * end / total) for end in (low, high))

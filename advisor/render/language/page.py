@@ -30,7 +30,7 @@ from advisor.render.language.phrases import (
     tokens_text,
 )
 from advisor.render.language.picture import front_picture
-from advisor.render.price_parts import price_call_leaves
+from advisor.render.price_parts import by_price, price_call_leaves
 from advisor.render.text import lower_name, upper_name
 from advisor.units import format_hours, format_rate, format_usd
 
@@ -97,10 +97,9 @@ def answer_sentence(document: Record, t: Texts) -> str:
         flight = count_text(chosen["serving"]["rates"]["concurrency"])
         return t("lm.answer", flight=flight, **values)
     run = chosen["run"]
-    return t(
-        "lm.answer_tuning", hours=format_hours(run["hours"]["median"]),
-        cost=format_usd(run["usd"]["median"]), **values,
-    )  # fmt: skip
+    hours, cost = format_hours(run["hours"]["median"]), format_usd(run["usd"]["median"])
+    told = t("lm.answer_tuning", hours=hours, cost=cost, **values)
+    return t.joined([told, *by_price(run, "run.cost_by_price", t)])
 
 
 def _nearest(document: Record, t: Texts) -> str:

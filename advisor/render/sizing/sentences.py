@@ -11,6 +11,7 @@ from advisor.render.document_names import covers_clouds, place_name, spec_name, 
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.render.language.document import OUTPUT_UNIT, TUNING_UNIT
+from advisor.render.price_parts import by_price
 from advisor.render.sizing.facts import ANSWERED
 from advisor.render.text import lower_name, upper_name
 from advisor.units import (
@@ -211,6 +212,7 @@ def _outcome_sentences(section: Record, t: Texts) -> Iterator[str]:
     if run and run["usd"]:
         key = "run.cost" if run["usd"]["upper"] is not None else "run.cost_unsure"
         yield t(key, **_span_texts(run["usd"], _usd))
+        yield from by_price(run, "run.cost_by_price", t)
     if latency and answer["request"]["max_latency_ms"]:
         median, p99 = (plain(ceil_significant(latency[name])) for name in ("p50_ms", "p99_ms"))
         yield t("latency.told", median=median, p99=p99)

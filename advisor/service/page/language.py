@@ -34,7 +34,7 @@ from advisor.render.language.page import (
     steps_parts,
 )
 from advisor.render.language.picture import front_picture
-from advisor.render.price_parts import price_call_leaves
+from advisor.render.price_parts import by_price, price_call_leaves
 from advisor.service.page.export import export_links
 from advisor.service.page.find import ways_out
 from advisor.service.page.frame import Frame
@@ -175,7 +175,9 @@ def _run(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) -> list[
             told = {"median": format_hours(median), "most": format_hours(most, up=True)}
         else:
             told = {"median": format_usd(median), "most": format_usd(most)}
-        spans.append(Span(t(key), t("detail.span", **told), _bar(run[of], request[limit], t)))
+        sure = [] if of == "hours" else by_price(run, "run.by_price", t)
+        text = t.listed([t("detail.span", **told), *sure])
+        spans.append(Span(t(key), text, _bar(run[of], request[limit], t)))
     return spans
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from advisor.domain import HOURS_PER_MONTH, Stage
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
+from advisor.render.price_parts import by_price
 from advisor.render.text import lower_name, upper_name
 from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_target, format_usd
 
@@ -223,9 +224,8 @@ def _run_details(run: Mapping[str, Any] | None, t: Texts) -> list[tuple[str, str
     hours = _span(run["hours"], lambda value, up: format_hours(value, up=up), t)
     details = [(t("detail.run"), hours)]
     if run["usd"]:
-        details.append(
-            (t("detail.run_cost"), _span(run["usd"], lambda value, _: format_usd(value), t))
-        )
+        usd = _span(run["usd"], lambda value, _: format_usd(value), t)
+        details.append((t("detail.run_cost"), t.listed([usd, *by_price(run, "run.by_price", t)])))
     return details
 
 

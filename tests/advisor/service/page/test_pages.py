@@ -9,6 +9,7 @@ from advisor.service.page.frame import page_texts
 from advisor.service.page.rendering import static_path
 from advisor.service.page.sweeps import list_view
 from advisor.sweeps.store import open_store
+from advisor.units import format_usd
 from tests.sweeps.builders import measurement, resources, trial
 
 SPEC = "/predict?task=training&model=resnet50&instance=g5.xlarge"
@@ -40,6 +41,19 @@ def test_an_unknown_instance_is_told_at_its_field(page):
     found = page("/predict?task=training&model=resnet50&instance=g5.xlarg", status=422)
     assert found.all("input", name="instance")[0]["aria-invalid"] == "true"
     assert any("instance=g5.xlarge" in one["href"] for one in found.all("a"))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "task=training&model=resnet50&epochs=10&gpu=T4&market=spot",
+        "task=finetuning&model=meta-llama/Llama-3.1-8B&tokens=1e8&market=spot",
+    ],
+)
+def test_what_a_run_costs_lies_as_far_apart_as_its_price(page, client, asked):
+    run = client.get(f"/v1/recommend?{asked}").json()["recommendation"]["run"]
+    low, high = (format_usd(run["usd_by_price"][end]) for end in ("low", "high"))
+    assert f"by its price {low} to {high}" in page(f"/?{asked}").text
 
 
 def test_compared_instances_stand_on_one_scale(page, client):
