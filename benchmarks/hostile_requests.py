@@ -57,7 +57,7 @@ PLAUSIBLE: Mapping[str, Sequence[Any]] = {
     "input": ("3x224x224", "3x299x299", "128"), "input_size": (128, 224, 299),
     "disk": ("gp3", "gp3:500GiB", "gp3,io2", "local", "io2:1000GiB:16000iops"),
     "cloud": ("aws", "gcp", "azure", "any"), "region": ("us-east-1", "eu-west-1", "us-central1"),
-    "epochs": (1, 2.5, 90), "samples": (1000, 10**7), "target_throughput": (0.5, 50, 800.5, 1e5),
+    "steps": (1, 30), "epochs": (1, 2.5, 90), "samples": (1000, 10**7), "target_throughput": (0.5, 50, 800.5, 1e5),
     "max_latency_ms": (1, 20, 500), "max_hours": (0.1, 24), "max_cost": (1, 500),
     "max_first_epoch_hours": (0.5, 12), "max_count": (1, 2, 50), "max_nodes": (1, 2, 3, 8, 64),
     "price_kind": ("list", "list,observed", "estimated"), "gpu": ("T4", "T4,L4", "24GiB..", "H100"),

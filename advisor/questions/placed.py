@@ -46,7 +46,7 @@ class HardwareQuestion(PlacedQuestion):
     max_price: float | None = MAX_PRICE
     quota: str | None = QUOTA
     max_gpus: int | None = MAX_GPUS
-    max_results: int = MAX_RESULTS
+    max_results: int | None = MAX_RESULTS
     horizon_hours: float = HORIZON_HOURS
     explain_rejected: bool = EXPLAIN_REJECTED
     strict: bool = STRICT

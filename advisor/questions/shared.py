@@ -23,6 +23,7 @@ LARGEST_BATCH = 10**9
 MOST_COUNT = 1000
 MOST_NODES = 64
 MOST_RESULTS = 1000
+USUAL_RESULTS = 10
 
 WORKLOAD, PLACE, RUN = "Workload", "Where and how it is paid", "Length of the run"
 TARGET, HARDWARE = "Targets and limits", "Hardware"
@@ -176,10 +177,11 @@ MAX_NODES: Any = ask(
     default=1,
 )
 MAX_RESULTS: Any = ask(
-    "Number of specs to list in every format, the recommended one among them.",
+    "Number of specs to list, the recommended one among them.",
     Number(whole=True, client_most=MOST_RESULTS),
+    "10; a table on a terminal shows 4",
     section=ANSWER,
-    default=10,
+    default=None,
 )
 HORIZON_HOURS: Any = ask(
     "Hours you will use the instance; decides whether a verifying trial pays for itself.",

@@ -19,6 +19,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.placed import HardwareQuestion, PlacedQuestion
+from advisor.questions.shared import USUAL_RESULTS
 from advisor.questions.values import GpuFilter
 
 DEFAULT_CLOUD = "aws"
@@ -57,7 +58,7 @@ def spec_fields(question: HardwareQuestion) -> dict[str, Any]:
         "price_kinds": question.price_kind or (),
         "vcpu_quota": quota_of(question.quota, question.cloud, question.market),
         "horizon_hours": question.horizon_hours,
-        "max_results": question.max_results,
+        "max_results": question.max_results or USUAL_RESULTS,
         "allow_extrapolation": question.allow_extrapolation,
     }
 

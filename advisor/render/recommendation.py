@@ -1,4 +1,4 @@
-"""Recommendation -> one screen of plain text: at most 100 columns and 25 lines."""
+"""Recommendation -> one screen of plain text: at most 100 columns and 27 lines."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     INDENT,
     WIDTH,
+    alternatives_title,
     asked_lines,
     basis_lines,
     beside,
@@ -65,8 +66,8 @@ from advisor.units import format_hours, format_mib, format_target, format_usd
 if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck, LiveChecked  # few answers have any
 
-LINES = 25
-SHOWN_ALTERNATIVES = 5
+LINES = 27
+SHOWN_ALTERNATIVES = 3
 SHOWN_REJECTED = 3
 SHOWN_FRONT = 4
 LONG_FRONT = 20
@@ -98,27 +99,23 @@ def recommendation_text(
             *price_lines(answer),
         ]
     head += borderline + _relaxations(answer)
-    pareto = answer.request.pareto
-    front = _front(answer, LONG_FRONT if pareto else SHOWN_FRONT)
+    shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
+    head += _alternatives(answer.ranked[: 1 + shown], answer)
+    others = others_text(answer.request, len(answer.ranked))
+    if others and (specs is not None or len(answer.ranked) == 1):
+        head += ["", f"{str(others).capitalize()}."]
+    front = _front(answer, LONG_FRONT if answer.request.pareto else SHOWN_FRONT)
     foot = _live_lines(answer.live) + wrapped("Assumed", answer.assumptions, 2)
     foot += wrapped("Warning", answer.warnings, 2 if front else 3)
     most = REJECTED_BESIDE_BORDERLINE if borderline else SHOWN_REJECTED
     most -= bool(answer.other_settings)
-    room = LINES - len(head) - len(foot) - 2
+    asked_for = max(0, shown - SHOWN_ALTERNATIVES)
+    room = LINES + asked_for - len(head) - len(foot) - 2
     if front:
         most = 0  # it tells more of what is cheaper
         front = front if all_rejected else [*front, ""]
     rejected = _every_rejection(answer) if all_rejected else _rejections(answer, most, room)
-    tail = front + rejected + foot
-    # A blank line and a header stand above the alternatives.
-    left = max(0, LINES - len(head) - len(tail) - 2)
-    room = SHOWN_ALTERNATIVES if all_rejected or pareto else min(left, SHOWN_ALTERNATIVES)
-    shown = max(0, room if specs is None else specs - 1)
-    others = others_text(answer.request, len(answer.ranked))
-    if others and shown + 1 >= len(answer.ranked) and specs is not None:
-        tail = ["", f"{str(others).capitalize()}.", *tail]
-    lines = head + _alternatives(answer.ranked[: 1 + shown], answer) + tail
-    return "\n".join(lines)
+    return "\n".join(head + front + rejected + foot)
 
 
 def _headline(request: Request, chosen: Candidate, sources: Sources) -> list[str]:
@@ -174,11 +171,12 @@ def _alternatives(ranked: Sequence[Candidate], answer: Recommendation) -> list[s
     shown = ranked[1:]
     if not shown:
         return []
+    title = alternatives_title(len(shown), len(answer.ranked), answer.request.max_results)
     costs = [_rate_and_cost(candidate) for candidate in shown]
     rates = rate_columns(shown[0].prediction.confidence)
     names = [rates[0], "run takes", "per run"] if shown[0].run else [*rates, "per 1M"]
     columns = {
-        "Alternatives": [f"  {candidate.spec.name}" for candidate in shown],
+        title: [f"  {candidate.spec.name}" for candidate in shown],
         "gpu": [short_gpu_text(candidate) for candidate in shown],
         "disk": [short_disk_text(candidate.spec.disk) for candidate in shown],
         "per hour": [format_usd(candidate.spec.total_usd_per_hour) for candidate in shown],

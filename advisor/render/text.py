@@ -127,6 +127,13 @@ def folded_command(command: str, width: int) -> list[str]:
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
+def alternatives_title(shown: int, known: int, most: int) -> str:
+    """'Alternatives (3 of 9+)': how many of the other specs are shown; `most` may be known, the
+    recommended one among them, and where that many are, there may be more."""
+    more = "+" if known >= most else ""
+    return f"Alternatives ({shown} of {known - 1}{more})" if known > shown + 1 else "Alternatives"
+
+
 def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[str]:
     """Sentences after their title, folded to so many lines; none where there is nothing to say.
 

@@ -30,6 +30,7 @@ from advisor.render.language.phrases import (
 from advisor.render.text import (
     INDENT,
     WIDTH,
+    alternatives_title,
     beside,
     fitting_table,
     folded,
@@ -101,14 +102,15 @@ def front_lines(
 
 
 def alternative_lines(
-    ranked: Sequence[GenerationCandidate], request: GenerationRequest, today: date
+    ranked: Sequence[GenerationCandidate], most: int, request: GenerationRequest, today: date
 ) -> list[str]:
-    """All but the first, which stands above, without what has no room."""
-    shown = ranked[1:]
+    """`most` but the first, which stands above, without what has no room."""
+    shown = ranked[1:most]
     if not shown:
         return []
+    title = alternatives_title(len(shown), len(ranked), request.max_results)
     columns = {
-        "Alternatives": [f"  {one.spec.name}" for one in shown],
+        title: [f"  {one.spec.name}" for one in shown],
         "gpu": [gpus_text(one.spec.offer.instance) for one in shown],
         "runs as": [short_placement_text(one.placement) for one in shown],
         "per hour": [format_usd(one.spec.total_usd_per_hour) for one in shown],
@@ -117,9 +119,9 @@ def alternative_lines(
         ],
         "TPOT": [seconds_text(one.rates.tpot_seconds.median) for one in shown],
         "per 1M out": [format_usd(one.usd_per_million_output_tokens.median) for one in shown],
-        **place_column(ranked, request, today),
+        **place_column(ranked[:most], request, today),
     }
-    left = ("Alternatives", "gpu", "runs as", "region")
+    left = (title, "gpu", "runs as", "region")
     return ["", *fitting_table(columns, left, ("runs as", "gpu"))]
 
 

@@ -78,7 +78,7 @@ def generation_text(
     lines += relaxation_lines(answer)
     lines += front_lines(answer.front, chosen, request.confidence)
     shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
-    lines += alternative_lines(answer.ranked[: 1 + shown], request, answer.today)
+    lines += alternative_lines(answer.ranked, 1 + shown, request, answer.today)
     lines += rejection_lines(answer, everyone=all_rejected)
     lines += wrapped("Assumed", answer.assumptions, 3) + wrapped("Warning", answer.warnings, 3)
     return "\n".join(lines)

@@ -28,6 +28,7 @@ from advisor.render.language.text import machine_text
 from advisor.render.price_calls import price_lines, resting_lines
 from advisor.render.text import (
     WIDTH,
+    alternatives_title,
     fitting_table,
     folded,
     lower_name,
@@ -150,8 +151,9 @@ def _alternatives(
     shown = ranked[1:]
     if not shown:
         return []
+    title = alternatives_title(len(shown), len(answer.ranked), answer.request.max_results)
     columns = {
-        "Alternatives": [f"  {one.spec.name}" for one in shown],
+        title: [f"  {one.spec.name}" for one in shown],
         "gpu": [gpus_text(one.spec.offer.instance) for one in shown],
         "per hour": [format_usd(one.spec.total_usd_per_hour) for one in shown],
         f"{lower_name(answer.request.confidence)} tokens/s": [
@@ -161,4 +163,4 @@ def _alternatives(
         "costs": [format_usd(one.usd_per_run.median) for one in shown],
         **place_column(ranked, answer.request, answer.today),
     }
-    return ["", *fitting_table(columns, ("Alternatives", "gpu", "region"), ("gpu",))]
+    return ["", *fitting_table(columns, (title, "gpu", "region"), ("gpu",))]

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from advisor.models.performance.network_table import _SPELLINGS, network_table
+from advisor.models.performance.network_table import network_table
 
 pytestmark = pytest.mark.vector
 
@@ -95,7 +95,7 @@ def test_every_ambiguous_name_of_the_table_is_told():
         for alias in lines[0].rpartition(",")[2].split(";")
         if alias
     }
-    for name in (*_SPELLINGS, *aliases):
+    for name in (*table._spellings, *aliases):
         network = table.find(name)
         if name.casefold() != network.name.casefold():
             assert table.other_names(name)[0] == table.shortest_name(network), name

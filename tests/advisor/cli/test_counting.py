@@ -34,15 +34,15 @@ def test_the_answer_in_words_still_fits_one_screen(ask):
     limits = ("--samples", "100000000", "--max-hours", "9", "--target-throughput", "5000")
     _, out, _ = ask(*SERVING, *limits, "--max-count", "8", "--precision", "amp")
     lines = out.splitlines()
-    assert len(lines) <= 25
+    assert len(lines) <= 27
     assert max(map(len, lines)) <= 100
     assert any(line.startswith("  each of") for line in lines)
 
 
 def test_a_table_for_a_pull_request_says_how_many_only_where_some_are_several(ask):
     question = (*SERVING, "--target-throughput", "5000", "-o", "md")
-    assert "count" not in ask(*question)[1].splitlines()[0]
-    assert "| count |" in ask(*question, "--max-count", "8")[1].splitlines()[0]
+    assert "| count |" not in ask(*question)[1]
+    assert "| count |" in ask(*question, "--max-count", "8")[1]
 
 
 def test_a_csv_has_the_count_of_each_spec(ask):
@@ -127,7 +127,7 @@ def test_nodes_that_train_together_have_their_network_told(ask):
 def test_the_answer_about_nodes_fits_one_screen(ask):
     _, out, _ = ask(*NODES)
     lines = out.splitlines()
-    assert len(lines) <= 25
+    assert len(lines) <= 27
     assert max(map(len, lines)) <= 100
     assert any(line.startswith("  nodes ") for line in lines)
 

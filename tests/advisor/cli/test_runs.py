@@ -34,7 +34,7 @@ def test_every_format_tells_the_run(ask):
     assert "run_usd_median" in ask(*question, "-o", "md")[1]
     text = ask(*question)[1]
     assert "90 epochs" in text
-    assert len(text.splitlines()) <= 25
+    assert len(text.splitlines()) <= 27
     assert max(map(len, text.splitlines())) <= 100
 
 

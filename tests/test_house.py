@@ -1,0 +1,79 @@
+"""The house keeps its size: files and frames of an answer, lines by room, bytes of the docs.
+
+Each ceiling is what there is today, rounded up; lower it with the code. The aims stand in
+docs/internals/architecture.md.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# Lines of Python by room.
+LINES = {"advisor": 64_500, "models": 20_000, "sweeps": 22_600, "infra": 14_500}
+FILES = 905
+DOCS_KILOBYTES = 400
+FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 135, 17
+# Counts every function of the product that runs for one answer, its modules' bodies left out.
+TRACED = """
+import contextlib, io, json, sys
+from advisor.cli.main import run
+root, files, depths = sys.argv[1] + "/", set(), []
+def count(frame, event, _):
+    file = frame.f_code.co_filename
+    if event != "call" or not file.startswith(root) or not frame.f_code.co_flags & 2:
+        return
+    if frame.f_code.co_name.startswith("<"):
+        return
+    files.add(file)
+    if file.endswith("models/performance/model.py") and frame.f_code.co_name.startswith("predict"):
+        depth = 0
+        while frame is not None:
+            depth += frame.f_code.co_filename.startswith(root)
+            if frame.f_code.co_filename.endswith("cli/recommend.py"):
+                break
+            frame = frame.f_back
+        depths.append(depth)
+with contextlib.redirect_stdout(io.StringIO()):
+    sys.setprofile(count)
+    run(["recommend", "--task", "inference", "--model", "googlenet", "--target-throughput", "500",
+         "-o", "json"])
+    sys.setprofile(None)
+print(json.dumps({"files": len(files), "frames": depths[0]}))
+"""
+
+
+def python_files(room: str) -> list[Path]:
+    """Those of the folder itself: `advisor` has links to the other rooms."""
+    links = {ROOT / "advisor" / other for other in LINES}
+    return [file for file in (ROOT / room).rglob("*.py") if links.isdisjoint(file.parents)]
+
+
+@pytest.mark.parametrize("room", LINES)
+def test_a_room_grows_no_larger_than_it_is(room: str) -> None:
+    assert sum(file.read_bytes().count(b"\n") for file in python_files(room)) <= LINES[room]
+
+
+def test_there_are_no_more_files() -> None:
+    assert sum(len(python_files(room)) for room in LINES) <= FILES
+
+
+def test_the_docs_grow_no_longer() -> None:
+    pages = (ROOT / "docs").rglob("*.md")
+    assert sum(page.stat().st_size for page in pages) <= DOCS_KILOBYTES * 1000
+
+
+def test_an_answer_runs_through_no_more_files_and_frames() -> None:
+    """From the command to the first prediction, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", TRACED, str(ROOT)], capture_output=True, text=True, check=True,
+        cwd=ROOT,
+    )  # fmt: skip
+    traced = json.loads(done.stdout)
+    assert 0 < traced["files"] <= FILES_OF_AN_ANSWER
+    assert 0 < traced["frames"] <= FRAMES_TO_A_PREDICTION
