@@ -91,6 +91,17 @@ class Served:
         return sum(pages) * _PAGE_BYTES / 1024**2
 
     @property
+    def peaks_mib(self) -> list[float]:
+        """The most memory that each of its processes ever had, the first one's first."""
+        lines = [
+            line
+            for pid in self._pids()
+            for line in _stat(pid, "status").splitlines()
+            if line.startswith("VmHWM:")
+        ]
+        return [int(line.split()[1]) / 1024 for line in lines]
+
+    @property
     def cpu_seconds(self) -> float:
         """What its processes have computed so far: of a busy machine's time its own part."""
         fields = (_stat(pid, "stat").rpartition(")")[2].split() for pid in self._pids())

@@ -24,6 +24,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from advisor.service.answers import MOST_KEPT_BYTES
 from benchmarks.hostile_requests import (
     Hostile,
     hostile_requests,
@@ -32,7 +33,8 @@ from benchmarks.hostile_requests import (
 )
 from benchmarks.served import Served
 
-NO_TORCH = dict.fromkeys(("torch.py", "ray.py"), "raise ImportError('not while this is tried')\n")
+_NOT_NOW = "not while this is tried"
+NO_TORCH = dict.fromkeys(("torch.py", "ray.py"), f"raise ImportError({_NOT_NOW!r})\n")
 # What of the inside may never be in an answer.
 _INSIDE = re.compile(
     rb"Traceback|File \\?\"|\.py\\?\", line|site-packages|sqlalchemy|psycopg|sqlite3|starlette|"
@@ -40,7 +42,8 @@ _INSIDE = re.compile(
 )
 _SENSIBLE = (b"application/json", b"application/problem+json", b"application/x-ndjson", b"text/")
 _WARM_UP = 0.2
-_MOST_GROWTH_MIB = 16.0
+# Kept answers fill up meanwhile.
+_MOST_GROWTH_MIB = 16.0 + MOST_KEPT_BYTES / 1024**2
 _TIMEOUT_SECONDS = 60.0
 
 
@@ -105,9 +108,11 @@ def judge(one: Hostile, told: tuple[int, bytes, bytes], secrets: Sequence[bytes]
     if status and body and not kind.startswith(_SENSIBLE):
         return f"content type {kind!r}"
     # What was sent may be told again; what was not, must not come from inside.
-    for found in _INSIDE.finditer(body):
+    told_of_inside = body.replace(f"ImportError: {_NOT_NOW}".encode(), b"")  # our own torch's
+    for found in _INSIDE.finditer(told_of_inside):
         if found.group(0) not in one.body and found.group(0) not in one.target.encode():
-            return f"tells of the inside: {body[max(0, found.start() - 60) : found.end() + 60]!r}"
+            around = told_of_inside[max(0, found.start() - 60) : found.end() + 60]
+            return f"tells of the inside: {around!r}"
     leaked = [secret for secret in secrets if secret in body]
     return f"leaks {leaked[0]!r}" if leaked else ""
 

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import Offer, Range
+from advisor.patience import SpentError
 from advisor.units import gpus_text, range_text, size_text
 
 if TYPE_CHECKING:
@@ -55,10 +56,6 @@ class Rows(Protocol):
         """Some of the rows."""
 
     def __len__(self) -> int: ...
-
-
-class SpentError(Exception):
-    """As much was looked at as may be."""
 
 
 class Asking(Protocol):

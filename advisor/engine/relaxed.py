@@ -6,19 +6,17 @@ Every change is found by asking the decision again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from advisor.domain import Change, Relaxation
 from advisor.domain.decision import RELAXING_STOPPED
-from advisor.engine.constraints import Asking, Constraint, SpentError, cheapest
+from advisor.engine.constraints import Asking, Constraint, cheapest
 from advisor.messages import Message
+from advisor.patience import STILL_WANTED, SpentError
 
 # Most questions take a few thousand; one over all clouds and markets several hundred thousand.
 _MOST_CANDIDATES = 100_000
-# Whether whoever asked still waits: a service knows that its client has left.
-STILL_WANTED: ContextVar[Callable[[], bool]] = ContextVar("still_wanted", default=lambda: True)
 _STOPPED = Message(
     "what to relax was not searched to its end: other or smaller changes may do too; a narrower "
     "cloud, market or region is searched whole",
@@ -47,7 +45,8 @@ class Effort:
     @property
     def notes(self) -> tuple[Message, ...]:
         """What an answer says of it."""
-        return (_STOPPED,) if self.was_stopped else ()
+        is_whole = not self.was_stopped and STILL_WANTED.get()()
+        return () if is_whole else (_STOPPED,)
 
 
 class Relaxed(NamedTuple):

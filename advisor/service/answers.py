@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import gzip
 import hashlib
@@ -18,8 +19,8 @@ from fastapi import Request
 from starlette.responses import Response
 
 from advisor.answers.context import Context
-from advisor.engine.relaxed import STILL_WANTED
 from advisor.messages import Message
+from advisor.patience import STILL_WANTED, SpentError
 from advisor.render.document import plain_leaf
 from advisor.service.access import CURRENT, PATIENCE_SECONDS, Visit
 from advisor.service.metrics import answer_in_progress
@@ -33,8 +34,10 @@ _RETRY_SECONDS = 1
 # So many of one client stand in the common line of a queue, and so many times that wait at all.
 _QUICK_SHARE, _SLOW_SHARE, _MOST_OF_A_CLIENT = 8, 2, 8
 # Of 8 kB each, in each worker.
-_MOST_KEPT_BYTES = 32 * 1024 * 1024
+MOST_KEPT_BYTES = 32 * 1024 * 1024
 _GZIP_LEVEL = 5
+# Of the GNU C library; others give freed memory back by themselves, or have no word for it.
+_give_back = getattr(ctypes.CDLL(None), "malloc_trim", int)
 _ANY_NUMBER = CapacityLimiter(math.inf)
 T = TypeVar("T")
 Document = Mapping[str, Any]
@@ -124,6 +127,8 @@ class Threads:
                 STILL_WANTED.set(visit.still_waits)
                 try:
                     return await to_thread.run_sync(work, *arguments, limiter=_ANY_NUMBER)
+                except SpentError:
+                    raise _busy() from None
                 finally:
                     visit.is_computed = False
 
@@ -134,13 +139,14 @@ class Threads:
 
 
 def _and_freed(work: Callable[..., T], *arguments: Any) -> T:
-    """What `work` returns, its memory given back: tables and what they were made of hold each
-    other, so that without a collection a gigabyte of them would wait for the next thousand
-    questions."""
+    """What `work` returns, its memory given back to the system: tables and what they were made of
+    hold each other until they are collected, and the allocator keeps what is free between others.
+    """
     try:
         return work(*arguments)
     finally:
         gc.collect()
+        _give_back(0)
 
 
 def _busy() -> Problem:
@@ -167,7 +173,7 @@ class Answered(NamedTuple):
 class KeptAnswers:
     """The answers asked for last, by what decides their bytes; so many bytes of them."""
 
-    def __init__(self, most_bytes: int = _MOST_KEPT_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_KEPT_BYTES) -> None:
         self._answers: dict[str, Answered] = {}
         self._left = most_bytes
 

@@ -52,14 +52,17 @@ class Gate:
             await self._app(scope, receive, send)
             return
         visit = Visit.of(scope)
-        answer = await self._admit(visit)
+        try:
+            answer = await self._admit(visit)
+        finally:
+            if visit.caller is None:  # to refuse costs time as well
+                await self._rates.turn(visit)
         await (answer or self._app)(scope, receive, send)
 
     async def _admit(self, visit: Visit) -> Response | None:
         """None lets it in."""
         self._check_headers(visit)
         if visit.is_open:  # whatever has become of the store of keys
-            await self._rates.count_open(visit)
             return None
         identity = await self._identify(visit)
         caller = identity.caller

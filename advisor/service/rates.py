@@ -17,9 +17,9 @@ from advisor.service.problems import Problem
 
 # A client rarely mistypes a key twenty times.
 _WRONG_KEYS = RateLimitItemPerSecond(20, 10, namespace="wrong-keys")
-# A page's files are ten requests; who watches the service asks every second.
-_OPEN = RateLimitItemPerSecond(100, 2, namespace="open")
-_HELD_BACK_SECONDS = 2.0
+# Of those without a key, of an address: a page's files are ten requests.
+_TURNS_PER_SECOND, _TURNS_AT_ONCE, _LONGEST_TURN_SECONDS = 50.0, 20, 10.0
+_MOST_ADDRESSES = 4096
 _WINDOW_SECONDS = 2
 
 
@@ -30,6 +30,7 @@ class RateLimits:
         self._per_second = per_second
         self._item = _window(per_second) if per_second else None
         self._limiter = FixedWindowRateLimiter(MemoryStorage())
+        self._turns: dict[str, float] = {}  # of the monotonic clock, the last one of each address
 
     async def count(self, visit: Visit) -> None:
         """One request more of the key, else of the address; `Problem` 429 for one too many."""
@@ -49,14 +50,23 @@ class RateLimits:
         if not allowed:
             raise _too_often(seconds, f"{self._per_second:g} a second")
 
-    async def count_open(self, visit: Visit) -> None:
-        """One request more for what needs no key. `Problem` 429 for too many, after a while: who
-        never waits gets nothing faster, and all others lose little time to it."""
-        if self._item is None or await self._limiter.hit(_OPEN, client_network(visit.address)):
+    async def turn(self, visit: Visit) -> None:
+        """Return when a request without a key has its turn: so many a second of an address, evenly,
+        however many connections it holds, so that all others lose little time to it. `Problem` 429,
+        after a while, where too many of it wait already."""
+        if self._item is None:
             return
-        # Each for a time of its own: hundreds that come back at once would be a burst.
-        await asyncio.sleep(_HELD_BACK_SECONDS * random.uniform(1, 3))
-        raise _too_often(_OPEN.multiples, "50 a second without a key")
+        now, client = time.monotonic(), client_network(visit.address)
+        if len(self._turns) > _MOST_ADDRESSES:
+            self._turns = {one: last for one, last in self._turns.items() if last > now}
+        last = max(self._turns.get(client, 0.0), now - _TURNS_AT_ONCE / _TURNS_PER_SECOND)
+        next_turn = last + 1 / _TURNS_PER_SECOND
+        if next_turn - now > _LONGEST_TURN_SECONDS:
+            # Each for a time of its own: hundreds that come back at once would be a burst.
+            await asyncio.sleep(_LONGEST_TURN_SECONDS * random.uniform(1, 2))
+            raise _too_often(1, f"{_TURNS_PER_SECOND:g} a second without a key")
+        self._turns[client] = next_turn
+        await asyncio.sleep(max(0.0, next_turn - now))
 
     async def count_wrong_key(self, visit: Visit) -> None:
         """One request more without a key that works; `Problem` 429 for too many."""

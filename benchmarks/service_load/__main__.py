@@ -1,7 +1,7 @@
 """`python -m benchmarks.service_load --json`: a real `advisor serve` under load on loopback.
 
-The client shares the cores with the service. Every question differs, and nothing keeps answers:
-what the service keeps of a workload does not know the target (docs/internals/performance.md).
+The client shares the cores with the service. Every question differs but those of `repeated`, whose
+finished answer is kept (docs/internals/performance.md).
 `--beside FOLDER` measures another source tree of the product too, in turns with this one, so that
 a busy machine slows both alike. CPU milliseconds are of a request: they say what a quiet machine
 could do.
@@ -14,16 +14,20 @@ import asyncio
 import itertools
 import json
 import os
+import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks.served import Served
 from benchmarks.service_load.client import Answers, at_a_pace, at_full_speed
+from benchmarks.service_load.flood import KINDS
 from benchmarks.service_load.questions import (
+    HARD,
     as_requests,
     health_checks,
     predictions,
@@ -33,6 +37,7 @@ from benchmarks.service_load.questions import (
 
 _CONNECTIONS = 8
 _ROUNDS = 6
+_FLOOD_ROUNDS, _FLOOD_PACE, _FLOOD_SECONDS = 3, 20.0, 10
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,6 +79,12 @@ def _wide(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
 
 def _predict(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
     return _load(services, "/v1/predict", predictions(options.seed), options)
+
+
+def _repeated(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
+    return _load(
+        services, "/v1/recommend", itertools.repeat(next(recommendations(options.seed))), options
+    )
 
 
 def _load(
@@ -135,6 +146,74 @@ async def _beside_slow(service: Served, seed: int) -> dict[str, Any]:
     return {"alone": alone.waits(), "beside": beside.waits(), "slow": (await slow).waits()}
 
 
+def _hard(services: Sequence[Served], _options: argparse.Namespace) -> list[dict[str, Any]]:
+    """What nothing meets, over all clouds and markets: CPU and memory of one worker, which is given
+    back."""
+    measured = []
+    for source in (service.source for service in services):
+        with Served("--log-level", "warning", source=source) as service:
+            result: dict[str, Any] = {"resident_mib": [service.resident_mib], "cpu_seconds": []}
+            for question in HARD:
+                before = service.cpu_seconds
+                if service.ask("POST", "/v1/recommend", question, seconds=300.0)[0] != 200:
+                    raise RuntimeError(service.log[-2000:])
+                result["cpu_seconds"].append(service.cpu_seconds - before)
+                result["resident_mib"].append(service.resident_mib)
+            measured.append(result | {"peak_mib_of_each": service.peaks_mib})
+    return measured
+
+
+def _flood(services: Sequence[Served], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """A keyed client's questions, alone and beside strangers, in turns: as these arrive, and once
+    they stand. One worker, with its limits on; ratios are of medians over the rounds."""
+    measured = []
+    for source in (service.source for service in services):
+        with Served("--log-level", "warning", source=source) as service:
+            key = service.advisor("keys", "add", "flood", "--scope", "read").strip()
+            requests = _with_key(key, as_requests("/v1/predict", predictions(options.seed)))
+            asyncio.run(at_full_speed(service.port, requests, 2, 50))
+            measured.append({kind: _beside_flood(service, kind, requests) for kind in KINDS})
+    return measured
+
+
+def _beside_flood(service: Served, kind: str, requests: Iterator[bytes]) -> dict[str, Any]:
+    def asked() -> dict[str, Any]:
+        count = round(_FLOOD_PACE * _FLOOD_SECONDS)
+        before = service.cpu_seconds
+        pace = at_a_pace(service.port, requests, _CONNECTIONS, count, _FLOOD_PACE)
+        waits = asyncio.run(pace).waits()
+        return waits | {"cores": (service.cpu_seconds - before) / _FLOOD_SECONDS}
+
+    rounds: dict[str, list[dict[str, Any]]] = {"alone": [], "arriving": [], "standing": []}
+    for number in range(_FLOOD_ROUNDS):
+        _say(f"{kind}: round {number + 1}")
+        rounds["alone"].append(asked())
+        with _strangers(service.port, kind):
+            rounds["arriving"].append(asked())
+            rounds["standing"].append(asked())
+    p99 = {
+        name: statistics.median(one["p99_ms"] for one in measured)
+        for name, measured in rounds.items()
+    }
+    ratios = {name: p99[name] / p99["alone"] for name in ("arriving", "standing")}
+    return {"connections": KINDS[kind][1], "p99_ms": p99, "p99_ratio": ratios, "rounds": rounds}
+
+
+@contextmanager
+def _strangers(port: int, kind: str) -> Iterator[None]:
+    command = (sys.executable, "-m", "benchmarks.service_load.flood", str(port), kind)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def _with_key(key: str, requests: Iterator[bytes]) -> Iterator[bytes]:
+    head = f"Authorization: Bearer {key}\r\nContent-Type".encode()
+    return (request.replace(b"Content-Type", head, 1) for request in requests)
+
+
 def _memory(service: Served, options: argparse.Namespace) -> list[dict[str, float]]:
     """Memory of all processes after each tenth of the questions."""
     requests = as_requests("/v1/recommend", recommendations(options.seed + 2))
@@ -151,7 +230,15 @@ def _say(line: str) -> None:
     print(f"{line} (load {load:.1f})", file=sys.stderr, flush=True)
 
 
-_MEASURED = {"recommend": _recommend, "wide": _wide, "predict": _predict, "health": _health}
+_MEASURED = {
+    "recommend": _recommend,
+    "repeated": _repeated,
+    "wide": _wide,
+    "predict": _predict,
+    "health": _health,
+    "hard": _hard,
+    "flood": _flood,
+}
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from advisor.models.performance.pipeline import (
 from advisor.models.performance.scaling import Scaling
 from advisor.models.performance.step_times import GpuRate
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
+from advisor.patience import require_wanted
 
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage that the rate depends on less than this is not worth a word.
@@ -73,8 +74,10 @@ _ROWS_AT_ONCE = 16_384
 
 
 def _parts(rows: Integers) -> Iterator[slice]:
-    """Of rows, so many at once."""
-    return (slice(at, at + _ROWS_AT_ONCE) for at in range(0, len(rows), _ROWS_AT_ONCE))
+    """Of rows, so many at once, as long as somebody waits for them."""
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        require_wanted()
+        yield slice(first, first + _ROWS_AT_ONCE)
 
 
 class PreparedRows(Struct, frozen=True, kw_only=True):

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from advisor.service.access import client_network, visit_of
 from advisor.service.bodies import form_fields
 from advisor.service.page.frame import Frame
 from advisor.service.problems import Problem
 from advisor.service.sessions import local_path, log_in, log_out, set_cookie
 
 router = APIRouter(include_in_schema=False)
-# Logins that are being sent now, by whom: it takes no key to begin one, and to send it slowly.
-_MOST_AT_ONCE = 16
-_sent: Counter[str] = Counter()
 
 
 @router.get("/login")
@@ -28,17 +22,7 @@ async def show(request: Request) -> Response:
 @router.post("/login")
 async def enter(request: Request) -> Response:
     """Take a key; on with a cookie, or the form again with what is wrong."""
-    client = client_network(visit_of(request).address)
-    if _sent[client] >= _MOST_AT_ONCE:
-        raise Problem(429, "too-often", "this address sends too many logins at once",
-                      headers={"Retry-After": "5", "Connection": "close"})  # fmt: skip
-    _sent[client] += 1
-    try:
-        fields = await form_fields(request)
-    finally:
-        _sent[client] -= 1
-        if not _sent[client]:
-            del _sent[client]
+    fields = await form_fields(request)
     next_path = local_path(fields.get("next", "/"))
     try:
         token = await log_in(request, fields.get("key", ""))

@@ -171,6 +171,21 @@ class TestWithKeys:
         client = serve(**OUTSIDE)
         assert [client.get(path).status_code for path in ("/healthz", "/login")] == [200, 200]
 
+    def test_answers_need_no_store_where_there_were_no_keys(self, serve, tmp_path, monkeypatch):
+        """Its disk is full or its database away: what needs no measurement is answered on."""
+        store = tmp_path / "store.sqlite"
+        client = serve(database_url=f"sqlite:///{store}")
+        client.base_url = "http://localhost"
+        assert client.get("/v1/things").status_code == 200
+        store.write_bytes(b"no database any more " * 1000)
+        monkeypatch.setattr(keys, "FRESH_SECONDS", 0.0)
+        monkeypatch.setattr(keys, "STALE_SECONDS", 0.0)  # as if that time had passed
+        words = {"task": "inference", "model": "googlenet", "target_throughput": 500}
+        assert client.get("/").status_code == 200
+        assert client.post("/v1/recommend", json=words).json()["recommendation"]
+        is_problem(client.post("/v1/things"), 403, "forbidden")  # it reads, and changes nothing
+        is_problem(client.get("/v1/measurements"), 503, "store-unavailable")
+
     def test_use_is_noted(self, serve, key_of):
         mine = key_of("read")
         client = serve()

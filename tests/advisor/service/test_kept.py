@@ -3,6 +3,9 @@ and those whose search ends early."""
 
 import pytest
 
+from advisor.patience import STILL_WANTED, SpentError
+from advisor.questions.models import Recommend
+from advisor.questions.reading import from_values
 from advisor.service.answers import Answered, KeptAnswers
 from advisor.service.routes import answers as routes
 
@@ -97,3 +100,15 @@ def test_a_key_that_may_measure_keeps_no_machine_busy(serve, key_of, cron, statu
     assert told.status_code == status, told.text
     admin = serve().post("/v1/schedules", json=words | {"name": "a"}, headers=key_of("admin"))
     assert admin.status_code == 201
+
+
+def test_a_search_that_nobody_waits_for_ends_before_its_first_answer(context):
+    """Over all clouds and nodes it takes seconds, in which no page would be answered."""
+    wide = {"task": "training", "model": "vgg16", "target_throughput": 1e7, "cloud": "any",
+            "market": "any", "max_nodes": 64, "pareto": True}  # fmt: skip
+    wanted = STILL_WANTED.set(lambda: False)
+    try:
+        with pytest.raises(SpentError):
+            routes.recommended(context, from_values(Recommend, wide))
+    finally:
+        STILL_WANTED.reset(wanted)

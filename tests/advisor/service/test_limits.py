@@ -7,7 +7,7 @@ import time
 import pytest
 from starlette.requests import ClientDisconnect
 
-from advisor.engine.relaxed import STILL_WANTED
+from advisor.patience import STILL_WANTED
 from advisor.service import middleware, rates
 from advisor.service.access import CURRENT, Visit, client_network
 from advisor.service.answers import Threads
@@ -48,14 +48,40 @@ class TestRates:
         assert [client.get("/v1/things", headers=first).status_code for _ in range(4)][-1] == 429
         assert client.get("/v1/things", headers=second).status_code == 200
 
-    def test_who_needs_no_key_is_held_back_too(self, serve, monkeypatch):
-        """The page's files and the login cost time as well."""
-        monkeypatch.setattr(rates, "_HELD_BACK_SECONDS", 0.0)
-        monkeypatch.setattr(rates, "_OPEN", rates.RateLimitItemPerSecond(5, 3600))
+    @pytest.mark.parametrize(
+        ("path", "headers", "status"),
+        [("/login", {}, 200), ("/readyz", {}, 200), ("/", {"Host": "evil.example"}, 421)],
+    )
+    def test_who_has_no_key_waits_for_a_turn(self, serve, monkeypatch, path, headers, status):
+        """The page's files, the login and refusals cost time as well."""
+        monkeypatch.setattr(rates, "_LONGEST_TURN_SECONDS", 0.0)
+        monkeypatch.setattr(rates, "_TURNS_PER_SECOND", 0.01)
+        monkeypatch.setattr(rates, "_TURNS_AT_ONCE", 5)
         client = serve()
-        told = [client.get("/login") for _ in range(6)]
-        assert {one.status_code for one in told[:5]} == {200}
+        told = [client.get(path, headers=headers) for _ in range(6)]
+        assert {one.status_code for one in told[:5]} == {status}
         assert kind(told[-1]) == "too-often"
+
+    def test_turns_come_evenly_and_each_address_has_its_own(self, monkeypatch):
+        """However many connections strangers hold, so many a second are answered: no burst."""
+        monkeypatch.setattr(rates, "_TURNS_PER_SECOND", 50.0)
+        waits = []
+
+        async def slept(seconds):
+            waits.append(round(seconds, 1))
+
+        async def ask():
+            monkeypatch.setattr(rates.asyncio, "sleep", slept)
+            limits = rates.RateLimits(100.0)
+            for _ in range(70):
+                await limits.turn(visit())
+            await limits.turn(visit("192.0.2.2"))
+
+        asyncio.run(ask())
+        assert waits[:20] == [0.0] * 20
+        assert waits[20:70] == sorted(waits[20:70])
+        assert waits[69] == pytest.approx(1.0, abs=0.2)
+        assert waits[70] == 0.0
 
     def test_0_is_no_limit_and_health_is_always_told(self, serve):
         client = serve(rate_limit=0.0)

@@ -1,6 +1,8 @@
 """Measurements over HTTP: the same rows and documents as on the command line."""
 
 import json
+import stat
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,7 +13,7 @@ from advisor.domain import Status
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
 from advisor.sweeps.formats.exporting import to_csv, to_jsonl
-from advisor.sweeps.store import open_store
+from advisor.sweeps.store import default_database_url, open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 
@@ -49,6 +51,13 @@ def test_what_is_imported_is_listed_and_exported_as_the_command_does(client):
     assert client.get("/v1/measurements/export").text == told("export") == to_jsonl(rows)
     csv = client.get("/v1/measurements/export", params={"format": "csv"})
     assert csv.text == told("export", "--format", "csv") == to_csv(rows)
+
+
+def test_a_new_store_is_its_owners_alone(client):
+    """What was measured, where and with which keys is nobody else's on this machine."""
+    sent(client, to_jsonl(some(1)))
+    store = default_database_url().removeprefix("sqlite:///")
+    assert stat.S_IMODE(Path(store).stat().st_mode) == 0o600
 
 
 def test_the_same_import_again_changes_nothing(client):

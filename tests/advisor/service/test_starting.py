@@ -1,10 +1,15 @@
 """What the service refuses before it listens."""
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from advisor.cli.main import run
 from advisor.cli.serve import body_bytes, request_rate
 from advisor.errors import DataError, UsageError
+from advisor.service import server
 from advisor.service.server import check_may_listen
 from advisor.service.settings import Settings
 
@@ -59,3 +64,20 @@ def test_half_of_tls_is_refused(capsys, tmp_path):
     words = ["serve", "--tls-certificate", str(tmp_path / "certificate.pem")]
     assert run(words) == 2
     assert "belong together" in capsys.readouterr().err
+
+
+def test_folders_of_killed_servers_go_at_the_next_start(tmp_path, monkeypatch):
+    """Of one that lives, which holds its lock, and of the operator nothing is taken."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    killed, alive, other = (
+        tmp_path / name for name in ("advisor-metrics-killed", "advisor-metrics-alive", "other")
+    )
+    for folder in (killed, alive, other):
+        folder.mkdir()
+    lock = server._lock_of(alive)
+    with server._metrics_folder(2) as own:
+        assert {path.name for path in tmp_path.iterdir()} == {
+            "advisor-metrics-alive", "other", Path(own).name,
+        }  # fmt: skip
+    os.close(lock)
