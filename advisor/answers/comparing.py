@@ -17,13 +17,9 @@ from advisor.engine import stack_assumption
 from advisor.engine.single import compare_instances, on_gpu
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.questions.named import (
-    Compare,
-)
+from advisor.questions.named import Compare
 from advisor.questions.requests import today
-from advisor.questions.spec_requests import (
-    instance_named,
-)
+from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.comparing import (
     COLUMNS,
@@ -158,7 +154,7 @@ def _instances(context: Context, asked: Sequence[_Asked], question: Compare) -> 
     found = []
     for one in asked:
         cells = [
-            replace(cell, warnings=(*one.notes, *cell.warnings))
+            replace(cell, warnings=(*one.notes, *cell.notes, *cell.warnings))
             for cell in compare_instances(one.request, catalog, one.model, names, today=today())
         ]
         found.append(OfInstances(one.request, cells, cells[names.index(first)]))

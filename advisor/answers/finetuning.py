@@ -24,9 +24,7 @@ from advisor.engine.language.tuning.single import predict_tuning, tuning_memory_
 from advisor.models.language.finetuning import bundled_finetuning_predictor
 from advisor.questions import requests
 from advisor.questions.language_requests import finetuning_request, language_model_of
-from advisor.questions.spec_requests import (
-    instance_named,
-)
+from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
 
 if TYPE_CHECKING:

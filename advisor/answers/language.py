@@ -40,9 +40,7 @@ from advisor.questions.language_requests import (
     language_model_of,
     traffic_notes,
 )
-from advisor.questions.spec_requests import (
-    instance_named,
-)
+from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
 
 if TYPE_CHECKING:

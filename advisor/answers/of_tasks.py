@@ -15,9 +15,7 @@ from advisor.catalog import Catalog, load_catalog
 from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
 from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning
 from advisor.questions.listings import Sources as AskedSources
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.questions.named import (
     Compare,
     MemoryQuestion,

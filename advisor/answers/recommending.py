@@ -18,9 +18,7 @@ from advisor.engine.other_settings import settings_of_candidate
 from advisor.errors import NoOfferError
 from advisor.messages import Message
 from advisor.questions import requests
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.render.document import Sources, plain_document, recommendation_document
 
 if TYPE_CHECKING:

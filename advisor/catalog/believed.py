@@ -6,6 +6,7 @@ GPU type in us-east-1 from 2022 to 2026 was a factor of 1.79 (p5.48xlarge, June 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from advisor.catalog.catalog import Catalog
@@ -35,9 +36,13 @@ def why_not_believed(
     """Why a price is not believed; "" where it is, or where nothing is known to hold it to.
 
     It is held to the price of the same market there; else, on demand, to that of the region whose
-    name is most like it, and on other markets to the price on demand.
+    name is most like it, and on other markets to the price on demand. Small steps add up, so that
+    it is held to the snapshot's price too, until one that is far from that was accepted.
     """
     price = _listed(known, cloud, name, region, market)
+    first = _listed(known.shipped, cloud, name, region, market)
+    if price and first and 1 / FACTOR <= price.usd_per_hour / first.usd_per_hour <= FACTOR:
+        price = max(price, first, key=lambda one: abs(math.log(usd / one.usd_per_hour)))
     least, most, allowed = 1 / FACTOR, FACTOR, f"more than a factor of {FACTOR:g}"
     if price is None and market is not Market.ON_DEMAND:
         least, most = _SHARES.get(market, _COMMITTED)

@@ -54,6 +54,12 @@ class Catalog:
         self._currencies = currencies
         self._cards: dict[tuple[str, int], Gpu] = {}
 
+    @cached_property
+    def shipped(self) -> Catalog:
+        """The snapshot alone, without what was refreshed or imported."""
+        first = self.bundles[0]
+        return Catalog([getattr(first, "shipped", first)], self._currencies)
+
     @property
     def as_of(self) -> date:
         """Date of the list prices of AWS, the default cloud; each price carries its own."""

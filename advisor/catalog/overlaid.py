@@ -31,6 +31,7 @@ class OverlaidFiles:
 
     def __init__(self, bundle: Files, cloud: str, refreshed: Refreshed) -> None:
         self._bundle = bundle
+        self.shipped: Files = getattr(bundle, "shipped", bundle)
         self._cloud = cloud
         self._prices_file = f"catalog/{cloud}_prices_refreshed"
         self._types_file = f"catalog/{cloud}_instance_types.csv"

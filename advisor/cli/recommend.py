@@ -15,9 +15,7 @@ from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND, AnyRecommend
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.render.exporting import EVERY_FORMAT as EXPORTS
 
 if TYPE_CHECKING:

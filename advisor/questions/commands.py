@@ -12,9 +12,7 @@ from advisor.questions.language import (
     RecommendFinetuning,
     RecommendGeneration,
 )
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.questions.named import (
     Compare,
     MemoryQuestion,

@@ -18,9 +18,7 @@ from advisor.questions.fields import Choice, File, Text, wrong
 from advisor.questions.numbers import RATE, Number
 from advisor.questions.other_models import network_hint
 from advisor.questions.question import Question, ask
-from advisor.questions.shared import (
-    HARDWARE,
-)
+from advisor.questions.shared import HARDWARE
 
 LANGUAGE = "Language models (--task generation, finetuning)"
 # No model reads more, and no request writes more.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import (
@@ -14,6 +14,7 @@ from advisor.domain import (
     geometric_mean,
     relative,
 )
+from advisor.domain.decision import Text
 from advisor.domain.language import ServingPrediction
 from advisor.naming import asked_of
 from advisor.render.blocks import (
@@ -82,19 +83,30 @@ def notes_lines(answers: Sequence[InstancePrediction | ServingPrediction]) -> li
     """Where each instance stands and how its price is known, and what all of them assume and warn
     of; an instance that several networks are compared on is named once."""
     prices = dict.fromkeys(text for one in answers if (text := _price_text(one)))
-    # What is assumed of one instance comes before what all of them share, which may be cut.
-    place = {text: at for one in answers for at, text in enumerate(one.assumptions)}
-    every = {one.instance.name for one in answers}
-    of = {text: [one.instance.name for one in answers if text in one.assumptions] for text in place}
-    assumed = [
-        text if every <= {*of[text]} else f"{', '.join(dict.fromkeys(of[text]))}: {text}"
-        for text in sorted(place, key=lambda text: (len(of[text]), place[text]))
-    ]
-    warned = dict.fromkeys(text for one in answers for text in one.warnings)
+    assumed = _by_instance(answers, lambda one: one.assumptions)
+    warned = _by_instance(answers, lambda one: one.warnings)
     return [
         *wrapped("Prices", list(prices), len(prices)),
         *wrapped("Assumed", assumed, 5),
-        *wrapped("Warning", list(warned), 3),
+        *wrapped("Warning", warned, 3),
+    ]
+
+
+def _by_instance(
+    answers: Sequence[InstancePrediction | ServingPrediction],
+    of: Callable[[InstancePrediction | ServingPrediction], Sequence[Text]],
+) -> list[Text]:
+    """Each remark once, behind the instances that it is of unless it is of all; those of the fewest
+    come first, as what all of them share may be cut."""
+    order = {text: at for one in answers for at, text in enumerate(of(one))}
+    names = {
+        text: dict.fromkeys(one.instance.name for one in answers if text in of(one))
+        for text in order
+    }
+    every = {one.instance.name for one in answers}
+    return [
+        text if every == {*names[text]} else f"{', '.join(names[text])}: {text}"
+        for text in sorted(order, key=lambda text: (len(names[text]), order[text]))
     ]
 
 

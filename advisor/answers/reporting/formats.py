@@ -21,9 +21,7 @@ from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import unknown_name
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.reading import options_of
-from advisor.questions.requests import (
-    today,
-)
+from advisor.questions.requests import today
 from advisor.render.sizing.formats import REPORT_FORMATS, ReportFormat
 
 _YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"

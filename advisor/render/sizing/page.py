@@ -35,9 +35,7 @@ from advisor.render.sizing.columns import (
     rate_columns,
 )
 from advisor.render.sizing.details import Room, details, notes_parts, place_parts, price_part
-from advisor.render.sizing.pictures import (
-    totals_picture,
-)
+from advisor.render.sizing.pictures import totals_picture
 from advisor.render.sizing.sentences import (
     answer_sentences,
     asked_sentence,

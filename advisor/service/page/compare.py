@@ -10,9 +10,7 @@ from starlette.responses import Response
 
 from advisor.answers.comparing import compared
 from advisor.answers.context import Context
-from advisor.questions.named import (
-    Compare,
-)
+from advisor.questions.named import Compare
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.sizing.columns import columns_of, rate_columns

@@ -11,9 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from advisor.answers.context import Context
 from advisor.answers.recommending import recommended
 from advisor.domain.generation import LanguageTask
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.render.blocks import candidate_block
 from advisor.render.content import Column, Table
 from advisor.render.document_names import covers_clouds, spec_name

@@ -12,9 +12,7 @@ from starlette.responses import Response
 from advisor.answers.context import Context
 from advisor.answers.predicting import predicted
 from advisor.errors import AdvisorError, UsageError
-from advisor.questions.named import (
-    Predict,
-)
+from advisor.questions.named import Predict
 from advisor.questions.numbers import RATE
 from advisor.questions.values import Curve
 from advisor.render.content import Column, Look, Table

@@ -19,9 +19,7 @@ from advisor.models.zoo.networks import NETWORKS
 from advisor.questions.by_task import Kinds
 from advisor.questions.question import Question
 from advisor.questions.reading import from_pairs
-from advisor.questions.spec_requests import (
-    DEFAULT_REGION,
-)
+from advisor.questions.spec_requests import DEFAULT_REGION
 from advisor.questions.values import DATASETS
 from advisor.render.i18n.catalogue import Texts
 from advisor.service.answers import context_of, threads_of

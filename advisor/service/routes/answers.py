@@ -12,9 +12,7 @@ from advisor.answers.recommending import Recommended, recommended, relaxed
 from advisor.engine import Preparations
 from advisor.questions import commands
 from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.service.access import Scope, needs
 from advisor.service.answers import Answered, Document, context_of, threads_of
 from advisor.service.openapi import SHOWN_TYPE

@@ -205,6 +205,22 @@ def test_a_market_without_a_known_price_is_held_to_the_price_on_demand():
     ]  # fmt: skip
 
 
+def test_small_steps_lead_no_further_from_the_snapshot_than_a_large_one(tmp_path):
+    """1.006, 0.40, then 0.15; once that is accepted, the next is held to it alone."""
+
+    def step(usd, **more):
+        return take(tmp_path, f"{HEADER}\ng5.xlarge,A10G,1.0,4.0,16.0,{usd},,us-east-1\n", **more)
+
+    step(0.4)
+    with pytest.raises(UsageError, match=TOO_FAR):
+        step(0.15)
+    step(0.15, accept_implausible=True)
+    _, catalog = step(0.06)
+    assert catalog.price("g5.xlarge", "us-east-1", cloud="aws").usd_per_hour == 0.06
+    with pytest.raises(UsageError, match=TOO_FAR):
+        step(0.01)
+
+
 def test_machines_of_ones_own_have_no_price_to_be_held_to(tmp_path):
     """A cloud that nobody knows sells what it likes at any price."""
     line = "g4dn.xlarge,T4,1.0,4.0,16.0,50.0,,home"

@@ -46,7 +46,7 @@ def test_how_each_price_is_known_is_told_with_what_is_assumed(capsys, monkeypatc
     assert "1x-l4.secure of runpod in global, list of" in text
     assert "g5.xlarge of aws in us-east-1, list of" in text
     assert "Assumed: 1x-l4.secure: runpod's volume disk has" in text
-    assert "Warning: the instance price is" in text
+    assert "1x-l4.secure: the instance price is" in text
 
 
 def test_an_old_price_has_the_interval_that_recommend_tells(capsys, monkeypatch) -> None:
@@ -221,3 +221,20 @@ def test_what_is_assumed_of_one_instance_names_it(capsys) -> None:
     text = " ".join(capsys.readouterr().out.split())
     for name in ("g4dn.xlarge", "g5.xlarge"):
         assert f"{name}: the first epoch, all of it from the disk" in text
+
+
+@pytest.mark.parametrize(
+    ("cloud", "name", "why"),
+    [("gcp", "a3-highgpu-1g", "not sold on demand (seen on 2025-09-13)"),
+     ("aws", "p3.2xlarge", "retired: AWS describes it no longer"),
+     ("azure", "Standard_NC6s_v3", "Azure retired it on 2025-09-30")],
+)  # fmt: skip
+def test_what_nobody_can_order_is_named_before_its_price_is_compared(capsys, cloud, name, why):
+    """As `predict` says it; a comparison warned of nothing."""
+    other = {"gcp": "a2-highgpu-1g", "aws": "g5.xlarge", "azure": "Standard_NC4as_T4_v3"}[cloud]
+    words = ["compare", "--task", "inference", "--model", "resnet50", "--cloud", cloud]
+    words += ["--instance", other, "--instance", name]
+    assert run(words) == 0
+    assert f"{name}: {why}" in " ".join(capsys.readouterr().out.split())
+    rows = {row["instance_type"]: str(row["warnings"]) for row in _document(words, capsys)["rows"]}
+    assert (why in rows[name], why in rows[other]) == (True, False)
