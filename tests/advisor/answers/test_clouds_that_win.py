@@ -34,12 +34,6 @@ WON = {
 # What Azure wins: of the market, what is asked of all clouds.
 WON_BY_AZURE = [
     {"task": Task.INFERENCE, "target_throughput": 3000.0, "gpus": ("H100",)},
-    {
-        "task": Task.TRAINING,
-        "target_throughput": 3000.0,
-        "gpus": ("V100",),
-        "precision": Precision.AMP,
-    },
     {"task": Task.INFERENCE, "target_throughput": 3000.0, "gpus": ("A100",)},
     {"task": Task.INFERENCE, "target_throughput": 300.0, "market": Market.SPOT},
     {"task": Task.PREPROCESSING, "target_throughput": 500.0},
