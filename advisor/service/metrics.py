@@ -10,9 +10,8 @@ import os
 import platform
 from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime, time
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
@@ -74,8 +73,8 @@ def note_start(catalog_as_of: date) -> None:
 
 def count_request(route: str, method: str, status: int, seconds: float) -> None:
     """One answered request; `route` is its template, never a path that a client made up."""
-    _counter(route, method, status).inc()
-    _timer(route).observe(seconds)
+    _requests.labels(route, method, str(status)).inc()
+    _seconds.labels(route).observe(seconds)
 
 
 def count_recommendation(*, met: bool) -> None:
@@ -101,13 +100,3 @@ def metrics_text() -> bytes:
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
     return generate_latest(REGISTRY)
-
-
-@lru_cache(maxsize=1024)
-def _counter(route: str, method: str, status: int) -> Any:
-    return _requests.labels(route, method, str(status))
-
-
-@lru_cache(maxsize=256)
-def _timer(route: str) -> Any:
-    return _seconds.labels(route)

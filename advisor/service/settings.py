@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct, field
-
-from advisor.records import asdict
 
 # Brings the settings to worker processes.
 VARIABLE = "ADVISOR_SERVICE"
@@ -67,10 +65,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def to_environment(self) -> None:
         """Leave it where worker processes find it."""
-        os.environ[VARIABLE] = json.dumps(asdict(self))
+        os.environ[VARIABLE] = msgspec.json.encode(self).decode()
 
     @classmethod
     def from_environment(cls) -> Settings:
         """As `to_environment` left it; the defaults where nobody did."""
-        values = json.loads(os.environ.get(VARIABLE, "{}"))
-        return cls(**values | {"public_hosts": tuple(values.get("public_hosts", ()))})
+        return msgspec.json.decode(os.environ.get(VARIABLE, "{}"), type=cls)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi import APIRouter, Request
-from starlette.responses import Response
+from fastapi import APIRouter
 
 from advisor.answers.comparing import compared
 from advisor.answers.context import Context
@@ -138,9 +137,4 @@ PAGE = QuestionPage(
     frozenset(("instance", "gpu", "spec")),
     ("instance", "spec"),
 )
-
-
-@router.get("/compare")
-async def compare(request: Request) -> Response:
-    """The question and the comparison."""
-    return await PAGE.answer(request)
+router.get("/compare")(PAGE.answer)

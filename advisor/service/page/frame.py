@@ -34,15 +34,8 @@ def chosen_language(asked: str | None, remembered: str | None, accepted: str | N
 
     What names no language that is spoken here is passed over.
     """
-    for language in (asked, remembered):
-        known = _known(language or "")
-        if known:
-            return known
-    for tag in _by_preference(accepted or ""):
-        known = _known(tag)
-        if known:
-            return known
-    return LANGUAGES[0]
+    tags = (asked or "", remembered or "", *_by_preference(accepted or ""))
+    return next(filter(None, map(_known, tags)), LANGUAGES[0])
 
 
 def _known(tag: str) -> str | None:

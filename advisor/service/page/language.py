@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Request
-from starlette.responses import Response
+from fastapi import APIRouter
 
 from advisor.answers.context import Context
 from advisor.answers.of_tasks import recommended_in
@@ -42,15 +41,12 @@ from advisor.service.page.pictures import Picture, picture_of, price_chart
 from advisor.service.page.question import QuestionPage, choices_of, question_of
 from advisor.service.page.specs import (
     IntervalBar,
-    bounds_text,
-    disk_text,
     interval_bar,
     interval_text,
-    machine_text,
     percentiles,
     place_text,
     price_text,
-    rate_unit,
+    told_view,
 )
 from advisor.units import format_hours, format_usd
 
@@ -129,20 +125,15 @@ def _spec_view(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) ->
     rates = spec["predicted"]["throughput"]
     return {
         "name": spec_name(spec),
-        "disk": disk_text(spec["disk"], t),
-        "has": machine_text(spec, t),
+        **told_view(spec, t),
         "place": place_text(spec, t),
         "usd_per_hour": spec["price"]["total_usd_per_hour"],
         "price_told": price_text(spec["price"], t),
         "median": rates["median"],
-        "unit": rate_unit(spec["predicted"], t),
         "bar": interval_bar(
             rates, request.get("target_output_tokens_per_second"), t("chart.target")
         ),
         "bar_label": interval_text(spec["predicted"], None, t),
-        "bounds": bounds_text(spec["predicted"], t),
-        "provenance": spec["predicted"]["provenance"],
-        "risk": spec["risk"],
         "spans": _times(spec, request, t) if "serving" in spec else _run(spec, request, t),
     }
 
@@ -213,9 +204,4 @@ PAGE = QuestionPage(
     "language.html", "language_answer.html", _answer, EXAMPLE, frozenset(("task", "model")),
     usual=USUAL, choices=language_choices,
 )  # fmt: skip
-
-
-@router.get("/language")
-async def language(request: Request) -> Response:
-    """The question and its answer."""
-    return await PAGE.answer(request)
+router.get("/language")(PAGE.answer)

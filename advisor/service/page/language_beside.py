@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request
-from starlette.responses import Response
+from fastapi import APIRouter
 
 from advisor.answers.context import Context
 from advisor.answers.of_tasks import compared_in
@@ -88,9 +87,4 @@ PAGE = QuestionPage(
     "language_compare.html", "comparison.html", _compared, EXAMPLE, frozenset(("instance",)),
     ("instance",), usual=USUAL, choices=language_choices,
 )  # fmt: skip
-
-
-@router.get("/language/compare")
-async def language_compare(request: Request) -> Response:
-    """The question and the comparison."""
-    return await PAGE.answer(request)
+router.get("/language/compare")(PAGE.answer)

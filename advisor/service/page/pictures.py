@@ -13,7 +13,7 @@ from advisor.render.sizing.columns import rate_columns
 from advisor.render.sizing.facts import Drawn, drawn_rows
 from advisor.render.sizing.pictures import curves_picture, price_picture
 from advisor.service.page.frame import Frame
-from advisor.service.page.specs import LOCAL, NOTHING, disk_order
+from advisor.service.page.specs import NOTHING, disk_order, spec_fields
 
 Record = Mapping[str, Any]
 # Of a phone, and of half a card on a desk: letters stay as large as in a whole one.
@@ -56,7 +56,7 @@ def price_chart(
     picture = picture_of(lambda width: price_picture(section, t, width, href))
     columns = [
         Column(t("table.instance"), spec_name, Look.NAME),
-        Column(t("table.disk"), lambda row: disk_order(disk_of(row), t), Look.LONG),
+        Column(t("table.disk"), lambda row: disk_order(disk_of(row["disk"]), t), Look.LONG),
         Column(t("table.per_hour"), "total_usd_per_hour", Look.USD),
         *(column._replace(unknown=NOTHING)
           for column in rate_columns(t, chosen["predicted"]["confidence"])),
@@ -74,20 +74,14 @@ def _kind(row: Record) -> str:
     return "pick" if row["chosen"] else "front" if row["on_front"] else "other"
 
 
-def disk_of(row: Record) -> dict[str, str]:
-    """The disk of a row as one of a spec."""
-    return {"type": str(row["disk"]).partition(":")[0], "order": row["disk"]}
+def disk_of(order: str) -> dict[str, str]:
+    """The disk of an order as one of a spec."""
+    return {"type": order.partition(":")[0], "order": order}
 
 
 def row_fields(row: Record) -> dict[str, object]:
     """The words of a question that mean just this row's spec."""
-    disk = disk_of(row)
-    place = {name: row[name] for name in ("cloud", "region", "market")}
-    return {
-        "instance": row["instance_type"], **place,
-        "disk": "local" if disk["type"] == LOCAL else disk["order"],
-        "batch_size": row["batch_size"],
-    }  # fmt: skip
+    return spec_fields({**row, "disk": disk_of(row["disk"])})
 
 
 def curve_picture(

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Request
-from starlette.responses import Response
+from fastapi import APIRouter
 
 from advisor.answers.context import Context
 from advisor.answers.predicting import predicted
@@ -20,17 +19,14 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.sizing.columns import rate_columns
 from advisor.service.page.frame import Frame
-from advisor.service.page.pictures import curve_picture
+from advisor.service.page.pictures import curve_picture, disk_of
 from advisor.service.page.question import QuestionPage, question_of, workload_fields
 from advisor.service.page.specs import (
     LOCAL,
     NOTHING,
-    bounds_text,
     disk_order,
-    disk_text,
     interval_bar,
     interval_text,
-    machine_text,
     percentiles,
     price_text,
     rate_unit,
@@ -38,6 +34,7 @@ from advisor.service.page.specs import (
     spec_row,
     stage_text,
     stage_views,
+    told_view,
 )
 from advisor.service.problems import Problem
 from advisor.units import format_mib
@@ -177,8 +174,7 @@ def prediction_view(
     price = document["price"]
     return {
         **spec_row(document, t),
-        "disk": disk_text(document["disk"], t),
-        "has": machine_text(document, t),
+        **told_view(document, t),
         "price_told": price_text(price, t) if price else t("what_if.no_price"),
         "bar": interval_bar(rates, target, t("chart.target"), full),
         "bar_label": interval_text(document["predicted"], target, t),
@@ -186,10 +182,6 @@ def prediction_view(
         "was_label": interval_text(base["predicted"], target, t),
         "was_median": was["median"],
         "delta": rates["median"] / was["median"] - 1,
-        "bounds": bounds_text(document["predicted"], t),
-        "unit": rate_unit(document["predicted"], t),
-        "provenance": document["predicted"]["provenance"],
-        "risk": document["risk"],
         "bottleneck": stage_text(document["bottleneck"], document, t),
         "stages": stage_views(document, t),
         "batch_size": document["batch_size"],
@@ -261,7 +253,7 @@ def _is_here(name: str, document: Mapping[str, Any], at: Mapping[str, Any]) -> b
 def _disks(document: Mapping[str, Any], t: Texts) -> Table:
     """Rate and price with other disks."""
     columns = [
-        Column(t("table.disk"), lambda at: disk_order(_ordered(at), t), Look.LONG),
+        Column(t("table.disk"), lambda at: disk_order(disk_of(at["order"]), t), Look.LONG),
         *rate_columns(t, document["predicted"]["confidence"], "throughput."),
         Column(t("what_if.disk_usd"), "usd_per_hour", Look.USD, unknown=NOTHING),
         Column(t("table.bound"), lambda at: stage_text(at["bottleneck"], document, t)),
@@ -270,19 +262,10 @@ def _disks(document: Mapping[str, Any], t: Texts) -> Table:
     return Table(columns, document["curve"]["disk"], lambda at: at["order"] == here)
 
 
-def _ordered(at: Mapping[str, Any]) -> dict[str, str]:
-    return {"type": str(at["order"]).partition(":")[0], "order": at["order"]}
-
-
 EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}
 PAGE = QuestionPage(
     "predict.html", "what_if_answer.html", what_if_values, EXAMPLE, frozenset(("instance",))
 )
 
 router = APIRouter(include_in_schema=False)
-
-
-@router.get("/predict")
-async def predict(request: Request) -> Response:
-    """The question and the prediction."""
-    return await PAGE.answer(request)
+router.get("/predict")(PAGE.answer)

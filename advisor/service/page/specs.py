@@ -65,18 +65,25 @@ def spec_view(spec: Mapping[str, Any], target: float | None, t: Texts) -> dict[s
     rates = spec["predicted"]["throughput"]
     return {
         **spec_row(spec, t),
-        "disk": disk_text(spec["disk"], t),
-        "has": machine_text(spec, t),
+        **told_view(spec, t),
         "place": place_text(spec, t),
         "price_told": price_text(spec["price"], t),
         "bar": interval_bar(rates, target, t("chart.target")),
         "bar_label": interval_text(spec["predicted"], target, t),
+        "stages": stage_views(spec, t),
+        "details": _details(spec, t),
+    }
+
+
+def told_view(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
+    """What every page tells of a spec, whatever is asked of it."""
+    return {
+        "disk": disk_text(spec["disk"], t),
+        "has": machine_text(spec, t),
         "bounds": bounds_text(spec["predicted"], t),
         "unit": rate_unit(spec["predicted"], t),
         "provenance": spec["predicted"]["provenance"],
         "risk": spec["risk"],
-        "stages": stage_views(spec, t),
-        "details": _details(spec, t),
     }
 
 

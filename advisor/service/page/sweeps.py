@@ -10,13 +10,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from advisor.errors import AdvisorError
+from advisor.questions.reading import from_values
 from advisor.render.i18n.catalogue import Texts
+from advisor.runs.sweep_questions import NewSweep
 from advisor.service.access import Scope, require_scope, visit_of
 from advisor.service.bodies import form_fields
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import trouble_view
 from advisor.service.problems import Problem, without_folders
-from advisor.service.routes.sweeps import allowed_by
+from advisor.service.routes import sweeps as api
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
 from advisor.units import format_mib
@@ -133,13 +135,12 @@ async def start(request: Request) -> Response:
     asked = await form_fields(request)
     try:
         require_scope(request, Scope.MEASURE)
-        job_id = await run_in_threadpool(_started, request, asked)
+        await run_in_threadpool(_start, request, asked)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         values["asked"] = asked
         return await run_in_threadpool(_listed, frame, values, status)
-    visit_of(request).subject = job_id
-    return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
+    return RedirectResponse(frame.here(f"/sweeps/{visit_of(request).subject}"), 303)
 
 
 @router.get("/sweeps/{job_id}")
@@ -151,7 +152,6 @@ def sweep(job_id: str, request: Request) -> Response:
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         values |= {"one": None}
-        status = 404 if isinstance(error, AdvisorError) else status
     return frame.page("sweep_now.html" if frame.is_part else "sweep.html", status=status, **values)
 
 
@@ -161,45 +161,24 @@ async def stop(job_id: str, request: Request) -> Response:
     frame = Frame(request)
     try:
         require_scope(request, Scope.MEASURE)
-        await run_in_threadpool(_stop, request, job_id)
+        await run_in_threadpool(api.stop, job_id, request)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         return frame.page("sweep.html", status=status, **values, one=None)
-    visit_of(request).subject = job_id
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
-def _stop(request: Request, job_id: str) -> None:
-    from advisor.runs.started import stop_sweep, sweep_of
-
-    with scheduled(request.app.state.settings, reading=False) as book:
-        stop_sweep(book, sweep_of(book, job_id).id)
-
-
-def _started(request: Request, asked: Mapping[str, str]) -> str:
-    from advisor.questions.reading import from_values
-    from advisor.runs.started import requested_sweep, start_sweep
-    from advisor.runs.sweep_questions import NewSweep
-
-    settings: Settings = request.app.state.settings
+def _start(request: Request, asked: Mapping[str, str]) -> None:
     fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
     minutes = {name: asked[name] for name in ("max_minutes",) if name in asked}
-    question = from_values(NewSweep, fields | minutes)
-    requested = requested_sweep(question, allowed_by(request))
-    with scheduled(settings, reading=False) as book:
-        return start_sweep(
-            book, requested, fields, max_minutes=question.max_minutes if minutes else None,
-            database_url=settings.database_url,
-        ).id  # fmt: skip
+    api.started(from_values(NewSweep, fields | minutes), fields, request)
 
 
 def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
-    from advisor.runs.started import status_document, sweep_document, sweep_of, trials_document
+    from advisor.runs.started import status_document, sweep_document, trials_document
 
     settings: Settings = request.app.state.settings
-    may_name = allowed_by(request)
-    with scheduled(settings, reading=True) as book:
-        sweep = sweep_of(book, job_id)
+    may_name, sweep = api.allowed_by(request), api.started_sweep(job_id, request)
     with stored(settings, reading=True) as store:
         status = status_document(sweep, store, may_name)
         trials = trials_document(sweep, store, may_name)

@@ -34,7 +34,9 @@ async def recommendation(request: Request, question: AnyRecommend) -> Answered:
     result, found = await threads.run(
         _recommendation, context, question, preparations, slow=not is_quick
     )
-    return found or await threads.run(_relaxed, result, question, slow=True)
+    if found is None:
+        found = await threads.run(_relaxed, result, question, slow=True)
+    return found
 
 
 def _of_language(context: Context, question: AnyRecommend) -> Answered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
@@ -19,9 +19,6 @@ from advisor.service.openapi import described, refusals
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
-
-if TYPE_CHECKING:
-    pass
 
 router = APIRouter(prefix="/v1/measurements", tags=["measurements"])
 

@@ -66,7 +66,7 @@ async def start(request: Request) -> Response:
     needs a `budget` and a key of scope admin."""
     question = await question_in_body(request, NewSweep)
     fields = msgspec.json.decode(await request.body())
-    return await run_in_threadpool(_start, question, fields, request)
+    return await run_in_threadpool(started, question, fields, request)
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("SweepJobs"))
@@ -142,7 +142,8 @@ def allowed_by(request: Request) -> Allowed:
     return Allowed(data=settings.allowed_data, code=settings.allowed_code)
 
 
-def _start(question: NewSweep, fields: Mapping[str, Any], request: Request) -> Response:
+def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> Response:
+    """Start what `question` asks for by `fields`, and tell of it; with `dry_run` its plan."""
     from advisor.runs.cloud.launches import dry_run, why_not
     from advisor.runs.started import OtherSweep, requested_sweep, start_sweep
 
@@ -164,14 +165,14 @@ def _start(question: NewSweep, fields: Mapping[str, Any], request: Request) -> R
     }  # fmt: skip
     try:
         with scheduled(settings, reading=False) as book:
-            started = start_sweep(
+            sweep_now = start_sweep(
                 book, sweep, described, max_minutes=question.max_minutes,
                 database_url=settings.database_url,
             )  # fmt: skip
     except OtherSweep as error:
         raise _conflict(error) from error
-    visit_of(request).subject = started.id
-    return json_answer(_document(started), 202, {"Location": _path(started)})
+    visit_of(request).subject = sweep_now.id
+    return json_answer(_document(sweep_now), 202, {"Location": _path(sweep_now)})
 
 
 def _plan(sweep: RequestedSweep) -> Mapping[str, Any]:

@@ -208,5 +208,5 @@ def test_an_imported_name_of_any_length_leaves_the_page_usable(page):
 
 def test_stopping_what_is_not_there_is_told_as_a_page(client):
     response = client.post("/sweeps/20260101T000000-00000000/stop", headers=OURS)
-    assert response.status_code == 422
+    assert response.status_code == 404
     assert "there is no sweep" in response.text
