@@ -59,10 +59,16 @@ def _group(
     return {
         "network": network,
         "baseline": mine[0].get("relative_to"),
-        "rows": [_row(row, full, target, t) for row in mine],
+        "rows": [_row(row, full, target, t) | _own_warnings(row, mine) for row in mine],
         "table": Table(_columns(mine, t), mine),
         "notes": list(dict.fromkeys(note for row in mine for note in row["extrapolation"])),
     }
+
+
+def _own_warnings(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """`warnings`: what is to be minded of this instance and not of every one."""
+    warned = row.get("warnings", ())
+    return {"warnings": [one for one in warned if any(one not in x["warnings"] for x in rows)]}
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], t: Texts) -> list[Column]:

@@ -114,7 +114,8 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
         tuple(float(str(step.point)) for step in steps["memory"]),
         tuple(dict.fromkeys(order for order in orders if order not in ("", "local"))),
     )
-    document = predicted(context, question.replace(curve=curve)).document()
+    answer = predicted(context, question.replace(curve=curve))
+    document = answer.document()
     return {
         "problem": None,
         "wrong": {},
@@ -126,7 +127,7 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
         "target": target,
         "in_full": document["asked"],
         "assumptions": document["assumptions"],
-        "warnings": document["warnings"],
+        "warnings": [*answer.prediction.notes, *document["warnings"]],
         "changed": _is_changed(asked),
     }
 

@@ -68,6 +68,14 @@ def test_compared_instances_stand_on_one_scale(page, client):
     assert abs(widths[1] / widths[0] - ratio) < 0.02
 
 
+@pytest.mark.parametrize("question", ["compare", "predict"])
+def test_what_nobody_can_order_is_told_beside_its_price(page, question):
+    """Both pages showed $11.13 an hour and no word."""
+    instances = "a3-highgpu-1g" + (",a2-highgpu-1g" if question == "compare" else "")
+    found = page(f"/{question}?task=inference&model=resnet50&cloud=gcp&instance={instances}")
+    assert found.text.count("not sold on demand (seen on 2025-09-13)") == 1
+
+
 SPECS = "/compare?task=training&model=resnet50"
 
 
