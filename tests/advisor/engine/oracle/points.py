@@ -1,8 +1,10 @@
 """All specs at all batches, each with what a request may limit. Nothing of `advisor.engine`."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from advisor.catalog import resources_of
 from advisor.domain import CacheState, DiskRate, Stage, Task, Workload
