@@ -105,7 +105,8 @@ class StageErrors(Struct, frozen=True):
     network on the CPU, in log rate, 0 without either; `accelerator_calibrated` says
     whether residuals back them. `other_format`: a CPU computes in another format than was measured.
     `other_architecture`: the CPU does not run the measured one's machine code. `scaling_lower` and
-    `scaling_upper` are half widths of what several GPUs keep of their rate, 0 for one.
+    `scaling_upper` are half widths of what several GPUs keep of their rate, 0 for one; `log_most`
+    is what the peaks of the GPUs allow, infinite without any.
     """
 
     accelerator_lower: Floats
@@ -116,6 +117,7 @@ class StageErrors(Struct, frozen=True):
     other_architecture: Booleans
     scaling_lower: Floats
     scaling_upper: Floats
+    log_most: Floats
 
 
 class Interval(Struct, frozen=True):
@@ -136,7 +138,8 @@ class Spread(Struct, frozen=True):
     `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the
     same m up; `by_stage` (levels, stages, 3) holds the half widths of trials bound by a stage and
     whether residuals back them; `calibrated` (n,) says whether they back the accelerator;
-    `quantile` (levels,) is the standard normal one of each confidence.
+    `quantile` (levels,) is the standard normal one of each confidence; `log_most` (n,) is what no
+    rate passes.
     """
 
     shifts: Floats
@@ -144,12 +147,13 @@ class Spread(Struct, frozen=True):
     calibrated: Booleans
     quantile: Floats
     level: Integers
+    log_most: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Spread:
         """Those of some requests."""
         return Spread(
             self.shifts[:, :, rows], self.by_stage, self.calibrated[rows], self.quantile,
-            self.level[rows],
+            self.level[rows], self.log_most[rows],
         )  # fmt: skip
 
     def of_stage(self, stages: Integers) -> Floats:
@@ -169,6 +173,7 @@ class Spread(Struct, frozen=True):
             np.concatenate([spread.calibrated for spread in spreads]),
             np.concatenate([spread.quantile for spread in spreads]),
             np.concatenate([s.level + first for s, first in zip(spreads, firsts, strict=True)]),
+            np.concatenate([spread.log_most for spread in spreads]),
         )
 
 
@@ -197,6 +202,7 @@ def spread_of(
         calibrated=errors.accelerator_calibrated,
         quantile=np.array([z]),
         level=np.zeros(len(columns.vcpus), dtype=np.intp),
+        log_most=errors.log_most,
     )
 
 
@@ -225,11 +231,14 @@ def interval(
     below, above, calibrated = spread.of_stage(weights.argmax(axis=0)).T
     many = len(logs) // 2
     moved = (logs[1:] - logs[0]) ** 2
+    log_rate = np.minimum(logs[0], spread.log_most)
     knee = _knee(columns, weights, spread, pipeline) ** 2
     return Interval(
-        log_rate=logs[0],
+        log_rate=log_rate,
         lower=np.sqrt(below**2 + knee + moved[:many].sum(axis=0)),
-        upper=np.sqrt(above**2 + knee + moved[many:].sum(axis=0)),
+        upper=np.minimum(
+            np.sqrt(above**2 + knee + moved[many:].sum(axis=0)), spread.log_most - log_rate
+        ),
         calibrated=(calibrated > 0) & spread.calibrated,
         weights=weights,
     )
@@ -245,7 +254,7 @@ def log_lower(
     below = spread.of_stage(weights.argmax(axis=0))[:, 0]
     knee = _knee(columns, weights, spread, pipeline) ** 2
     width = np.sqrt(below**2 + knee + ((logs[1:] - logs[0]) ** 2).sum(axis=0))
-    return np.asarray(logs[0] - width)
+    return np.asarray(np.minimum(logs[0], spread.log_most) - width)
 
 
 def _with_disk_moves(

@@ -141,6 +141,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
             other_architecture=machines.runs_other_code(self.pipeline.reference.architecture),
             scaling_lower=scaled.lower,
             scaling_upper=scaled.upper,
+            log_most=np.log(accelerator) + rates.room + scaled.upper,
         )
         return PreparedRows(
             columns=columns,
@@ -272,21 +273,25 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
 
 class _Alone(NamedTuple):
     """What GPUs, or networks on CPUs, reach alone: samples per second (infinite without either),
-    half widths of their logarithms, and whether residuals back those, each (n,)."""
+    half widths of their logarithms, whether residuals back those, and the logs of how much more
+    peaks allow, each (n,)."""
 
     samples_per_second: Floats
     lower: Floats
     upper: Floats
     calibrated: Floats
+    room: Floats
 
 
 def _columns_of(cells: Sequence[GpuRate | None], cell_of: Integers) -> _Alone:
     """Of GPUs, each row's cell."""
     rows = [
-        (cell.samples_per_second, *cell.widths) if cell else (np.inf, 0.0, 0.0, True)
+        (cell.samples_per_second, *cell.widths, cell.room)
+        if cell
+        else (np.inf, 0.0, 0.0, True, np.inf)
         for cell in cells
     ]
-    return _Alone(*np.array(rows, dtype=float).reshape(-1, 4)[cell_of].T.copy())
+    return _Alone(*np.array(rows, dtype=float).reshape(-1, 5)[cell_of].T.copy())
 
 
 def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[Load], Integers]:

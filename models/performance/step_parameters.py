@@ -234,6 +234,23 @@ def unit_of(kind: str, how: Conditions) -> Unit:
     return Unit("tensor", gpu.fp16_tflops) if capability >= 7 and gpu.fp16_tflops else simt
 
 
+# Winograd's way of larger filters, which libraries take outside of tensor cores, multiplies a
+# quarter as often (Lavin and Gray 2016, tiles of 4x4).
+_WINOGRAD = {"conv_3x3": 4.0, "conv_kxk": 4.0, "conv_grouped": 4.0}
+
+
+def most_tflops(kind: str, how: Conditions) -> float:
+    """The most that an operation of that kind does, TFLOP/s: where it runs, or as 16-bit numbers
+    on units for them."""
+    gpu, unit = how.gpu, unit_of(kind, how)
+    if unit.name == "tensor":
+        return unit.tflops
+    sixteen = 0.0 if how.precision == "fp32" else gpu.fp16_tflops or 0.0
+    if how.precision == "bf16":
+        sixteen = unit_of("linear", how).tflops
+    return max(unit.tflops, sixteen) * _WINOGRAD.get(kind, 1.0)
+
+
 Term = tuple[str, Prior, float]
 # Watts a multiprocessor and GHz of cards that hold their boost clock, by compute capability.
 _WATTS_NEEDED = {

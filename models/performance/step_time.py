@@ -31,6 +31,7 @@ from advisor.models.performance.step_parameters import (
     Parameters,
     Prior,
     Step,
+    most_tflops,
 )
 
 _CAST, _DEPTHWISE = KIND["cast"], KIND["conv_depthwise"]
@@ -146,6 +147,8 @@ class _Kernels(Struct, frozen=True):
     tiled: Any
     odd: Any
     launches: Any
+    products: Any
+    weight_bytes: float
 
 
 def _columns(step: Step, lookup: ParameterPlaces, place: int) -> _Part:
@@ -207,11 +210,26 @@ def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels
     codes, of_group = np.unique(code, return_inverse=True)
     tiled = (flops > 0) & (kind != _DEPTHWISE)
     group = np.select([backward > 0, _IS_PRODUCT[kind], kind == _CAST], [3, 0, 2], 1)
+    forward = count * (tiled & _IS_PRODUCT[kind] & (backward == 0))
     return _Kernels(
         operations, code, codes, of_group, reduction, width, flops,
         flops / (2 * np.minimum(reduction, _SPLIT_REDUCTION)), count, sample, fixed, tiled,
         tiled & ((reduction % 8 != 0) | (width % 8 != 0)), np.bincount(group, count, 4),
+        np.bincount(kind, flops * count * _IS_PRODUCT[kind], len(KINDS)), float(forward @ fixed),
     )  # fmt: skip
+
+
+def least_seconds(step: Step) -> float:
+    """Seconds that nothing goes below, whatever was fitted: products at the peaks of their units,
+    and weights that no cache holds over the bandwidth."""
+    kernels, gpu = _kernels(step), step.conditions.gpu
+    arithmetic = sum(
+        flops / most_tflops(KINDS[kind], step.conditions)
+        for kind, flops in enumerate(kernels.products.tolist()) if flops
+    )  # fmt: skip
+    read = kernels.weight_bytes - (gpu.l2_mib or _USUAL_L2_MIB) * _MEBI
+    reading = read / (gpu.memory_gb_per_second * _GIGA)
+    return float(max(step.batch_size * arithmetic / _TERA, reading))
 
 
 def _halves(gpu: Gpu) -> bool:

@@ -26,7 +26,7 @@ from advisor.models.performance.kinship import Kinship, step_features
 from advisor.models.performance.networks import Floats, NetworkFacts, NetworkTable
 from advisor.models.performance.posterior import Cell, Effects, Estimates, Posterior
 from advisor.models.performance.step_parameters import Conditions, Parameters, Step
-from advisor.models.performance.step_time import steps_of
+from advisor.models.performance.step_time import least_seconds, steps_of
 
 # What steps of one cell scatter by about the best model of them.
 ROW_SIGMA = 0.04
@@ -41,6 +41,8 @@ REFERENCE = Gpu(
 _ANY_NETWORK_SIGMA, _ANY_GPU_SIGMA = 2.0, 0.25
 # A card whose bandwidth differs more is another card of the same chip.
 _SAME_CARD = 0.02
+# Seconds of a step of which nothing is known.
+_NO_TIME = 1e-9
 # More standard deviations than this, and an observation contradicts what else is known.
 _CONTRADICTS = 3.0
 # On so many networks a card is known as one that somebody published: what `--keep probes` of
@@ -59,12 +61,14 @@ def _identity(workload: Workload, gpu: Gpu) -> tuple[object, ...]:
 
 
 class GpuRate(Struct, frozen=True):
-    """What is known of one cell at one batch size."""
+    """What is known of one cell at one batch size. `room`: log of how much faster its GPU's peaks
+    would be."""
 
     samples_per_second: float
     widths: HalfWidths
     provenance: Provenance
     notes: tuple[Message, ...]
+    room: float = math.inf
 
 
 # What all batches of a cell have in common: multipliers of its spread, origin and notes.
@@ -128,20 +132,30 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         """Samples per second with interval and origin for workloads of one network and task."""
         facts = table.of(cells[0][0])
         result = self.estimates(cells, facts)
-        seconds, spread = np.exp(result.mean), np.sqrt(result.variance + ROW_SIGMA**2)
+        least = self._least_seconds(cells, facts)
+        seconds = np.maximum(np.exp(result.mean), least)
+        spread = np.sqrt(result.variance + ROW_SIGMA**2)
         standing: dict[tuple[str, str, str], _Standing] = {}
         rates = []
-        for (workload, gpu), each, scale in zip(
-            cells, seconds.tolist(), spread.tolist(), strict=True
+        room = np.log(seconds / least)
+        for (workload, gpu), each, scale, most in zip(
+            cells, seconds.tolist(), spread.tolist(), room.tolist(), strict=True
         ):
             key = gpu.name, workload.precision, workload.stack
             if key not in standing:
                 standing[key] = self._standing(workload, gpu, facts, confidence)
             by, provenance, notes = standing[key]
-            widths = HalfWidths(by.lower * scale, by.upper * scale, by.calibrated)
+            upper = min(by.upper * scale, most)
+            widths = HalfWidths(by.lower * scale, upper, by.calibrated)
             rate = workload.batch_size / each / workload.dataset.passes
-            rates.append(GpuRate(rate, widths, provenance, notes))
+            rates.append(GpuRate(rate, widths, provenance, notes, most))
         return rates
+
+    def _least_seconds(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Floats:
+        """What no step of `estimates` goes below; next to nothing where its kernels are unknown."""
+        if cells[0][0].task not in facts.kernels:
+            return np.full(len(cells), _NO_TIME)
+        return np.array([least_seconds(cell_of(*cell, facts).step) for cell in cells])
 
     def _standing(
         self, workload: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float

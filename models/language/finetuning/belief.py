@@ -57,10 +57,12 @@ def size_of(model: LanguageModel) -> str:
 
 
 class Estimates(NamedTuple):
-    """Log seconds of a token on each GPU of n runs: means and variances, each (n,)."""
+    """Log seconds of a token on each GPU of n runs: means, variances, and what none goes below,
+    each (n,)."""
 
     mean: Floats
     variance: Floats
+    least: Floats
 
 
 class Belief(Struct, frozen=True):
@@ -78,7 +80,8 @@ class Belief(Struct, frozen=True):
         columns = Columns(runs, self.names)
         mean, slopes = columns.linearised(self.mean)
         variance = variances(slopes, self.covariance)
-        return Estimates(mean, variance + columns.unknown + _OF_ANY_SOURCE)
+        doubt = variance + columns.unknown + _OF_ANY_SOURCE
+        return Estimates(mean, doubt, np.log(columns.work.least))
 
     def has_gpu(self, run: Run) -> bool:
         """Whether rows of the run's GPU taught its effect."""

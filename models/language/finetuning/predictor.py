@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from advisor.domain.generation import LlmMethod
 from advisor.messages import Message
-from advisor.models.language.bounds import Bounds, Floats
+from advisor.models.language.bounds import Bounds
 from advisor.models.language.finetuning.belief import NOISE, Belief
 from advisor.models.language.finetuning.memory import TuningMemory, finetuning_memory
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
@@ -76,12 +76,12 @@ class FineTuningPredictor(Struct, frozen=True):
         widths = [known[MODEL if self.belief.has_gpu(run) else GPU] for run in runs]
         deviation = np.sqrt(estimates.variance + NOISE**2)
         used = np.array([tuning.gpus for tuning in tunings], dtype=float)
-        median: Floats = used * np.exp(-estimates.mean)
-        bounds = Bounds(
-            median * np.exp(-deviation * np.array([each.lower for each in widths])),
-            median,
-            median * np.exp(deviation * np.array([each.upper for each in widths])),
+        logs = (
+            estimates.mean + deviation * np.array([each.lower for each in widths]),
+            estimates.mean,
+            estimates.mean - deviation * np.array([each.upper for each in widths]),
         )
+        bounds = Bounds(*(used * np.exp(-np.maximum(log, estimates.least)) for log in logs))
         return TuningRates(bounds, all(each.calibrated for each in widths))
 
     def unmeasured(self, tuning: FineTuning) -> tuple[Message, ...]:

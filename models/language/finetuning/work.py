@@ -76,7 +76,8 @@ class Work(NamedTuple):
     bandwidth, `gathers` (weights and gradients of sharded runs), `all_reduces` and `experts` (to
     them and back) over the link, `launches` layers that are launched. `pcie` is log2 of the GPUs
     that are joined by PCIe, 0 over NVLink. `hopper_kernels`: attention made for Hopper and later.
-    The others are logs or 0 and 1.
+    `least` is what peaks and bandwidth allow: products and attention, or each pass reading the
+    weights that a token uses once. The others are logs or 0 and 1.
     """
 
     matrices: Floats
@@ -102,6 +103,7 @@ class Work(NamedTuple):
     adapters: Floats
     quantised: Floats
     eager: Floats
+    least: Floats
 
 
 def work_of(runs: Sequence[Run]) -> Work:
@@ -130,9 +132,10 @@ def _row(run: Run) -> tuple[float, ...]:
         per_weight += (passes + again) * _DEQUANTISED_BYTES
     experts = 2.0 * model.expert_layers * model.hidden * model.experts_per_token * 4
     far = run.expert_parallel > run.switched
+    computed = (matrices / (gpu.fp8_tflops * 1e12 if run.fp8 else sixteen), attention / sixteen)
+    read = 2 * used * (_FOUR_BITS if tuning.method == LlmMethod.QLORA else _SEVERAL_BYTES)
     return (
-        matrices / (gpu.fp8_tflops * 1e12 if run.fp8 else sixteen),
-        attention / sixteen,
+        *computed,
         elements / bandwidth,
         per_weight * counts.all_weights * run.context_parallel / tokens / bandwidth,
         _optimiser_bytes(run, counts) / bandwidth,
@@ -155,6 +158,7 @@ def _row(run: Run) -> tuple[float, ...]:
         float(tuning.method != LlmMethod.FULL),
         float(tuning.method == LlmMethod.QLORA),
         float(run.eager),
+        max(sum(computed), read / tokens / bandwidth),
     )  # fmt: skip
 
 

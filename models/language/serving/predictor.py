@@ -283,7 +283,7 @@ class ServingPredictor(Struct, frozen=True):
         with np.errstate(divide="ignore", invalid="ignore"):
             each, doubts = view.with_doubts(logs_of)
             bounds, calibrated = {}, np.ones(len(view.known), dtype=bool)
-            least = least_logs(view.asked, sequences)
+            least = least_logs(view.asked, sequences, np.exp(each.rate))
             for quantity, mean, doubt, floor in zip(QUANTITIES, each, doubts, least, strict=True):
                 below, above, enough = self._multipliers(quantity, view.known, confidence)
                 logs = (mean - below * doubt, mean, mean + above * doubt)

@@ -130,10 +130,11 @@ def request_logs(
     )
 
 
-def least_logs(asked: Asked, sequences: Floats) -> RequestLogs:
-    """What no log second of `sequences` (n,) in flight goes below, whatever was fitted."""
+def least_logs(asked: Asked, sequences: Floats, rate: Floats | None = None) -> RequestLogs:
+    """What no log second of `sequences` (n,) in flight goes below, whatever was fitted, where the
+    replica takes `rate` seconds (n,) for each output token."""
     least = least_seconds(
-        asked.work, sequences, asked.input_tokens, asked.output_tokens, asked.computed_tokens
+        asked.work, sequences, asked.input_tokens, asked.output_tokens, asked.computed_tokens, rate
     )
     return RequestLogs(*map(np.log, least))
 

@@ -262,10 +262,12 @@ def static_batch_seconds(
 
 def least_seconds(
     work: Work, sequences: Floats, input_tokens: Floats, output_tokens: Floats,
-    computed_tokens: Floats,
+    computed_tokens: Floats, rate: Floats | None = None,
 ) -> tuple[Floats, Floats, Floats]:  # fmt: skip
     """Seconds of a token after the first, of a first one, and of the replica for each output token
-    (n,) that nothing goes below: at `MOST_SHARE` of its peaks, without link and engine."""
+    (n,) that nothing goes below: at `MOST_SHARE` of its peaks, without link and engine. A step
+    reads the cache of all that are past their first token then: by Little's law, where the replica
+    takes `rate` seconds (n,) for each output token."""
     model, gpus = work.model, work.tensor_parallel
     peak, memory = np.maximum(work.sixteen_peak, work.format_peak), MOST_SHARE * work.memory
     attending = 2 * model.attention_width / (gpus * peak * MOST_SHARE)
@@ -278,8 +280,7 @@ def least_seconds(
     computed = prompt + output_tokens * (token + attending * context)
     of_one, of_all = (_weight_bytes(work, n) / memory for n in (np.ones(1), sequences))
     read = output_tokens * of_all / sequences + (output_tokens - 1) * kv
-    return (
-        np.maximum(of_one + kv, token),
-        np.maximum(of_one, prompt),
-        np.maximum(computed, read) / output_tokens,
-    )
+    least = np.maximum(computed, read) / output_tokens
+    making = (1 - 1 / sequences) * (1 - 1 / output_tokens)
+    with_others = 0.0 if rate is None else making * kv / np.maximum(rate, least)
+    return np.maximum((of_one + kv) / (1 - with_others), token), np.maximum(of_one, prompt), least

@@ -20,9 +20,7 @@ from advisor.models.language.memory import kv_bytes_per_token
 
 Floats = NDArray[np.float64]
 
-# The most tokens that a step reads where nothing else is set (`--max-num-batched-tokens` of vLLM's
-# server since 0.8; TensorRT-LLM and SGLang are near): on cards before Hopper or below 70 GiB, on
-# others.
+# The most tokens that a step reads where nothing else is set (TensorRT-LLM and SGLang are near).
 _STEP_TOKENS = (2048.0, 8192.0)
 
 
@@ -114,7 +112,10 @@ def format_of_arithmetic(deployment: Deployment) -> str:
 
 
 def _is_large(gpu: GpuFacts) -> bool:
-    return gpu.memory_gib >= 70 and gpu.compute_capability >= 9
+    """Whether vLLM's server reads 8,192 tokens in a step unasked, else 2,048
+    (`EngineArgs.get_batch_defaults` in vllm/engine/arg_utils.py since 0.8.5; what both do to times:
+    https://docs.vllm.ai/en/stable/configuration/optimization/)."""
+    return gpu.memory_gib >= 70 and "A100" not in gpu.name
 
 
 def work_of(deployments: Sequence[Deployment]) -> Work:

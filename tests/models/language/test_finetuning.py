@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.domain.generation import LlmMethod
@@ -64,6 +64,34 @@ def of_peak(tuning, tokens_per_second):
     attention = 6.0 * model.layers * model.heads * model.head_dim * tuning.sequence
     operations = passes * model.active_parameters + attention
     return operations * tokens_per_second / (tuning.gpus * tuning.gpu.tflops * 1e12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(bundled_language_models().names()), st.sampled_from(tuple(LlmMethod)),
+    st.sampled_from(tuple(Checkpointing)), st.sampled_from((1, 2, 8)), st.integers(16, 32768),
+    st.integers(1, 64), st.floats(0.55, 0.99),
+)  # fmt: skip
+def test_no_gpu_tunes_faster_than_it_computes_and_reads(
+    model, method, checkpointing, gpus, sequence, micro_batch, confidence
+):
+    """On every GPU of the catalogue, by all three bounds: 6 operations of a weight that a token
+    uses, 4 where it is frozen, within the 16-bit peak; weights are read forwards and backwards."""
+    tunings = [
+        tuning(model, gpu, method=method, gpus=gpus, sequence=sequence, micro_batch=micro_batch,
+               checkpointing=checkpointing, link="nvlink" if gpus > 1 else "none",
+               sharding=Sharding.ALL if gpus > 1 else Sharding.NONE)
+        for gpu in bundled_gpu_facts()
+    ]  # fmt: skip
+    rates = bundled_finetuning_predictor().tokens_per_second(tunings, confidence)
+    used = tunings[0].model.active_parameters
+    weight = 0.5 if method == LlmMethod.QLORA else 2.0
+    passes = 6 if method == LlmMethod.FULL else 4
+    for bound in rates.tokens_per_second:
+        for one, rate in zip(tunings, (bound / gpus).tolist(), strict=True):
+            assert rate * passes * used <= one.gpu.tflops * 1e12 * (1 + 1e-9)
+            read = 2 * weight * used / (sequence * micro_batch)
+            assert rate * read <= one.gpu.bandwidth_gb_s * 1e9 * (1 + 1e-9)
 
 
 models = st.sampled_from(MODELS)

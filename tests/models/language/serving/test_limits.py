@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.domain.generation import KvPrecision
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.memory import kv_bytes_per_token
 from advisor.models.language.serving import ServingPredictor, bundled_serving_predictor
 from advisor.models.language.serving.predictor import ServingRates
 
@@ -51,6 +53,15 @@ def flops_per_second(deployment: Deployment) -> float:
     return 1e12 * peak * deployment.tensor_parallel
 
 
+def cache_seconds(deployment: Deployment, traffic: Traffic) -> float:
+    """One GPU reading what a sequence in the middle of its answer keeps of whole layers."""
+    model = deployment.model
+    each = kv_bytes_per_token(model, KvPrecision.BF16, deployment.tensor_parallel)
+    tokens = traffic.input_tokens + traffic.output_tokens / 2
+    share = model.full_layers / model.layers
+    return each * tokens * share / (deployment.gpu.bandwidth_gb_s * 1e9)
+
+
 def require_possible(deployment: Deployment, traffic: Traffic, rates: ServingRates) -> None:
     """Tokens that are computed and bytes that are read fit into the time, by all three bounds."""
     model, gpu = deployment.model, deployment.gpu
@@ -67,6 +78,11 @@ def require_possible(deployment: Deployment, traffic: Traffic, rates: ServingRat
         assert np.isnan(work) or work <= exact
         assert np.isnan(first[0]) or first[0] * exact >= max(reading, computed * operations)
         assert np.isnan(each[0]) or each[0] * exact >= max(reading, operations)
+        # A step reads the cache of all whose tokens it makes: so many, by Little's law.
+        made = rates.output_tokens_per_second.median[0] * each[0]
+        made *= (traffic.output_tokens - 1) / traffic.output_tokens
+        cache = max(1.0, made * (1 - 1 / rates.in_flight[0])) * cache_seconds(deployment, traffic)
+        assert np.isnan(each[0]) or each[0] * exact >= reading + cache
         read = tokens[0] * reading / rates.in_flight[0]
         assert np.isnan(read) or deployment.model.experts or read <= exact
 
@@ -153,6 +169,25 @@ def test_a_step_reads_only_so_many_tokens(predictor: ServingPredictor) -> None:
     assert many.ttft_seconds.median[0] == pytest.approx(10, rel=0.25)
     assert most.tpot_seconds.median[0] < 1.2 * many.tpot_seconds.median[0]
     assert most.ttft_seconds.median[0] > 2 * many.ttft_seconds.median[0]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.9])
+@pytest.mark.parametrize("output", [1, 16])
+@pytest.mark.parametrize(("model", "card"), [("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB"),
+                                             ("meta-llama/Llama-3.1-8B", "L40S"),
+                                             ("Qwen/Qwen2.5-0.5B", "T4")])  # fmt: skip
+def test_time_to_first_token_leaves_room_for_a_queue(
+    predictor: ServingPredictor, model: str, card: str, output: int, share: float
+) -> None:
+    """Prompts of one length that arrive by themselves wait as in M/D/1 at least: at any share of
+    what a replica surely answers, the upper bound holds that wait too. 20 requests a second of
+    4,000 tokens need three H100 by it (89 % of what three surely do), not four."""
+    deployment, traffic = deployed(model, card), Traffic(4000, output)
+    surely = predictor.closed_loop([deployment], traffic, [64]).output_tokens_per_second.lower[0]
+    seconds = output / surely
+    waits = share * seconds / (2 * (1 - share)) + seconds
+    under = predictor.under_load([deployment], traffic, [share / seconds])
+    assert under.ttft_seconds.upper[0] > waits
 
 
 def test_a_prompt_that_arrives_waits_alike_before_any_answer(predictor: ServingPredictor) -> None:
