@@ -62,9 +62,7 @@ def write_whole(path: Path, text: str | bytes) -> None:
 def _replace(target: Path, content: bytes) -> None:
     import tempfile  # most commands write nothing
 
-    descriptor, part = tempfile.mkstemp(
-        dir=target.parent, prefix=target.name[:_SHORT], suffix=".part"
-    )
+    descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=target.name[:_SHORT], suffix=".part")
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -73,10 +73,7 @@ def sample_size(request: Request) -> Message | None:
         if not data.steps:
             return image
         return Message(
-            "{image} in {steps} steps ({passes} passes)",
-            image=image,
-            steps=data.steps,
-            passes=data.passes,
+            "{image} in {steps} steps ({passes} passes)", image=image, steps=data.steps, passes=data.passes
         )
     return Message("inputs of {sizes}", sizes=text)
 

@@ -41,9 +41,7 @@ def parse_rate_mib_per_second(text: str) -> float:
     """'50MiB/s' -> 50.0."""
     amount, slash, per = text.strip().partition("/")
     if not slash or per.strip().lower() not in ("s", "sec", "second"):
-        raise UsageError(
-            "'{text}' is not a rate", text=text, hint="write it like 50MiB/s or 1GiB/s"
-        )
+        raise UsageError("'{text}' is not a rate", text=text, hint="write it like 50MiB/s or 1GiB/s")
     return parse_memory_mib(amount)
 
 

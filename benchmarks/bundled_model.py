@@ -102,9 +102,7 @@ def bundle_measurements(measurements: Iterable[Measurement]) -> int:
 
 def _anonymous(measurement: Measurement) -> Measurement:
     environment = {
-        name: value
-        for name, value in measurement.environment.items()
-        if name not in ("host", "fingerprint")
+        name: value for name, value in measurement.environment.items() if name not in ("host", "fingerprint")
     }
     trial = replace(measurement.trial, dataset_path="")
     return replace(measurement, trial=trial, environment=environment, attempts=())

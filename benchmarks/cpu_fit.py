@@ -27,11 +27,7 @@ from advisor.models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, c
 from advisor.models.performance.cpu_step_times_fit import fit_cpu_step_times
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.observations import MeasuredStep
-from advisor.models.performance.step_times_file import (
-    CPU_FILE,
-    bundled_cpu_step_times,
-    write_cpu_step_times,
-)
+from advisor.models.performance.step_times_file import CPU_FILE, bundled_cpu_step_times, write_cpu_step_times
 from advisor.models.performance.usable import measured_cpu_rate
 from advisor.runs.fitting import measurements_from, reference_cpu
 from advisor.sweeps.formats.serialization import measurement_to_dict
@@ -88,8 +84,7 @@ def _of_sweep(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
             step = row.cell.step
             found.setdefault((row.cell.network, step.batch_size, step.conditions), []).append(row)
     return [
-        rows[0]._replace(seconds=statistics.median(row.seconds for row in rows))
-        for rows in found.values()
+        rows[0]._replace(seconds=statistics.median(row.seconds for row in rows)) for rows in found.values()
     ]
 
 
@@ -108,9 +103,7 @@ def _compact(one: Measurement) -> Measurement:
     network = one.trial.workload.network.removeprefix(_FILE_OF_CLASSIFIERS)
     trial = replace(one.trial, workload=replace(one.trial.workload, network=network))
     steps = tuple(round(seconds, 6) for seconds in one.step_seconds[-_MOST_STEPS:])
-    return replace(
-        one, trial=trial, step_seconds=steps, warmup_step_seconds=(), environment=environment
-    )
+    return replace(one, trial=trial, step_seconds=steps, warmup_step_seconds=(), environment=environment)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -103,8 +103,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = measured_cpu_steps()
     errors = {
-        name: summary_of(-held.residuals) | bounds_held(rows, held)
-        for name, held in held_out(rows).items()
+        name: summary_of(-held.residuals) | bounds_held(rows, held) for name, held in held_out(rows).items()
     }
     document = {"benchmark": "cpu_networks", "held_out": errors}
     if arguments.timm:

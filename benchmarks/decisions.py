@@ -153,9 +153,7 @@ def _percent(values: Sequence[float]) -> float:
 def questions_of(rows: Sequence[Row], asked: Asked) -> list[Question]:
     """All questions that the rows answer, without a prediction yet."""
     prices = single_gpu_prices()
-    cells: dict[tuple[str, ...], dict[str, list[Candidate]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    cells: dict[tuple[str, ...], dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         try:
             _, gpu = asked.cell(row)
@@ -163,9 +161,7 @@ def questions_of(rows: Sequence[Row], asked: Asked) -> list[Question]:
             continue
         usd = _price(asked, row.gpu, prices)
         if usd:
-            cells[_cell(row)][gpu.name].append(
-                Candidate(gpu.name, usd, row.samples_per_second, None, row)
-            )
+            cells[_cell(row)][gpu.name].append(Candidate(gpu.name, usd, row.samples_per_second, None, row))
     return [question for cell in cells.values() for question in _questions(cell)]
 
 
@@ -187,14 +183,10 @@ class Predictor:
         """The question with predictions."""
         candidates = question.candidates
         return replace(
-            question,
-            candidates=self._all(candidates, None),
-            learn=lambda tried: self._all(candidates, tried),
+            question, candidates=self._all(candidates, None), learn=lambda tried: self._all(candidates, tried)
         )
 
-    def _all(
-        self, candidates: Sequence[Candidate], tried: Candidate | None
-    ) -> tuple[Candidate, ...]:
+    def _all(self, candidates: Sequence[Candidate], tried: Candidate | None) -> tuple[Candidate, ...]:
         return tuple(replace(one, answer=self._answer(one, tried)) for one in candidates)
 
     def _answer(self, one: Candidate, tried: Candidate | None) -> Answer | None:
@@ -226,9 +218,7 @@ def _questions(cell: Mapping[str, Sequence[Candidate]]) -> list[Question]:
     if len(candidates) < 2:
         return []
     by_price = tuple(sorted(candidates, key=lambda one: (one.usd_per_hour, one.gpu)))
-    return [
-        Question(by_price, fraction * one.measured) for one in by_price for fraction in FRACTIONS
-    ]
+    return [Question(by_price, fraction * one.measured) for one in by_price for fraction in FRACTIONS]
 
 
 def single_gpu_prices() -> dict[str, float]:

@@ -77,8 +77,7 @@ def main() -> None:
         for address in PAGES:
             # The first visit warms the service up, as another user would have.
             visits = [
-                visited(browser, url + address.format(n=5 + number))
-                for number in range(arguments.visits + 1)
+                visited(browser, url + address.format(n=5 + number)) for number in range(arguments.visits + 1)
             ][1:]
             found[address] = {
                 name: {"median": statistics.median(values), "most": max(values)}

@@ -119,9 +119,7 @@ def operations_of(document: Mapping[str, Any], under: str = "/v1") -> list[Opera
     found = []
     for path, methods in document["paths"].items():
         if path.startswith(under):
-            found += [
-                _operation(document, path, method.upper(), told) for method, told in methods.items()
-            ]
+            found += [_operation(document, path, method.upper(), told) for method, told in methods.items()]
     return found
 
 
@@ -338,16 +336,13 @@ def changed(body: Mapping[str, Any], field: Sequence[str], value: Any) -> dict[s
     return {**body, first: changed(within, rest, value)}
 
 
-def _operation(
-    document: Mapping[str, Any], path: str, method: str, told: Mapping[str, Any]
-) -> Operation:
+def _operation(document: Mapping[str, Any], path: str, method: str, told: Mapping[str, Any]) -> Operation:
     content = told.get("requestBody", {}).get("content", {})
     if content and JSON not in content:
         return _of_lines(path, method)
     parameters = [_resolved(document, one) for one in told.get("parameters", ())]
     named = {
-        place: tuple(one["name"] for one in parameters if one["in"] == place)
-        for place in ("query", "path")
+        place: tuple(one["name"] for one in parameters if one["in"] == place) for place in ("query", "path")
     }
     media = content.get(JSON, {})
     schema = _resolved(document, media.get("schema", {}))

@@ -34,10 +34,7 @@ print(json.dumps({{"seconds": round(time.perf_counter() - begun, 3),
 """
 # Imports, and what is timed.
 STEPS = {
-    "first": (
-        "from advisor.sweeps.datasets.opening import profile_folder",
-        "profile_folder(folder)",
-    ),
+    "first": ("from advisor.sweeps.datasets.opening import profile_folder", "profile_folder(folder)"),
     "plan": (
         """
 from advisor.domain import Task
@@ -57,8 +54,7 @@ assert len(plan_sweep(grid, planned_data(grid), anywhere=True)) == 100
     "open": ("from advisor.sweeps.datasets.opening import open_dataset", "open_dataset(folder)"),
     "read": (
         "from advisor.sweeps.datasets.opening import open_dataset",
-        "source = open_dataset(folder)\n"
-        "for index in range(10_000): source.read(91 * index % len(source))",
+        "source = open_dataset(folder)\nfor index in range(10_000): source.read(91 * index % len(source))",
     ),
 }
 

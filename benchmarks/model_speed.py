@@ -22,16 +22,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain import (
-    Cpu,
-    DiskRate,
-    Measurement,
-    Precision,
-    Resources,
-    Status,
-    Task,
-    Workload,
-)
+from advisor.domain import Cpu, DiskRate, Measurement, Precision, Resources, Status, Task, Workload
 from advisor.models.performance import load_model
 from advisor.models.performance.machines import ResourceTable
 from advisor.runs.fitting import fit_user_model, measurements_from
@@ -64,9 +55,7 @@ def machines(count: int) -> list[Resources]:
     """Machines with any GPU that has a data sheet, or none."""
     draw = random.Random(2)
     gpus = [None, *load_catalog().gpus.values()]
-    cpu = Cpu(
-        model="any", architecture="x86_64", single_thread_score=2500.0, second_thread_yield=0.3
-    )
+    cpu = Cpu(model="any", architecture="x86_64", single_thread_score=2500.0, second_thread_yield=0.3)
     return [
         Resources(
             vcpus=vcpus,
@@ -99,9 +88,7 @@ def speed() -> dict[str, Any]:
     """All figures as one document."""
     model = load_model()
     rows, resources = resampled_sweep(_MEASUREMENTS), machines(_MACHINES)
-    workload = Workload(
-        network="resnet50", task=Task.TRAINING, batch_size=64, precision=Precision.AMP
-    )
+    workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=64, precision=Precision.AMP)
     table = ResourceTable.of(resources)
     requests = [(workload, one) for one in resources]
     found: dict[str, dict[str, float]] = {

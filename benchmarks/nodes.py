@@ -107,9 +107,7 @@ def _run(*command: str) -> None:
         raise NoNodes(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
-def measured(
-    gbit_per_second: float, network: str, gpu: str, *, minutes: str = _MINUTES
-) -> dict[str, Any]:
+def measured(gbit_per_second: float, network: str, gpu: str, *, minutes: str = _MINUTES) -> dict[str, Any]:
     """The anchor document of `advisor measure` on all nodes, as the first one wrote it."""
     with emulated_nodes(gbit_per_second) as nodes, tempfile.TemporaryDirectory() as folder:
         processes = []
@@ -122,9 +120,7 @@ def measured(
                 "--rendezvous", f"10.77.0.1:{PORT}", "--network-gbit", f"{gbit_per_second:g}",
                 "--accelerator", f"emulated:{gpu}", "--out", str(file),
             ]  # fmt: skip
-            processes.append(
-                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            )
+            processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
         try:
             for process in processes:
                 said, _ = process.communicate(timeout=_TIMEOUT_SECONDS)

@@ -45,9 +45,7 @@ def answers() -> Iterator[dict[str, Any]]:
                 continue
             for precision in (Precision.FP32, Precision.AMP):
                 for gpu in GPUS:
-                    workload = Workload(
-                        network=name, task=task, batch_size=BATCH, precision=precision
-                    )
+                    workload = Workload(network=name, task=task, batch_size=BATCH, precision=precision)
                     (found,) = model.predict_gpu([workload], sheets[gpu])
                     yield {
                         "network": facts.name, "task": str(task), "precision": str(precision),
@@ -59,9 +57,7 @@ def answers() -> Iterator[dict[str, Any]]:
                     }  # fmt: skip
 
 
-def _public(
-    rows: Sequence[MeasuredStep], key: str, workload: Workload, gpu: str
-) -> dict[str, Any] | None:
+def _public(rows: Sequence[MeasuredStep], key: str, workload: Workload, gpu: str) -> dict[str, Any] | None:
     asked = (key, str(workload.task), str(workload.precision), gpu)
     alike = [
         row for row in rows
@@ -84,9 +80,7 @@ def _markdown(found: Sequence[dict[str, Any]]) -> str:
     for start in range(0, len(found), len(GPUS)):
         four = found[start : start + len(GPUS)]
         first = four[0]
-        cells = [
-            f"{_number(o['median'])} ({_number(o['lower'])}-{_number(o['upper'])})" for o in four
-        ]
+        cells = [f"{_number(o['median'])} ({_number(o['lower'])}-{_number(o['upper'])})" for o in four]
         public = "; ".join(
             f"{o['gpu'].partition('-')[0]} {_number(o['public']['rate'])}, "
             f"{o['public']['batch_size']:.0f}, {o['public']['source']}"

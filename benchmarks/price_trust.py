@@ -75,9 +75,7 @@ def answered(context: Context, question: Any, today: date = TODAY) -> Any | None
 def standing(found: Any) -> str:
     """What the chosen total rests on: 'list', or its least trusted other kind; 'old list'."""
     answer = found.answer
-    kinds = {
-        price.kind for price in answer.chosen.spec.prices if not is_listed(price, answer.today)
-    }
+    kinds = {price.kind for price in answer.chosen.spec.prices if not is_listed(price, answer.today)}
     return next((kind for kind in ("estimated", "observed") if kind in kinds),
                 "old list" if kinds else "list")  # fmt: skip
 

@@ -96,9 +96,7 @@ def rows_scored(catalog: Catalog, rows: Iterable[Row]) -> dict[str, Any]:
 
 def _scored(pairs: Sequence[tuple[Row, Price]]) -> dict[str, Any]:
     over = np.array([row.usd / price.usd_per_hour for row, price in pairs])
-    inside = [
-        p.low - SAME <= ratio <= p.high + SAME for ratio, (_, p) in zip(over, pairs, strict=True)
-    ]
+    inside = [p.low - SAME <= ratio <= p.high + SAME for ratio, (_, p) in zip(over, pairs, strict=True)]
     newer = np.array([row.date >= price.as_of for row, price in pairs])
     off = newer & (abs(1 / over - 1) > OFF)
     listed = pairs[0][1].kind == LIST
@@ -153,13 +151,10 @@ def left_out() -> dict[str, Any]:
         group = spot.group(one.name, bool(types[one.name]["gpu_name"]))
         as_told["gpu" if group == spot.GPU else "no gpu"].append(one.share / one.advice.share)
     return {
-        "estimates_without": {
-            way: errors(of) | {"shipped": shipped[way]} for way, of in wrong.items()
-        }
+        "estimates_without": {way: errors(of) | {"shipped": shipped[way]} for way, of in wrong.items()}
         | {"as_shipped": _mixed(wrong, shipped)},
         "spot_without": {
-            group: _spot_scored(rules.observed_over_estimate(group))
-            | {"interval": rules.interval(group)}
+            group: _spot_scored(rules.observed_over_estimate(group)) | {"interval": rules.interval(group)}
             for group in spot.GROUPS
         },
         "spot_as_told": {group: _spot_scored(over) for group, over in as_told.items()},
@@ -168,9 +163,7 @@ def left_out() -> dict[str, Any]:
 
 def _mixed(wrong: Mapping[str, Sequence[float]], shipped: Mapping[str, int]) -> dict[str, float]:
     """Percentiles with each way counting as often as it ships."""
-    pairs = sorted(
-        (abs(1 / over - 1), shipped[way] / len(of)) for way, of in wrong.items() for over in of
-    )
+    pairs = sorted((abs(1 / over - 1), shipped[way] / len(of)) for way, of in wrong.items() for over in of)
     values, weights = np.array(pairs).T
     reached = np.cumsum(weights) / weights.sum()
     at = {share: values[np.searchsorted(reached, share / 100)] for share in (50, 90, 99)}

@@ -107,8 +107,7 @@ def _read(out: str, err: str, code: int) -> Any:
 def words(fields: Mapping[str, Any]) -> list[str]:
     """The fields as options."""
     texts = {
-        name: ",".join(value) if isinstance(value, list) else str(value)
-        for name, value in fields.items()
+        name: ",".join(value) if isinstance(value, list) else str(value) for name, value in fields.items()
     }
     return [word for name, text in texts.items() for word in (_option(name), text)]
 
@@ -137,9 +136,7 @@ def main() -> None:
     result = {
         "questions": len(rows),
         "answered": sum(isinstance(answer, dict) for answer in answers),
-        "differing": sum(
-            answer != asked_by_command(*row) for answer, row in zip(answers, rows, strict=True)
-        ),
+        "differing": sum(answer != asked_by_command(*row) for answer, row in zip(answers, rows, strict=True)),
         "processes": len(few),
         "differing_from_processes": sum(
             answer != asked_by_process(*row) for answer, row in zip(answers, few, strict=False)

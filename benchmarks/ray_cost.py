@@ -135,14 +135,10 @@ def cluster_cost(folder: Path) -> dict[str, Any]:
     """The same against a cluster of one node."""
     measure = partial(measured_by_a_worker, seconds=0.0)
     with cluster(1) as one:
-        return in_turns(
-            folder, "cluster", measure, lambda: RayExecutor(one.address, measure=measure)
-        )
+        return in_turns(folder, "cluster", measure, lambda: RayExecutor(one.address, measure=measure))
 
 
-def in_turns(
-    folder: Path, name: str, measure: Measure, make: Callable[[], Executor]
-) -> dict[str, Any]:
+def in_turns(folder: Path, name: str, measure: Measure, make: Callable[[], Executor]) -> dict[str, Any]:
     """Milliseconds a trial of both executors, and of each round the difference."""
     found: dict[str, list[float]] = {"process": [], name: []}
     for turn in range(ROUNDS):
@@ -197,8 +193,7 @@ def on_gpus(count: int, mark: str) -> list[Trial]:
     """Trials of the fleet's GPUs in turns."""
     kinds = [Accelerator.parse(f"cuda:{gpu}") for gpu in sorted(set(FLEET))]
     return [
-        replace(one, accelerator=kinds[number % len(kinds)])
-        for number, one in enumerate(trials(count, mark))
+        replace(one, accelerator=kinds[number % len(kinds)]) for number, one in enumerate(trials(count, mark))
     ]
 
 

@@ -24,9 +24,7 @@ QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput"
 DATE = "2026-11-22"
 PICTURES = {"price.svg": "en", "price.zh-CN.svg": "zh-CN"}
 _ANSWER = re.compile(r"(<!-- answer -->\n```\n).*?(```\n<!-- /answer -->)", re.DOTALL)
-_MARKED = re.compile(
-    r"(<!-- prints: advisor ([^\n]*) -->\n```\n).*?(```\n<!-- /prints -->)", re.DOTALL
-)
+_MARKED = re.compile(r"(<!-- prints: advisor ([^\n]*) -->\n```\n).*?(```\n<!-- /prints -->)", re.DOTALL)
 _CHART = re.compile(r"""src=["']data:image/svg\+xml[^,"]*,(.*?%3C/svg%3E)""", re.DOTALL)
 # Pages may be dark; the chart's letters are.
 _BACKGROUND = "<rect width='100%' height='100%' fill='#fff'/>"
@@ -50,9 +48,7 @@ def answer() -> str:
 
 def with_printed(page: str) -> str:
     """The page with what each of its marked commands prints now."""
-    return _MARKED.sub(
-        lambda match: f"{match[1]}{printed(shlex.split(match[2])).rstrip()}\n{match[3]}", page
-    )
+    return _MARKED.sub(lambda match: f"{match[1]}{printed(shlex.split(match[2])).rstrip()}\n{match[3]}", page)
 
 
 def printed(words: list[str]) -> str:

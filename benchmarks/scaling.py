@@ -17,12 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.models.performance.fit_scaling import (
-    ScalingRow,
-    fit_scaling,
-    held_out_residuals,
-    read_scaling,
-)
+from advisor.models.performance.fit_scaling import ScalingRow, fit_scaling, held_out_residuals, read_scaling
 from advisor.models.performance.scaling import ScalingModel
 from advisor.models.performance.step_times import chip
 from benchmarks.bundled_model import PUBLISHED_FOLDER
@@ -122,9 +117,7 @@ def figures() -> dict[str, object]:
             "gpus": sorted({chip(row.gpu) for row in members}),
             "median_error_percent_gpu_left_out": 100 * float(np.median(np.abs(residuals))),
             "covered": coverage(members),
-            "mean_error_percent": {
-                name: form_errors(members, form) for name, form in _FORMS.items()
-            },
+            "mean_error_percent": {name: form_errors(members, form) for name, form in _FORMS.items()},
         }
     return answer
 

@@ -247,9 +247,7 @@ def _random(grid: Grid, rates: Rates, sample: list[int], seed: int) -> Iterator[
 
 def _medians(runs: Sequence[Sequence[tuple[int, float]]]) -> dict[int, float]:
     counts = [count for count, _ in runs[0]]
-    return {
-        count: round(median(run[place][1] for run in runs), 4) for place, count in enumerate(counts)
-    }
+    return {count: round(median(run[place][1] for run in runs), 4) for place, count in enumerate(counts)}
 
 
 def _share(trials: int | None, cells: int) -> float | None:

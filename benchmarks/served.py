@@ -67,10 +67,7 @@ class Served:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
 
@@ -119,9 +116,7 @@ class Served:
         )  # fmt: skip
         return done.stdout
 
-    def ask(
-        self, method: str, path: str, body: Any = None, *, seconds: float = 30.0
-    ) -> tuple[int, Any]:
+    def ask(self, method: str, path: str, body: Any = None, *, seconds: float = 30.0) -> tuple[int, Any]:
         """Status and document; a text goes as JSON lines. `OSError` where nobody answers whole."""
         is_lines = isinstance(body, str)
         data = None if body is None else body if is_lines else json.dumps(body)

@@ -179,9 +179,7 @@ def main() -> int:
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="service-beside-") as name:
         folder = Path(name)
-        server = Served(
-            "--rate-limit=0", f"--allow-data=photos={photographs(folder)}", folder=folder
-        )
+        server = Served("--rate-limit=0", f"--allow-data=photos={photographs(folder)}", folder=folder)
         try:
             server.start()
             found = measured(server, options.rounds, options.seconds)

@@ -25,12 +25,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from advisor.service.answers import MOST_KEPT_BYTES
-from benchmarks.hostile_requests import (
-    Hostile,
-    hostile_requests,
-    operations_of,
-    plausible_requests,
-)
+from benchmarks.hostile_requests import Hostile, hostile_requests, operations_of, plausible_requests
 from benchmarks.served import Served
 
 _NOT_NOW = "not while this is tried"
@@ -129,9 +124,7 @@ def fuzz(service: Served, requests: Iterable[Hostile], key: str, found: Findings
         found.ways[one.what] += 1
         if trouble := judge(one, told, secrets):
             shown = one.body[:200]
-            found.troubles.append(
-                f"{one.what} {one.method} {one.target[:200]} {shown!r}: {trouble}"
-            )
+            found.troubles.append(f"{one.what} {one.method} {one.target[:200]} {shown!r}: {trouble}")
     asker.close()
 
 

@@ -73,9 +73,7 @@ class Clients:
             time.sleep(_PAUSE_SECONDS)
 
     def _import(self, number: int) -> None:
-        trials = [
-            trial(resources=resources(memory_mib=512.0 + 3 * number + part)) for part in range(3)
-        ]
+        trials = [trial(resources=resources(memory_mib=512.0 + 3 * number + part)) for part in range(3)]
         text = to_jsonl(measurement(trial=one) for one in trials)
         self._acknowledged("/v1/measurements/import", text)
         self.trials += [one.trial_id for one in trials]

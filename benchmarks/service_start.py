@@ -43,9 +43,7 @@ def start_once(workers: int, home: str) -> Start:
     command = [*COMMAND, "serve", "--port", str(port), "--workers", str(workers)]
     environment = os.environ | {"HOME": home, "XDG_DATA_HOME": home}
     before = time.perf_counter()
-    child = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while not _is_ready(port):
             if child.poll() is not None or time.perf_counter() - before > _PATIENCE_SECONDS:
@@ -104,10 +102,7 @@ def main() -> None:
         "command": [*COMMAND, "serve"],
         "runs": arguments.runs,
         "starts": starts,
-        "aim": {
-            "ready_seconds_at_most": AIM_SECONDS,
-            "met": starts[0]["ready_seconds"] <= AIM_SECONDS,
-        },
+        "aim": {"ready_seconds_at_most": AIM_SECONDS, "met": starts[0]["ready_seconds"] <= AIM_SECONDS},
     }
     print(json.dumps(document, indent=2))
 

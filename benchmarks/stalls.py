@@ -68,9 +68,7 @@ def stall_figures(data: Path) -> dict[str, Any]:
         "host left out": _figures(seen.points(host_out, "plain")),
         "all hosts of its CPU left out": _figures(seen.points(same_cpu, "plain")),
         "host left out, heavier augmentation": _figures(seen.points(host_out, "distorted")),
-        "as it ships, fitted on all hosts": _figures(
-            seen.points(seen.predicted(parameters, None), "plain")
-        ),
+        "as it ships, fitted on all hosts": _figures(seen.points(seen.predicted(parameters, None), "plain")),
         **{name: _figures(seen.points(rates, "plain")) for name, rates in joins.items()},
         "fitted": {name: round(x, 4) for name, x in fit_stalls(runs, parameters)[0].items()},
     }
@@ -97,9 +95,7 @@ class _Runs:
         rates = dict(zip(probes.hosts.tolist(), probes.real.tolist(), strict=True))
         return np.array([rates.get(host, np.nan) for host in self.runs.hosts.tolist()])
 
-    def predicted(
-        self, parameters: Mapping[str, float], alike: Callable[[str], str] | None
-    ) -> Floats:
+    def predicted(self, parameters: Mapping[str, float], alike: Callable[[str], str] | None) -> Floats:
         """Samples per second (n,), nan where nothing is scored; what joins the stages is fitted
         without the systems that are `alike`, or is as it ships."""
         rates = np.full(len(self.systems), np.nan)
@@ -226,10 +222,7 @@ def main() -> None:
         "schema": SCHEMA,
         "model": load_model().id,
         "stalls": stall_figures(data),
-        "vcpus": {
-            "Presto": _figures(presto_points(data)),
-            "Synergy": _figures(synergy_points(data)),
-        },
+        "vcpus": {"Presto": _figures(presto_points(data)), "Synergy": _figures(synergy_points(data))},
     }
     print(json.dumps(document, indent=2))
 

@@ -57,9 +57,7 @@ def run(command: Sequence[str]) -> Run:
     """One run of a command that must succeed, its .pyc files kept as in an installation."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     started = time.perf_counter()
-    child = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     seconds = time.perf_counter() - started
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -89,9 +87,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for command in COMMANDS.values():
         run(command)  # the first run reads the files from disk, and compiles them
-    rounds = [
-        {name: run(command) for name, command in COMMANDS.items()} for _ in range(arguments.runs)
-    ]
+    rounds = [{name: run(command) for name, command in COMMANDS.items()} for _ in range(arguments.runs)]
     document = {
         "benchmark": "startup",
         "runs": arguments.runs,

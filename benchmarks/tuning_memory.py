@@ -58,10 +58,7 @@ def job_scores(rows: Sequence[TrainingRow]) -> dict[str, Any]:
         "million_tokens": round(length / 1e6, 2),
         "mean": round(float(errors.mean()), 1),
         "median": round(float(np.median(errors)), 1),
-        "by_gpu": {
-            card: round(float(errors[cards == card].mean()), 1)
-            for card in np.unique(cards).tolist()
-        },
+        "by_gpu": {card: round(float(errors[cards == card].mean()), 1) for card in np.unique(cards).tolist()},
     }
 
 
@@ -74,9 +71,7 @@ def ready_scores(path: Path = LOADS_PATH) -> dict[str, Any]:
                 continue
             loader = Loader.MAPPED if row["loader"] == "mmap" else Loader.STREAMED
             predicted = {"load": load_seconds, "ready": ready_seconds}[row["what"]](
-                float(row["weights_gb"]) * 1e9 / 2**20,
-                float(row["disk_mib_per_second"]),
-                loader=loader,
+                float(row["weights_gb"]) * 1e9 / 2**20, float(row["disk_mib_per_second"]), loader=loader
             )
             errors[row["what"]].append(abs(predicted.median / float(row["seconds"]) - 1))
     return {

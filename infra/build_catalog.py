@@ -43,8 +43,7 @@ def _check(built: bundles.Bundle, out: Path) -> None:
     stale = bundles.differences(built, out)
     if stale:
         raise click.ClickException(
-            f"not what the sources give: {', '.join(stale)}; run python -m "
-            f"advisor.infra.build_catalog"
+            f"not what the sources give: {', '.join(stale)}; run python -m advisor.infra.build_catalog"
         )
     click.echo(f"{out} is what the sources give", err=True)
 

@@ -11,14 +11,7 @@ from collections.abc import Sequence
 
 from advisor.infra.language_sources.rows import read_table
 from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
-from advisor.models.language.finetuning.fit import (
-    Measured,
-    balanced,
-    fitted,
-    gpu_of,
-    left_out,
-    model_of,
-)
+from advisor.models.language.finetuning.fit import Measured, balanced, fitted, gpu_of, left_out, model_of
 from advisor.models.language.finetuning.measured_rows import measured_rows
 from advisor.models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
 from advisor.models.language.finetuning.stored import PATH, write_predictor

@@ -37,9 +37,7 @@ class Event(Struct, frozen=True, kw_only=True):
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def emit(
-    event: str, *, trial_id: str = "", level: int = INFO, at: float | None = None, **facts: Any
-) -> None:
+def emit(event: str, *, trial_id: str = "", level: int = INFO, at: float | None = None, **facts: Any) -> None:
     """Send an event to the subscribers; `facts` are what JSON can hold, and never a password.
     `at` is when it happened, by default now."""
     if _LOG.handlers:

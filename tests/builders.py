@@ -73,10 +73,7 @@ def candidate(name="g4dn.xlarge", usd_per_hour=0.526, batch_size=32, **changes):
         price=price(0.0173, "a disk price list"),
     )
     offer = Offer(
-        instance=instance(name),
-        region="us-east-1",
-        market=Market.ON_DEMAND,
-        price=price(usd_per_hour),
+        instance=instance(name), region="us-east-1", market=Market.ON_DEMAND, price=price(usd_per_hour)
     )
     return Candidate(
         spec=Spec(offer=offer, disk=disk),

@@ -50,13 +50,7 @@ settings.load_profile("quick")
 
 # The mark that comes with a fixture; tests that share one of these run in one process.
 _MARK_OF_FIXTURE = MappingProxyType(
-    {
-        "postgresql": "postgres",
-        "browser": "browser",
-        "ray_cluster": "ray",
-        "pango": "pdf",
-        "gpu": "gpu",
-    }
+    {"postgresql": "postgres", "browser": "browser", "ray_cluster": "ray", "pango": "pdf", "gpu": "gpu"}
 )
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FULL = ("slow", "machine", "postgres", "ray", "browser", "pdf", "kills")

@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room.
-LINES = {"advisor": 64_500, "models": 20_000, "sweeps": 22_600, "infra": 14_500}
-FILES = 905
+LINES = {"advisor": 64_600, "models": 19_900, "sweeps": 22_700, "infra": 14_000}
+FILES = 901
 DOCS_KILOBYTES = 400
 FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 135, 17
 # Counts every function of the product that runs for one answer, its modules' bodies left out.

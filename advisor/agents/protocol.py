@@ -43,9 +43,7 @@ _READS = ToolAnnotations(
 )
 
 
-def tool_server(
-    version: str, answer: Answering, shown: Callable[[Document], Document] = dict
-) -> Server[Any]:
+def tool_server(version: str, answer: Answering, shown: Callable[[Document], Document] = dict) -> Server[Any]:
     """A server whose tools are answered by `answer`, documents and errors as `shown` has them.
 
     An `AdvisorError` becomes a result that is an error, with `field` and `hint`: the agent can mend

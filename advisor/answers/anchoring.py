@@ -52,15 +52,11 @@ def anchored_model(
     """
     if asked.task is Task.PREPROCESSING and files:
         raise UsageError(
-            "an anchor is of a GPU, and preprocessing uses none",
-            hint="leave it out",
-            field="anchor",
+            "an anchor is of a GPU, and preprocessing uses none", hint="leave it out", field="anchor"
         )
     if not files:
         return _without_anchors(model, asked)
-    read = [
-        read_anchor(path, partial(sheet_of, sheets=catalog.gpus), asked.precision) for path in files
-    ]
+    read = [read_anchor(path, partial(sheet_of, sheets=catalog.gpus), asked.precision) for path in files]
     warnings = [
         Message("{origin} does not count: {reason}", origin=row.origin, reason=one_line(row.reason))
         for file in read
@@ -108,9 +104,7 @@ def _conditioned(
     return replace(model, table=table, step_times=step_times, card_mib_of=needed)
 
 
-def _of_any_network(
-    model: PerformanceModel, catalog: Catalog, facts: NetworkFacts
-) -> PerformanceModel:
+def _of_any_network(model: PerformanceModel, catalog: Catalog, facts: NetworkFacts) -> PerformanceModel:
     step_times = model.step_times.of_any_network(facts, catalog.cards)
     return replace(model, step_times=step_times)
 
@@ -205,10 +199,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 def anchors_of(
-    model: PerformanceModel,
-    asked: Asked,
-    files: Sequence[AnchorFile],
-    facts: NetworkFacts | None,
+    model: PerformanceModel, asked: Asked, files: Sequence[AnchorFile], facts: NetworkFacts | None
 ) -> list[Observation]:
     """The rows of the files that answer the question, one or more, under its network's name.
 
@@ -267,9 +258,7 @@ def _is_asked(row: Observation, asked: Asked) -> bool:
     return row.workload.task is asked.task and row.workload.precision is asked.precision
 
 
-def _no_anchor(
-    asked: Asked, files: Sequence[AnchorFile], rows: Sequence[Observation]
-) -> UsageError:
+def _no_anchor(asked: Asked, files: Sequence[AnchorFile], rows: Sequence[Observation]) -> UsageError:
     """What the files have instead, and which option would meet it."""
     names = tuple(str(file.path) for file in files)
     if rows:

@@ -89,11 +89,7 @@ class Compared(NamedTuple):
         return of_instances + [gpu.request for gpu in self.gpus]
 
     def _rows(self) -> list[dict[str, Any]]:
-        rows = [
-            row
-            for instance in self.instances
-            for row in instance_rows(instance.cells, instance.base)
-        ]
+        rows = [row for instance in self.instances for row in instance_rows(instance.cells, instance.base)]
         usd = self.usd_per_gpu_hour
         return rows + [row for gpu in self.gpus for row in gpu_rows(gpu.cells, gpu.base, usd)]
 
@@ -161,9 +157,7 @@ def _instances(context: Context, asked: Sequence[_Asked], question: Compare) -> 
     return Compared(context, first, found, [])
 
 
-def _gpus(
-    context: Context, asked: Sequence[_Asked], cards: Sequence[Gpu], baseline: str | None
-) -> Compared:
+def _gpus(context: Context, asked: Sequence[_Asked], cards: Sequence[Gpu], baseline: str | None) -> Compared:
     cards_of = context.catalog.cards
     first = cards_of[sheet_name(baseline, cards_of)] if baseline else cards[0]
     shown = list(dict.fromkeys([*cards, first]))

@@ -14,10 +14,7 @@ from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, R
 from advisor.engine.candidates import disks_for
 from advisor.questions.curves import MOST_POINTS
 from advisor.questions.fields import wrong
-from advisor.questions.spec_requests import (
-    disk_fields,
-    held_of,
-)
+from advisor.questions.spec_requests import disk_fields, held_of
 from advisor.questions.values import Curve
 
 
@@ -54,10 +51,7 @@ def curves_of(context: Context, request: Request, one: InstancePrediction, asked
 
 
 def points_at(
-    context: Context,
-    request: Request,
-    workload: Workload,
-    places: Sequence[tuple[InstanceType, Disk]],
+    context: Context, request: Request, workload: Workload, places: Sequence[tuple[InstanceType, Disk]]
 ) -> list[Point]:
     """What the workload reaches on each instance with its disk, in one call of the model."""
     resources = [
@@ -82,9 +76,7 @@ def _disks(
     for text in texts:
         fields = disk_fields(catalog, instance.cloud, text, held_of(request.dataset))
         if "disk" not in fields:
-            raise wrong(
-                "curve", "{field} takes one disk a point, as gp3:500GiB, not '{disk}'", disk=text
-            )
+            raise wrong("curve", "{field} takes one disk a point, as gp3:500GiB, not '{disk}'", disk=text)
         changed = replace(request, disk_types=(), **fields)
         yield instance, disks_for(changed, catalog, instance, prediction.region)[0]
 
@@ -100,16 +92,9 @@ def curves_document(curves: Curves) -> dict[str, Any]:
             }
             for at in curves.vcpus
         ],
-        "memory": [
-            {"memory_mib": at.instance.memory_mib, **_reached(at.prediction)}
-            for at in curves.memory
-        ],
+        "memory": [{"memory_mib": at.instance.memory_mib, **_reached(at.prediction)} for at in curves.memory],
         "disk": [
-            {
-                "order": str(at.disk.choice),
-                "usd_per_hour": at.disk.usd_per_hour,
-                **_reached(at.prediction),
-            }
+            {"order": str(at.disk.choice), "usd_per_hour": at.disk.usd_per_hour, **_reached(at.prediction)}
             for at in curves.disk
         ],
     }
@@ -117,11 +102,7 @@ def curves_document(curves: Curves) -> dict[str, Any]:
 
 def _reached(prediction: Prediction) -> dict[str, Any]:
     return {
-        "throughput": {
-            "lower": prediction.lower,
-            "median": prediction.median,
-            "upper": prediction.upper,
-        },
+        "throughput": {"lower": prediction.lower, "median": prediction.median, "upper": prediction.upper},
         "bottleneck": str(prediction.bottleneck),
         "utilization": {str(stage): share for stage, share in prediction.utilization.items()},
         "extrapolation": list(prediction.extrapolation),

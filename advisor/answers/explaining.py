@@ -27,9 +27,7 @@ class Explained(NamedTuple):
         return "\n" + explanation_text(self.instance_type, self.explanation)
 
 
-def explain_answer(
-    answer: Recommendation, catalog: Catalog, model: PerformanceModel
-) -> Explained | None:
+def explain_answer(answer: Recommendation, catalog: Catalog, model: PerformanceModel) -> Explained | None:
     """The chosen spec explained; the nearest one where nothing meets the target, if any."""
     candidate = answer.chosen or answer.nearest
     if candidate is None:

@@ -29,19 +29,11 @@ from advisor.questions.values import GpuFilter
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
-    from advisor.questions.language import (
-        MemoryFinetuning,
-        PredictFinetuning,
-        RecommendFinetuning,
-    )
+    from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning
 
 
 def tuning_recommended(
-    context: LanguageContext,
-    question: RecommendFinetuning,
-    *,
-    today: date | None = None,
-    relax: bool = True,
+    context: LanguageContext, question: RecommendFinetuning, *, today: date | None = None, relax: bool = True
 ) -> FineTuningRecommendation:
     """The instance that tunes for the least money; where none does as asked, what to relax, which
     takes longer, unless `relax` is False.
@@ -75,9 +67,7 @@ def tuning_predicted(context: LanguageContext, question: PredictFinetuning) -> T
     return replace(answer, warnings=(*context.notes, *answer.warnings))
 
 
-def tuning_memory_answered(
-    context: LanguageContext, question: MemoryFinetuning
-) -> TuningMemoryAnswer:
+def tuning_memory_answered(context: LanguageContext, question: MemoryFinetuning) -> TuningMemoryAnswer:
     """What a run takes of the GPUs that are meant: those for rent, smallest first, or the named
     ones in the order asked."""
     catalog, model = context.catalog, language_model_of(question)

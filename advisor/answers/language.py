@@ -79,11 +79,7 @@ def load_language_context(sources: Sources | None = None) -> LanguageContext:
 
 
 def serving_recommended(
-    context: LanguageContext,
-    question: RecommendGeneration,
-    *,
-    today: date | None = None,
-    relax: bool = True,
+    context: LanguageContext, question: RecommendGeneration, *, today: date | None = None, relax: bool = True
 ) -> GenerationRecommendation:
     """The cheapest spec that serves as the question wants it; where nothing does, what to relax,
     which takes longer, unless `relax` is False.
@@ -115,9 +111,7 @@ def serving_predicted(context: LanguageContext, question: PredictGeneration) -> 
     return _predicted(context, model, request, (name,))[0]
 
 
-def serving_compared(
-    context: LanguageContext, question: CompareGeneration
-) -> list[ServingPrediction]:
+def serving_compared(context: LanguageContext, question: CompareGeneration) -> list[ServingPrediction]:
     """The instances of the question in the order asked, then its baseline where that is another
     one."""
     context, model, request = _request(context, question)
@@ -126,9 +120,7 @@ def serving_compared(
     return _predicted(context, model, request, tuple(dict.fromkeys(names)))
 
 
-def serving_memory_answered(
-    context: LanguageContext, question: MemoryGeneration
-) -> ServingMemoryAnswer:
+def serving_memory_answered(context: LanguageContext, question: MemoryGeneration) -> ServingMemoryAnswer:
     """What the model takes of the GPUs that are meant: those for rent, smallest first, or the named
     ones in the order asked."""
     catalog, model = context.catalog, language_model_of(question)
@@ -148,10 +140,7 @@ def serving_memory_answered(
 
 
 def _predicted(
-    context: LanguageContext,
-    model: LanguageModel,
-    request: GenerationRequest,
-    names: tuple[str, ...],
+    context: LanguageContext, model: LanguageModel, request: GenerationRequest, names: tuple[str, ...]
 ) -> list[ServingPrediction]:
     preparations = ServingPreparations(context.catalog, model, context.predictor)
     today = requests.today()

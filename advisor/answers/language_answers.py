@@ -17,16 +17,8 @@ from advisor.messages import Message
 from advisor.render.document import Sources, document_yaml, plain_document
 
 if TYPE_CHECKING:
-    from advisor.domain.language import (
-        GenerationRecommendation,
-        GenerationRequest,
-        ServingPrediction,
-    )
-    from advisor.domain.tuning import (
-        FineTuningRecommendation,
-        FineTuningRequest,
-        TuningPrediction,
-    )
+    from advisor.domain.language import GenerationRecommendation, GenerationRequest, ServingPrediction
+    from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest, TuningPrediction
 
 
 class ServingRecommended(NamedTuple):
@@ -59,9 +51,7 @@ class ServingRecommended(NamedTuple):
         """For a terminal, with so many specs where a number is asked for."""
         from advisor.render.language.text import generation_text
 
-        return generation_text(
-            self.answer, self.sources, all_rejected=self.every_rejected, specs=specs
-        )
+        return generation_text(self.answer, self.sources, all_rejected=self.every_rejected, specs=specs)
 
     def written(self, name: str) -> str:
         """The answer in one of `recommending.FORMATS`, or the file that starts its spec."""
@@ -111,9 +101,7 @@ class TuningRecommended(NamedTuple):
         """For a terminal, with so many specs where a number is asked for."""
         from advisor.render.language.tuning_text import finetuning_text
 
-        return finetuning_text(
-            self.answer, self.sources, all_rejected=self.every_rejected, specs=specs
-        )
+        return finetuning_text(self.answer, self.sources, all_rejected=self.every_rejected, specs=specs)
 
     def written(self, name: str) -> str:
         """The answer in one of `recommending.FORMATS`; what tunes is the user's own program."""

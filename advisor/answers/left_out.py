@@ -17,9 +17,7 @@ from advisor.naming import covers_clouds
 COMMITMENTS = tuple(market for market in Market if market.startswith("commitment"))
 
 
-def left_out(
-    request: SpecRequest, catalog: Catalog, today: date, *, strict: bool
-) -> tuple[Message, ...]:
+def left_out(request: SpecRequest, catalog: Catalog, today: date, *, strict: bool) -> tuple[Message, ...]:
     """Clouds without a region of the name that a question about every cloud gives, and how many
     types have no price that is not old `today`, where `strict` asks for one."""
     asked = place_query(request, accelerated=None)

@@ -18,10 +18,7 @@ from advisor.domain.words import ANY_MARKET
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.zoo.networks import NETWORKS, NetworkInfo
 from advisor.questions.listings import Gpus, InstanceDetails, Offers
-from advisor.questions.spec_requests import (
-    hardware_fields,
-    region_of,
-)
+from advisor.questions.spec_requests import hardware_fields, region_of
 from advisor.questions.values import GpuFilter
 from advisor.render.blocks import price_block
 from advisor.render.catalog import catalog_head, offer_document, place_of, type_document

@@ -6,12 +6,7 @@ import socket
 import sys
 from typing import Any
 
-from advisor.answers.measuring import (
-    GRACE_SECONDS,
-    Progress,
-    checked_reference,
-    document_of_process,
-)
+from advisor.answers.measuring import GRACE_SECONDS, Progress, checked_reference, document_of_process
 from advisor.domain import Accelerator, AcceleratorKind, Precision, Task
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
@@ -44,8 +39,7 @@ def measure_ranks(
         _check_resolves(asked.rendezvous)
         grace += _APART_SECONDS
         on_progress(
-            f"waiting up to {_APART_SECONDS // 60} minutes for all {asked.nodes} nodes at "
-            f"{asked.rendezvous}"
+            f"waiting up to {_APART_SECONDS // 60} minutes for all {asked.nodes} nodes at {asked.rendezvous}"
         )
     return document_of_process(command, grace, on_progress, job, minutes)
 

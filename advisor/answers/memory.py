@@ -115,11 +115,7 @@ def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> Memo
         for (name, mib), batch in zip(gpus, largest, strict=True)
     )
     return MemoryAnswer(
-        question=question,
-        traced=profile.traced,
-        peak=peak,
-        gpus=tuple(on_gpus),
-        what_ifs=tuple(what_ifs),
+        question=question, traced=profile.traced, peak=peak, gpus=tuple(on_gpus), what_ifs=tuple(what_ifs)
     )
 
 
@@ -132,9 +128,7 @@ def gpus_named(
     Memory is what instances show of the card where any has it, else the data sheet's.
     """
     known = {name: card.memory_mib for name, card in catalog.cards.items()}
-    whole = (
-        catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1
-    )
+    whole = (catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1)
     rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}
     chosen = [one for name in names for one in sheet_names(name, catalog.cards)] or list(rented)
     fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
@@ -156,10 +150,7 @@ def _changes(conditions: Conditions) -> Iterator[tuple[str, Conditions]]:
 
 
 def _largest(
-    profile: MemoryProfile,
-    conditions: Conditions,
-    question: Question,
-    gpus: Sequence[tuple[str, float]],
+    profile: MemoryProfile, conditions: Conditions, question: Question, gpus: Sequence[tuple[str, float]]
 ) -> tuple[int | None, ...]:
     return tuple(largest_batch(profile, conditions, mib, question.confidence) for _, mib in gpus)
 
@@ -173,9 +164,7 @@ def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
     return traced_profile(reference, steps, pixels)
 
 
-def traced_profile(
-    reference: str, steps: Sequence[str], pixels: int | None = None
-) -> MemoryProfile:
+def traced_profile(reference: str, steps: Sequence[str], pixels: int | None = None) -> MemoryProfile:
     """From a process of its own, which is gone on leaving; steps as in `Conditions.step`."""
     job = {"reference": reference, "pixels": pixels, "steps": steps}
     with started_worker([*COMMAND, json.dumps(job)]) as worker:
@@ -188,8 +177,7 @@ def traced_profile(
                     raise (UsageError if message.get("usage") else MeasuringError)(message["error"])
         except WorkerLate as error:
             raise MeasuringError(
-                f"tracing took more than {_PATIENCE_SECONDS / 60:g} minutes; ask for a smaller "
-                "--input-size"
+                f"tracing took more than {_PATIENCE_SECONDS / 60:g} minutes; ask for a smaller --input-size"
             ) from error
         except WorkerEnded as error:
             raise UsageError(

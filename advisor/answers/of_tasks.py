@@ -16,11 +16,7 @@ from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRec
 from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning
 from advisor.questions.listings import Sources as AskedSources
 from advisor.questions.models import Recommend
-from advisor.questions.named import (
-    Compare,
-    MemoryQuestion,
-    Predict,
-)
+from advisor.questions.named import Compare, MemoryQuestion, Predict
 from advisor.render.document import Sources, plain_document
 
 if TYPE_CHECKING:
@@ -73,9 +69,7 @@ def compared_by(sources: AskedSources, question: AnyCompare) -> AnyCompared:
     return serving_compared_in(_catalog(sources), question)
 
 
-def recommended_in(
-    context: Context, question: AnyRecommend, *, today: date | None = None
-) -> AnyRecommended:
+def recommended_in(context: Context, question: AnyRecommend, *, today: date | None = None) -> AnyRecommended:
     """The recommendation in a context that is loaded already."""
     if isinstance(question, Recommend):
         return recommended(context, question, today=today)
@@ -116,16 +110,14 @@ def memory_in(catalog: Catalog, question: AnyMemory) -> MemoryAnswered:
 
         tuned = tuning_memory_answered(_language_context(catalog), question)
         return MemoryAnswered(
-            lambda: plain_document(tuning_memory_document(tuned)),
-            partial(tuning_memory_text, tuned),
+            lambda: plain_document(tuning_memory_document(tuned)), partial(tuning_memory_text, tuned)
         )
     from advisor.answers.language import serving_memory_answered
     from advisor.render.language.single import serving_memory_document, serving_memory_text
 
     served = serving_memory_answered(_language_context(catalog), question)
     return MemoryAnswered(
-        lambda: plain_document(serving_memory_document(served)),
-        partial(serving_memory_text, served),
+        lambda: plain_document(serving_memory_document(served)), partial(serving_memory_text, served)
     )
 
 
@@ -134,10 +126,7 @@ def _catalog(sources: AskedSources) -> Catalog:
 
 
 def language_recommended_in(
-    catalog: Catalog,
-    question: RecommendGeneration | RecommendFinetuning,
-    *,
-    today: date | None = None,
+    catalog: Catalog, question: RecommendGeneration | RecommendFinetuning, *, today: date | None = None
 ) -> ServingRecommended | TuningRecommended:
     """The cheapest spec that serves or tunes as the question wants it."""
     from advisor.answers.language_answers import ServingRecommended, TuningRecommended
@@ -164,11 +153,7 @@ def language_predicted_in(
 ) -> ServingPredicted | TuningPredicted:
     """What the instance of the question does."""
     from advisor.answers.language_answers import ServingPredicted, TuningPredicted
-    from advisor.questions.language_requests import (
-        finetuning_request,
-        generation_request,
-        language_model_of,
-    )
+    from advisor.questions.language_requests import finetuning_request, generation_request, language_model_of
 
     context, model = _language_context(catalog), language_model_of(question)
     if isinstance(question, PredictFinetuning):
@@ -189,9 +174,7 @@ def serving_compared_in(catalog: Catalog, question: CompareGeneration) -> Servin
     from advisor.answers.language import serving_compared
     from advisor.answers.language_answers import ServingCompared
     from advisor.questions.language_requests import generation_request, language_model_of
-    from advisor.questions.spec_requests import (
-        instance_named,
-    )
+    from advisor.questions.spec_requests import instance_named
 
     context = _language_context(catalog)
     found = serving_compared(context, question)

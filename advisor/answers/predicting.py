@@ -128,9 +128,7 @@ def predicted(context: Context, question: Predict) -> Predicted:
         sold = OfferQuery(cloud=cloud, region=request.region, market=market)
         notes = unconverted_notes(catalog, sold)
         prediction = replace(prediction, warnings=(*notes, *prediction.warnings))
-    prediction = replace(
-        prediction, other_settings=settings_of_instance(prediction, catalog, model)
-    )
+    prediction = replace(prediction, other_settings=settings_of_instance(prediction, catalog, model))
     found = Predicted(request, prediction, context, what_if)
     if question.explain:
         from advisor.answers.explaining import explain_instance

@@ -63,9 +63,7 @@ class Recommended(NamedTuple):
         """For a terminal, with so many specs where a number is asked for."""
         from advisor.render.recommendation import recommendation_text  # JSON waits for no text
 
-        text = recommendation_text(
-            self.answer, self.sources, all_rejected=self.every_rejected, specs=specs
-        )
+        text = recommendation_text(self.answer, self.sources, all_rejected=self.every_rejected, specs=specs)
         return text + (self.explained.text() if self.explained else "")
 
     def written(self, name: str) -> str:
@@ -109,9 +107,7 @@ def recommended(
     if question.live:
         from advisor.answers.live.checking import recommend_live  # boto3 is imported only here
 
-        answer, catalog = recommend_live(
-            request, context.model, today=today, strict=question.strict
-        )
+        answer, catalog = recommend_live(request, context.model, today=today, strict=question.strict)
         context = context._replace(catalog=catalog)
         preparations = Preparations(catalog, context.model)
     else:
@@ -124,9 +120,7 @@ def recommended(
     answer = replace(
         answer,
         warnings=(*context.notes, *notes, *answer.warnings),
-        other_settings=settings_of_candidate(chosen, context.catalog, context.model)
-        if chosen
-        else (),
+        other_settings=settings_of_candidate(chosen, context.catalog, context.model) if chosen else (),
     )
     every = question.explain_rejected
     result = Recommended(answer, context, preparations, every_rejected=every)

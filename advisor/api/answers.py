@@ -190,9 +190,7 @@ class Listing(Answer):
     """Records of one kind, in the field that is named after them: `.gpus`, `.networks`,
     `.offers`."""
 
-    def __init__(
-        self, document: Callable[[], dict[str, Any]], text: Callable[[], str], field: str
-    ) -> None:
+    def __init__(self, document: Callable[[], dict[str, Any]], text: Callable[[], str], field: str) -> None:
         super().__init__(document, text)
         self._field = field
 

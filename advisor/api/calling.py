@@ -67,9 +67,7 @@ def _asked(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, 
     no = {name for name, field in fields.items() if field.is_open and values.get(name) is False}
     given = {n: value for n, value in values.items() if n in no or not _is_nothing(value)}
     texts = {name: list(_texts_of(value, name, fields)) for name, value in given.items()}
-    of_sources = {
-        name: texts.pop(name) for name in Sources.fields if name in fields and name in texts
-    }
+    of_sources = {name: texts.pop(name) for name in Sources.fields if name in fields and name in texts}
     question = from_texts(kinds, texts, "argument")
     return Asked(question, from_texts(Sources, of_sources), frozenset(given))
 

@@ -79,9 +79,7 @@ def offers(asked: Asked) -> Answer:
     catalog = load_catalog(cny_per_usd=asked.sources.cny_per_usd)
     page = page_of(catalog, query_of(asked.question))
     return Listing(
-        partial(page.document, catalog),
-        lambda: offers_text(page.offers[:SHOWN_OFFERS], page.total),
-        "offers",
+        partial(page.document, catalog), lambda: offers_text(page.offers[:SHOWN_OFFERS], page.total), "offers"
     )
 
 

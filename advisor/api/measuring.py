@@ -55,8 +55,7 @@ class Measuring:
     def _recorder(self) -> Recorder:
         if self._running is None:
             raise UsageError(
-                "nothing is measured outside of its block",
-                hint="write: with advisor.measure(..) as m:",
+                "nothing is measured outside of its block", hint="write: with advisor.measure(..) as m:"
             )
         return self._running
 

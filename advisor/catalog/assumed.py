@@ -19,10 +19,7 @@ FILE = "catalog/assumed_facts.csv"
 COLUMNS = ("cloud", "fact", "value", "low", "high", "why")
 THREADS_PER_CORE = "threads_per_core"
 # Facts of types that stand in a column of their table as they are.
-_COLUMNS = {
-    "local_disk_gb": "instance_store_gb",
-    "local_disk_read_iops": "instance_store_read_iops",
-}
+_COLUMNS = {"local_disk_gb": "instance_store_gb", "local_disk_read_iops": "instance_store_read_iops"}
 LOCAL_READ_IOPS = "local_disk_read_iops"
 # The same of types that differ in the size of their disks alone: read as `LOCAL_READ_IOPS`.
 LOCAL_READ_IOPS_PER_GB = "local_disk_read_iops_per_gb"
@@ -85,9 +82,7 @@ def with_facts_of_type(row: Mapping[str, str], facts: Iterable[AssumedFact]) -> 
     return found
 
 
-def facts_of_disk(
-    facts: Facts, disk_type: str, kinds: tuple[str, ...] = RATES
-) -> tuple[AssumedFact, ...]:
+def facts_of_disk(facts: Facts, disk_type: str, kinds: tuple[str, ...] = RATES) -> tuple[AssumedFact, ...]:
     """What is assumed of a disk type: its rates, or other kinds of facts."""
     names = (f"{disk_type}.{kind}" for kind in kinds)
     return tuple(facts[name] for name in names if name in facts)

@@ -30,9 +30,7 @@ OTHER_GPUS = "the line has other GPUs, or another number of them, than the type 
 OTHER_SIZE = "the line has other vCPUs or RAM than the type has"
 
 
-def why_not_believed(
-    usd: float, known: Catalog, cloud: str, name: str, region: str, market: Market
-) -> str:
+def why_not_believed(usd: float, known: Catalog, cloud: str, name: str, region: str, market: Market) -> str:
     """Why a price is not believed; "" where it is, or where nothing is known to hold it to.
 
     It is held to the price of the same market there; else, on demand, to that of the region whose
@@ -48,9 +46,7 @@ def why_not_believed(
         least, most = _SHARES.get(market, _COMMITTED)
         allowed = f"on demand; {least:g} to {most:g} times can be believed"
     if price is None:
-        price = _listed(known, cloud, name, region, Market.ON_DEMAND) or _nearest(
-            known, cloud, name, region
-        )
+        price = _listed(known, cloud, name, region, Market.ON_DEMAND) or _nearest(known, cloud, name, region)
     if price is None or least <= usd / price.usd_per_hour <= most:
         return ""
     return (
@@ -80,9 +76,7 @@ def _same_start(one: str, other: str) -> int:
     return next((at for at, (x, y) in enumerate(zip(one, other, strict=False)) if x != y), len(one))
 
 
-def contradiction(
-    facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]
-) -> str:
+def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> str:
     """Why a line is not of the known type that it names ("" where it may be): other GPUs, vCPUs
     or RAM. `facts` are those of `import_rows.FACTS` that the line tells; `sheets` name GPUs."""
     told = facts.get("gpu_count")
@@ -96,17 +90,11 @@ def contradiction(
     return "" if all(same) else OTHER_SIZE
 
 
-def _has_other_gpus(
-    facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]
-) -> bool:
+def _has_other_gpus(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> bool:
     """A share of a GPU is told in many ways, and other accelerators count as GPUs in some lists."""
     told, name = facts.get("gpu_count"), facts.get("gpu_name")
     if known.gpu_name is None:
         return bool(told) and known.accelerator is None
     if known.gpu_fraction == 1 and told not in (None, known.gpu_count):
         return True
-    return (
-        name is not None
-        and not is_gpu(known.gpu_name, str(name))
-        and bool(gpus_named(str(name), sheets))
-    )
+    return name is not None and not is_gpu(known.gpu_name, str(name)) and bool(gpus_named(str(name), sheets))

@@ -235,20 +235,14 @@ class Catalog:
     def is_offered(self, name: str, region: str, cloud: str | None = None) -> bool:
         """Whether a region has a type."""
         clouds = [self._cloud(cloud)] if cloud else self._clouds.values()
-        return any(
-            name in home.instances and region in home.instances.regions_of(name) for home in clouds
-        )
+        return any(name in home.instances and region in home.instances.regions_of(name) for home in clouds)
 
     def regions_of(self, name: str, cloud: str | None = None) -> tuple[str, ...]:
         """Regions that offer a type, in order; empty for a retired one."""
         return tuple(sorted(self._home_of(name, cloud).instances.regions_of(name)))
 
     def price(
-        self,
-        name: str,
-        region: str,
-        market: Market = Market.ON_DEMAND,
-        cloud: str | None = None,
+        self, name: str, region: str, market: Market = Market.ON_DEMAND, cloud: str | None = None
     ) -> Price | None:
         """What a type costs in a region; None where that is not known."""
         return self._home_of(name, cloud).price(name, region, market)
@@ -320,12 +314,7 @@ class Catalog:
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
         """Priced types that lack facts and may be what is asked for."""
         return [
-            PartialOffer(
-                type=incomplete,
-                region=place.region,
-                market=Market(place.market),
-                price=place.price,
-            )
+            PartialOffer(type=incomplete, region=place.region, market=Market(place.market), price=place.price)
             for cloud in self._asked(query)
             for place, incomplete in cloud.lacking(query)
         ]

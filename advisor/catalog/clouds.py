@@ -21,13 +21,7 @@ from advisor.catalog.files import Files
 from advisor.catalog.instances import InstanceTable, Origin, PartialType
 from advisor.catalog.matching import OfferQuery, could_match, matches_instance
 from advisor.catalog.orderable import closed_types
-from advisor.catalog.prices import (
-    NO_DISK_PRICES,
-    Basis,
-    Currency,
-    PriceTable,
-    disk_prices_with,
-)
+from advisor.catalog.prices import NO_DISK_PRICES, Basis, Currency, PriceTable, disk_prices_with
 from advisor.domain import Market, Offer, Price
 from advisor.domain.orderable import NotOrderable
 
@@ -188,9 +182,7 @@ class Cloud:
         """Type -> USD per hour in its cheapest region, of the types with known facts that are what
         the query looks for: all where it asks for no accelerator."""
         asked = self.candidates(query)
-        names = frozenset(self.instances.names if asked is None else asked).difference(
-            self._lacking
-        )
+        names = frozenset(self.instances.names if asked is None else asked).difference(self._lacking)
         if query.asks_for_gpu or query.vcpus.limits or query.memory_mib.limits:
             names = frozenset(name for name in names if self._fits(name, query))
         return self.lowest_prices(query, names)
@@ -314,8 +306,7 @@ class Cloud:
             for name, told in self._closed.items()
             if name in self.instances and self._fits(name, query)
             for one in told
-            if one.holds(query.region or "", market)
-            and (one.region or self._offers(name, query.region))
+            if one.holds(query.region or "", market) and (one.region or self._offers(name, query.region))
         ]
         priced = self.lowest_prices(replace(query, max_usd_per_hour=None), [n for n, _ in found])
         return [pair for pair in dict(found).items() if pair[0] not in priced]

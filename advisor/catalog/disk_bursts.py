@@ -60,9 +60,7 @@ def volume_burst(
     return None
 
 
-def burst_on(
-    instance: InstanceType | None, volume: DiskRate, bucket: VolumeBurst | None
-) -> Burst | None:
+def burst_on(instance: InstanceType | None, volume: DiskRate, bucket: VolumeBurst | None) -> Burst | None:
     """What the volume reads on the instance at first (alone, where there is none), if more.
 
     A burst of one is held to what the other passes on, and ends when the first one's credits do.
@@ -80,9 +78,7 @@ def burst_on(
     if instance and any(new > old for new, old in zip(fast, passed, strict=True)):
         seconds = min(seconds, INSTANCE_BURST_SECONDS)
         causes.append(instance.name)
-    return Burst(
-        read_mib_per_second=fast[0], read_iops=fast[1], seconds=seconds, causes=tuple(causes)
-    )
+    return Burst(read_mib_per_second=fast[0], read_iops=fast[1], seconds=seconds, causes=tuple(causes))
 
 
 def _size_bucket(size: DiskSize | None) -> VolumeBurst | None:
@@ -101,9 +97,7 @@ def _io_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> Volum
         return None
     large = size_gib > float(row["burst_mib_s_large_above_gib"])
     mib_per_second = float(row["burst_mib_s_large" if large else "burst_mib_s_base"])
-    return VolumeBurst(
-        mib_per_second=mib_per_second, iops=iops, io_credits=float(row["burst_iops_credits"])
-    )
+    return VolumeBurst(mib_per_second=mib_per_second, iops=iops, io_credits=float(row["burst_iops_credits"]))
 
 
 def _mib_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> VolumeBurst | None:
@@ -119,9 +113,7 @@ def _mib_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> Volu
     )
 
 
-def _passed_on(
-    instance: InstanceType | None,
-) -> tuple[tuple[float, float], tuple[float, float]]:
+def _passed_on(instance: InstanceType | None) -> tuple[tuple[float, float], tuple[float, float]]:
     """(MiB/s, IOPS) an instance passes on for ever, and at first."""
     if instance is None:
         return (math.inf, math.inf), (math.inf, math.inf)

@@ -41,8 +41,7 @@ def local_disk(instance: InstanceType, size_gib: float) -> Disk:
     iops = instance.instance_store_read_iops
     if iops is None:
         raise UsageError(
-            f"how fast {instance.name} reads its local disk is not known; use a network disk "
-            "such as gp3"
+            f"how fast {instance.name} reads its local disk is not known; use a network disk such as gp3"
         )
     if not 0 < size_gib <= has:
         raise UsageError(f"{instance.name} has {has:.0f}GiB of local disk, not {size_gib:g}GiB")
@@ -119,11 +118,7 @@ def _require_sold(choice: DiskChoice, rule: DiskRule) -> None:
     if size is not None:
         rule.require_size(size)
     rule.rate(rule.max_gib if size is None else size, choice.iops, choice.mib_per_second)
-    whole = (
-        (size, "GiB"),
-        (choice.iops, " IOPS"),
-        (choice.mib_per_second, "MiB/s"),
-    )
+    whole = ((size, "GiB"), (choice.iops, " IOPS"), (choice.mib_per_second, "MiB/s"))
     for amount, unit in whole:
         if amount is not None and amount != int(amount):
             raise UsageError(
@@ -216,9 +211,7 @@ def cut_to(
         mib_per_second = min(mib_per_second, max(math.ceil(limit), rule.provision_mib_s_min or 0.0))
     if (iops, mib_per_second) == (choice.iops, choice.mib_per_second):
         return choice
-    return DiskChoice(
-        type=choice.type, size_gib=choice.size_gib, iops=iops, mib_per_second=mib_per_second
-    )
+    return DiskChoice(type=choice.type, size_gib=choice.size_gib, iops=iops, mib_per_second=mib_per_second)
 
 
 def _passes_on_more(instance: InstanceType, beyond: tuple[float, float] | None) -> bool:
@@ -266,9 +259,7 @@ def _provisioned(
     for iops, mib_per_second in steps:
         size = rule.size_for(smallest_gib, iops)
         if size <= rule.max_gib and (iops or 0.0) <= (rule.provision_iops_max or 0.0):
-            yield DiskChoice(
-                type=rule.type, size_gib=size, iops=iops, mib_per_second=mib_per_second
-            )
+            yield DiskChoice(type=rule.type, size_gib=size, iops=iops, mib_per_second=mib_per_second)
 
 
 def _speed(rate: DiskRate) -> tuple[float | None, float | None]:

@@ -14,9 +14,7 @@ class RegionsByPrice:
     and whether its seller lists it."""
 
     def __init__(
-        self,
-        prices: Mapping[str, Mapping[str, PriceParts]],
-        listed: Collection[tuple[str, str]],
+        self, prices: Mapping[str, Mapping[str, PriceParts]], listed: Collection[tuple[str, str]]
     ) -> None:
         # Prices whose tiers begin elsewhere cannot be compared: they are of two columns.
         places: dict[tuple[str, tuple[float, ...]], slice] = {}

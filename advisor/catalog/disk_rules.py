@@ -77,8 +77,7 @@ class DiskRule(Struct, frozen=True, kw_only=True):
         """Refuse a size the type is not sold in."""
         if not (math.isfinite(size_gib) and self.min_gib <= size_gib <= self.max_gib):
             raise UsageError(
-                f"a {self.type} disk has {self.min_gib:g}GiB to {self.max_gib:g}GiB, "
-                f"not {size_gib:g}GiB"
+                f"a {self.type} disk has {self.min_gib:g}GiB to {self.max_gib:g}GiB, not {size_gib:g}GiB"
             )
 
     def sold_as(self, size_gib: float) -> DiskSize | None:
@@ -119,8 +118,7 @@ class DiskRule(Struct, frozen=True, kw_only=True):
             return included if included is not None else min(DEFAULT_PROVISIONED_IOPS, high)
         if not low <= asked <= high:
             raise UsageError(
-                f"a {size_gib:g}GiB {self.type} disk can have {low:g} to {high:g} IOPS, "
-                f"not {asked:g}"
+                f"a {size_gib:g}GiB {self.type} disk can have {low:g} to {high:g} IOPS, not {asked:g}"
             )
         return asked
 

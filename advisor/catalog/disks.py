@@ -37,14 +37,7 @@ from advisor.catalog.disk_regions import RegionsByPrice
 from advisor.catalog.disk_rules import DiskRule, rule_from, rules_path
 from advisor.catalog.files import Files
 from advisor.catalog.instances import Origin
-from advisor.catalog.prices import (
-    NO_DISK_PRICES,
-    DiskPrices,
-    PriceParts,
-    Rows,
-    price_parts,
-    usd_per_month,
-)
+from advisor.catalog.prices import NO_DISK_PRICES, DiskPrices, PriceParts, Rows, price_parts, usd_per_month
 from advisor.domain import (
     ESTIMATED,
     HOURS_PER_MONTH,
@@ -152,9 +145,7 @@ class DiskCatalog:
     ) -> Price:
         """What a volume costs by the hour; `NoOfferError` where no price is known."""
         self._rule(disk_type).rate(size_gib, iops, mib_per_second)
-        choice = DiskChoice(
-            type=disk_type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second
-        )
+        choice = DiskChoice(type=disk_type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second)
         return self._price(choice, region)
 
     def attach(
@@ -178,9 +169,7 @@ class DiskCatalog:
         if not self._fits(instance, disk_type):
             takes = ", ".join(self._limits[instance.name])
             raise UsageError(f"{instance.name} takes no {disk_type} disk; it takes: {takes}")
-        choice = DiskChoice(
-            type=rule.type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second
-        )
+        choice = DiskChoice(type=rule.type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second)
         return self._attached(instance, choice, region)
 
     def with_burst(self, instance: InstanceType, disk: Disk) -> Disk:
@@ -241,11 +230,7 @@ class DiskCatalog:
         return size
 
     def candidate_disks(
-        self,
-        instance: InstanceType,
-        dataset_gib: float,
-        region: str,
-        types: tuple[str, ...] = (),
+        self, instance: InstanceType, dataset_gib: float, region: str, types: tuple[str, ...] = ()
     ) -> list[Disk]:
         """Disks worth a look for a data set, cheapest first.
 
@@ -279,9 +264,7 @@ class DiskCatalog:
             self._worth[key] = worth
         return worth
 
-    def _ladder(
-        self, dataset_gib: float, region: str, types: tuple[str, ...]
-    ) -> tuple[_Volume, ...]:
+    def _ladder(self, dataset_gib: float, region: str, types: tuple[str, ...]) -> tuple[_Volume, ...]:
         """Volumes worth a look on any instance; the same for all of them, so made once."""
         key = (dataset_gib, region, types)
         if key not in self._ladders:
@@ -310,9 +293,7 @@ class DiskCatalog:
             }
         return self._ordered[key]
 
-    def _cut_to(
-        self, instance: InstanceType, volume: _Volume, region: str, *, wide: bool
-    ) -> Disk | None:
+    def _cut_to(self, instance: InstanceType, volume: _Volume, region: str, *, wide: bool) -> Disk | None:
         """A step of the ladder on an instance; None where it is not worth a look there."""
         choice, rate, price = volume
         cut = cut_to(instance, choice, self.rules[choice.type], wide=wide)
@@ -378,9 +359,7 @@ class DiskCatalog:
             known = f"it is in: {where}" if where else "nor is it anywhere else"
             raise NoOfferError(f"no price of {choice.type} in {region} is known; {known}")
         extra_iops, extra_rate = rule.billed(size_gib, choice.iops, choice.mib_per_second)
-        month = usd_per_month(
-            self._by_region[region][choice.type], size_gib, extra_iops, extra_rate
-        )
+        month = usd_per_month(self._by_region[region][choice.type], size_gib, extra_iops, extra_rate)
         origin = self._origins[row["source"]]
         return Price(
             usd_per_hour=month / HOURS_PER_MONTH,
@@ -421,9 +400,7 @@ class DiskCatalog:
     @cached_property
     def _listed(self) -> Rows:
         """Prices that are no estimates."""
-        return {
-            key: row for key, row in self._bundled.items() if row.get("kind", LIST) != ESTIMATED
-        }
+        return {key: row for key, row in self._bundled.items() if row.get("kind", LIST) != ESTIMATED}
 
     @cached_property
     def _prices(self) -> Rows:
@@ -450,11 +427,7 @@ def _best(steps: Iterable[_Volume]) -> Iterator[_Volume]:
 
 
 def _on_instance(
-    limits: _Limits,
-    volume: DiskRate,
-    choice: DiskChoice,
-    price: Price,
-    assumed: tuple[AssumedFact, ...] = (),
+    limits: _Limits, volume: DiskRate, choice: DiskChoice, price: Price, assumed: tuple[AssumedFact, ...] = ()
 ) -> Disk:
     """A volume behind an instance that passes on so much."""
     limit, limit_iops = limits

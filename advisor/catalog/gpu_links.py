@@ -56,6 +56,4 @@ def _links() -> dict[str, tuple[tuple[str, GpuLink], ...]]:
     for line in lines:
         cloud, start, kind, joined, source = line.split(",")
         found.setdefault(cloud, []).append((start, GpuLink(kind, int(joined), source)))
-    return {
-        cloud: tuple(sorted(links, key=lambda one: -len(one[0]))) for cloud, links in found.items()
-    }
+    return {cloud: tuple(sorted(links, key=lambda one: -len(one[0]))) for cloud, links in found.items()}

@@ -63,11 +63,7 @@ def usual_sheet_name(asked: str, known: Iterable[str]) -> str:
 
 
 def sheet_of(
-    name: str,
-    sheets: Mapping[str, Gpu],
-    *,
-    memory_mib: float | None = None,
-    sm_count: int | None = None,
+    name: str, sheets: Mapping[str, Gpu], *, memory_mib: float | None = None, sm_count: int | None = None
 ) -> Gpu:
     """The sheet of a card that torch or the catalogue names, and says this size of (None: it does
     not say); `UsageError` where there is none.

@@ -14,14 +14,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from advisor.catalog.import_rows import (
-    bad,
-    csv_lines,
-    day,
-    number,
-    plain_name,
-    plain_text,
-)
+from advisor.catalog.import_rows import bad, csv_lines, day, number, plain_name, plain_text
 from advisor.catalog.import_tables import SOURCE_COLUMNS, csv_text
 from advisor.catalog.prices import LISTED_COLUMNS
 from advisor.domain import ESTIMATED, LIST, OBSERVED

@@ -42,10 +42,7 @@ def is_ec2instances(document: Any) -> bool:
 
 
 def read_ec2instances(
-    document: list[Mapping[str, Any]],
-    as_of: date,
-    known: Mapping[str, InstanceType],
-    sheets: Iterable[str],
+    document: list[Mapping[str, Any]], as_of: date, known: Mapping[str, InstanceType], sheets: Iterable[str]
 ) -> tuple[Refreshed, Counter[str], dict[str, str]]:
     """Prices of the known types, how many types are left out by reason, and one of each;
     `UsageError` with the place of what is no price."""
@@ -95,10 +92,7 @@ def _prices(row: Row, name: str, region: str, as_of: date) -> dict[PriceKey, Pri
     told |= {Market(on): terms.number((term,)) for term, on in _RESERVED.items() if on in _MARKETS}
     return {
         (name, region, market): Price(
-            usd_per_hour=usd,
-            kind=OBSERVED if market is Market.SPOT else LIST,
-            as_of=as_of,
-            source=SOURCE,
+            usd_per_hour=usd, kind=OBSERVED if market is Market.SPOT else LIST, as_of=as_of, source=SOURCE
         )
         for market, usd in told.items()
         if usd is not None

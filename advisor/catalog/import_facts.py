@@ -59,8 +59,7 @@ def read_facts_file(text: str, disk_types: Mapping[str, Collection[str]]) -> lis
 def build_facts_table(rows: list[FactRow]) -> tuple[dict[str, Any], dict[str, str]]:
     """Manifest and table texts of an import that brings no cloud of its own."""
     cells = [
-        (row.cloud, row.fact, *(f"{x:.10g}" for x in (row.value, row.low, row.high)), row.why)
-        for row in rows
+        (row.cloud, row.fact, *(f"{x:.10g}" for x in (row.value, row.low, row.high)), row.why) for row in rows
     ]
     tables = {FILE: csv_text(COLUMNS, cells), SOURCES_FILE: csv_text(SOURCE_COLUMNS, [])}
     return {"clouds": {}}, tables
@@ -69,8 +68,7 @@ def build_facts_table(rows: list[FactRow]) -> tuple[dict[str, Any], dict[str, st
 def _row(line: int, cells: Mapping[str, str]) -> FactRow:
     value = number(line, "value", cells["value"], float)
     low, high = (
-        number(line, side, cells[side], float) if cells.get(side) else value
-        for side in ("low", "high")
+        number(line, side, cells[side], float) if cells.get(side) else value for side in ("low", "high")
     )
     if not low <= value <= high:
         raise bad(line, f"has a value of {value:g}, not between {low:g} and {high:g}")

@@ -184,9 +184,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.casefold())
 
 
-def rows_of_new_clouds(
-    hours: Collection[GpuHour], source: str
-) -> tuple[list[ImportRow], Counter[str]]:
+def rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[ImportRow], Counter[str]]:
     """GPU hours of clouds that are not known: a type by card, tier and count, of one GPU where none
     is told. Of two rows for one the latest counts, then the cheapest; the others are left out."""
     best: dict[tuple[str, str, Market], GpuHour] = {}

@@ -153,9 +153,7 @@ def number(line: int, column: str, text: str, kind: type) -> float:
         raise bad(line, f"has {column} '{text}'; it must be {what} above 0, or empty", column)
     least, most = _SANE.get(column, (0.0, math.inf))
     if not least <= value <= most:
-        raise bad(
-            line, f"has {column} '{text}'; {least:,g} to {most:,.10g} can be believed", column
-        )
+        raise bad(line, f"has {column} '{text}'; {least:,g} to {most:,.10g} can be believed", column)
     return kind(value)  # type: ignore[no-any-return]
 
 
@@ -190,9 +188,7 @@ def day(line: int, text: str) -> date:
     return told
 
 
-def _check_header(
-    header: list[str], needed: tuple[str, ...], optional: tuple[str, ...] | None
-) -> None:
+def _check_header(header: list[str], needed: tuple[str, ...], optional: tuple[str, ...] | None) -> None:
     missing = [name for name in needed if name not in header]
     known = header if optional is None else (*needed, *optional)
     unknown = [name for name in header if name not in known]
@@ -200,9 +196,7 @@ def _check_header(
     if missing:
         raise UsageError(f"the file lacks the columns: {', '.join(missing)}")
     if unknown:
-        raise UsageError(
-            f"the file has unknown columns: {', '.join(unknown)}; known: {', '.join(known)}"
-        )
+        raise UsageError(f"the file has unknown columns: {', '.join(unknown)}; known: {', '.join(known)}")
     if twice:
         raise UsageError(f"the file has columns twice: {', '.join(twice)}")
 

@@ -21,14 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.catalog.believed import NO_GPUS
-from advisor.catalog.import_rows import (
-    BadRowError,
-    ImportRow,
-    csv_lines,
-    number,
-    plain_name,
-    plain_text,
-)
+from advisor.catalog.import_rows import BadRowError, ImportRow, csv_lines, number, plain_name, plain_text
 from advisor.catalog.matching import is_gpu
 from advisor.domain import LIST, OBSERVED, InstanceType, Market
 from advisor.errors import UsageError
@@ -69,9 +62,7 @@ class SkyPilotRows(Struct, frozen=True):
         self.examples.setdefault(why, f"line {line}, {what}")
 
 
-def read_skypilot(
-    text: str, name: str, as_of: date, known: Mapping[str, InstanceType]
-) -> SkyPilotRows:
+def read_skypilot(text: str, name: str, as_of: date, known: Mapping[str, InstanceType]) -> SkyPilotRows:
     """A `vms.csv` that was fetched on `as_of`; `known` tells which types have GPUs."""
     found, broken = SkyPilotRows(), list[BadRowError]()
     lines = list(csv_lines(text, NEEDED, None, broken))
@@ -122,9 +113,7 @@ def _zone(cells: Mapping[str, str]) -> str:
 
 
 def _with_gpus(
-    cells: Mapping[str, str],
-    known: InstanceType,
-    cards: Mapping[str, Sequence[Mapping[str, str]]],
+    cells: Mapping[str, str], known: InstanceType, cards: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> Mapping[str, str] | None:
     """A line of a machine with its GPUs, and what both cost; None where those are priced nowhere in
     its zone."""

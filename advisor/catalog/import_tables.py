@@ -28,8 +28,7 @@ def build_tables(rows: Sequence[ImportRow], sheets: Sheets) -> tuple[dict[str, A
     ids = _origin_ids(rows)
     tables = {
         "catalog/sources.csv": csv_text(
-            SOURCE_COLUMNS,
-            [(i, as_of, "the user's", text, terms) for (as_of, text, terms), i in ids.items()],
+            SOURCE_COLUMNS, [(i, as_of, "the user's", text, terms) for (as_of, text, terms), i in ids.items()]
         )
     }
     bases: dict[tuple[str, ...], str] = {}
@@ -60,9 +59,7 @@ def sheet_of(name: str, memory_gib: float | None, sheets: Sheets) -> str:
     named, memory_gib = _named(name, memory_gib, sheets)
     fitting = [one for one in named if _same_size(memory_gib, one.memory_mib / 1024)]
     exact = [one for one in fitting if one.name.casefold() == name.casefold()]
-    slow_first = sorted(
-        exact or fitting, key=lambda one: (one.memory_gb_per_second, one.fp32_tflops)
-    )
+    slow_first = sorted(exact or fitting, key=lambda one: (one.memory_gb_per_second, one.fp32_tflops))
     return slow_first[0].name if fitting else name
 
 
@@ -165,11 +162,7 @@ def _gpu_cells(facts: Mapping[str, float | str], sheets: Sheets) -> dict[str, st
     }
 
 
-def _prices(
-    rows: Sequence[ImportRow],
-    ids: Ids,
-    bases: dict[tuple[str, ...], str],
-) -> tuple[str, list[str]]:
+def _prices(rows: Sequence[ImportRow], ids: Ids, bases: dict[tuple[str, ...], str]) -> tuple[str, list[str]]:
     """The wide price table and its regions; `bases` gets what it refers to."""
     regions = sorted({row.region for row in rows})
     lines: dict[tuple[str, str], dict[str, str]] = {}

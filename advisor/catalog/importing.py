@@ -24,12 +24,7 @@ from advisor.catalog.import_facts import build_facts_table, is_facts, read_facts
 from advisor.catalog.import_gpu_hours import is_gpu_hours, read_gpu_hours, rows_of_new_clouds
 from advisor.catalog.import_json import parsed
 from advisor.catalog.import_rows import ANY_CLOUD, ImportRow, bad, is_to_come, plain_name, read_rows
-from advisor.catalog.import_skypilot import (
-    HOSTS_APART,
-    SkyPilotRows,
-    is_skypilot,
-    read_skypilot,
-)
+from advisor.catalog.import_skypilot import HOSTS_APART, SkyPilotRows, is_skypilot, read_skypilot
 from advisor.catalog.import_tables import NO_CARD, build_tables, why_no_card
 from advisor.catalog.imported import ImportedFiles, imported_files, store
 from advisor.catalog.laid_over import LaidOver, believed, with_gpu_hours, with_rows
@@ -89,8 +84,7 @@ def import_file(
 def _require_past(as_of: date | None) -> None:
     if as_of is not None and is_to_come(as_of):
         raise UsageError(
-            f"{as_of} is in the future; say when the file was fetched: --as-of 2026-11-20",
-            field="as_of",
+            f"{as_of} is in the future; say when the file was fetched: --as-of 2026-11-20", field="as_of"
         )
 
 
@@ -211,9 +205,7 @@ def _newer(over: LaidOver, catalog: Catalog, accept_implausible: bool) -> LaidOv
     kept = {cloud: since(catalog.bundles[0], cloud, one) for cloud, one in over.prices.items()}
     before, after = (sum(len(one.prices) for one in some.values()) for some in (over.prices, kept))
     older = Counter({"the price is older than the known one": before - after})
-    newer = LaidOver(
-        {cloud: one for cloud, one in kept.items() if one}, over.left_out + older, over.examples
-    )
+    newer = LaidOver({cloud: one for cloud, one in kept.items() if one}, over.left_out + older, over.examples)
     return newer if accept_implausible else believed(newer, catalog)
 
 
@@ -236,12 +228,7 @@ def _take_facts(text: str, path: Path, name: str, folder: Path, catalog: Catalog
 
 
 def _take_offers(
-    rows: Sequence[ImportRow],
-    path: Path,
-    name: str,
-    folder: Path,
-    catalog: Catalog,
-    left_out: Counter[str],
+    rows: Sequence[ImportRow], path: Path, name: str, folder: Path, catalog: Catalog, left_out: Counter[str]
 ) -> Imported:
     _require_free(name, {row.cloud for row in rows}, folder, catalog)
     manifest, tables = build_tables(rows, catalog.gpus)
@@ -300,9 +287,7 @@ def _told(files: ImportedFiles) -> Imported:
 
 
 def _undated(what: str) -> UsageError:
-    return UsageError(
-        f"{what} has no date in it; say when it was fetched: --as-of 2026-07-20", field="as_of"
-    )
+    return UsageError(f"{what} has no date in it; say when it was fetched: --as-of 2026-07-20", field="as_of")
 
 
 def _read(path: Path) -> str:

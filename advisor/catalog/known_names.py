@@ -64,9 +64,7 @@ def require_instance(name: str, clouds: Sequence[Cloud]) -> None:
     """`UsageError` with near names for a type that none of the clouds has."""
     if not any(name in cloud.instances for cloud in clouds):
         known = [known for cloud in clouds for known in cloud.instances.names]
-        raise unknown_name(
-            "instance type", name, known, listed_by="advisor catalog list", field="instance"
-        )
+        raise unknown_name("instance type", name, known, listed_by="advisor catalog list", field="instance")
 
 
 def require_region(region: str, clouds: Sequence[Cloud]) -> None:
@@ -80,6 +78,5 @@ def require_region(region: str, clouds: Sequence[Cloud]) -> None:
         # A type that no region is known to offer has an empty name of one.
         raise unknown_name("region", region, (known | set(priced)) - {""}, field="region")
     raise NoOfferError(
-        f"no prices of region {region} are in the catalogue; regions with prices: "
-        f"{', '.join(priced)}"
+        f"no prices of region {region} are in the catalogue; regions with prices: {', '.join(priced)}"
     )

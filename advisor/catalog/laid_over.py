@@ -57,9 +57,7 @@ def with_gpu_hours(
                 used.add(best.place)
                 key = (offer.instance.name, offer.region, best.market)
                 found.prices[key] = _price(offer, best, source)
-        left_out.update(
-            _why_unused(hour, offers, factor) for hour in told if hour.place not in used
-        )
+        left_out.update(_why_unused(hour, offers, factor) for hour in told if hour.place not in used)
         if found:
             prices[cloud] = found
     return LaidOver(prices, left_out)
@@ -126,17 +124,13 @@ def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
     offers = [
         one
         for one in catalog.offers(OfferQuery(cloud=cloud, market=Market.ON_DEMAND))
-        if one.instance.gpu_count
-        and one.price.max_age_days <= _MOST_DAYS
-        and one.price.kind != ESTIMATED
+        if one.instance.gpu_count and one.price.max_age_days <= _MOST_DAYS and one.price.kind != ESTIMATED
     ]
     least: dict[tuple[str | None, str], float] = {}
     for one in offers:
         key = one.instance.gpu_name, _tier(one)
         least[key] = min(_per_gpu(one), least.get(key, _per_gpu(one)))
-    return [
-        one for one in offers if _per_gpu(one) <= _SAME * least[one.instance.gpu_name, _tier(one)]
-    ]
+    return [one for one in offers if _per_gpu(one) <= _SAME * least[one.instance.gpu_name, _tier(one)]]
 
 
 def _hour_of(offer: Offer, told: Sequence[GpuHour]) -> GpuHour | None:

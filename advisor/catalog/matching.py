@@ -90,9 +90,7 @@ def matches(offer: Offer, query: OfferQuery, capability: float | None = None) ->
     return matches_instance(offer.instance, query, capability)
 
 
-def matches_instance(
-    instance: InstanceType, query: OfferQuery, capability: float | None = None
-) -> bool:
+def matches_instance(instance: InstanceType, query: OfferQuery, capability: float | None = None) -> bool:
     """The part of the predicate that needs no price."""
     return (
         _is_named(instance, query, is_accelerated(instance))

@@ -39,9 +39,7 @@ class OverlaidFiles:
         self._licence = f"told by {cloud_title(cloud)} to the user"
         self._gone = {key: day for key, (there, day) in refreshed.offerings.items() if not there}
         self._offerings = {key: there for key, (there, _) in refreshed.offerings.items()}
-        self._prices = {
-            key: price for key, price in refreshed.prices.items() if key[:2] not in self._gone
-        }
+        self._prices = {key: price for key, price in refreshed.prices.items() if key[:2] not in self._gone}
         self.manifest: Mapping[str, Any] = self._manifest(refreshed)
 
     def has(self, path: str) -> bool:
@@ -175,9 +173,7 @@ def _days_of_bases(bundle: Files) -> dict[str, date]:
     return {row["basis"]: date.fromisoformat(days[row["source"]]) for row in rows}
 
 
-def _older(
-    stored: StoredPrices, days: Mapping[str, date], refreshed: Refreshed
-) -> Iterator[PriceKey]:
+def _older(stored: StoredPrices, days: Mapping[str, date], refreshed: Refreshed) -> Iterator[PriceKey]:
     """Refreshed prices for which a newer one is stored."""
     rows = {name: at for at, name in enumerate(stored.types)}
     columns = {name: at for at, name in enumerate(stored.regions)}

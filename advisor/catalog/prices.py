@@ -128,9 +128,7 @@ class PriceTable:
         lowest = np.fmin.reduce(self._counted(rows, columns, counts), axis=1, initial=np.nan)
         within = lowest <= limit  # nan is not
         types = self.types
-        return dict(
-            zip((types[at] for at in rows[within].tolist()), lowest[within].tolist(), strict=True)
-        )
+        return dict(zip((types[at] for at in rows[within].tolist()), lowest[within].tolist(), strict=True))
 
     def price(self, row: int, column: int) -> Price:
         """What stands in a cell, with its date and source; equal ones are one record."""

@@ -22,9 +22,7 @@ from advisor.errors import DataError, one_line
 
 SCHEMA = "advisor.refreshed-prices/1"
 # Files of before have no column `max_age_days`, or none of the last two.
-PRICE_COLUMNS = (
-    "instance_type,region,market,usd_per_hour,kind,as_of,source,terms,max_age_days,low,high"
-)
+PRICE_COLUMNS = "instance_type,region,market,usd_per_hour,kind,as_of,source,terms,max_age_days,low,high"
 OFFERING_COLUMNS = "instance_type,region,offered,as_of"
 
 PriceKey = tuple[str, str, Market]
@@ -143,8 +141,7 @@ def _document(cloud: str, kept: Refreshed) -> dict[str, Any]:
         for (name, region, market), one in kept.prices.items()
     )
     offerings = sorted(
-        f"{name},{region},{int(offered)},{day}"
-        for (name, region), (offered, day) in kept.offerings.items()
+        f"{name},{region},{int(offered)},{day}" for (name, region), (offered, day) in kept.offerings.items()
     )
     return {
         "schema": SCHEMA,

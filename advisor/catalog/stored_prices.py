@@ -82,9 +82,7 @@ def stored_prices(market: str, cells: Cells) -> StoredPrices:
         for region, (price, known_by) in cells[name].items():
             position[row, column_of[region]] = price_at[price]
             basis[row, column_of[region]] = basis_at[known_by]
-    return StoredPrices(
-        market, types, regions, bases, np.array([math.nan, *distinct]), position, basis
-    )
+    return StoredPrices(market, types, regions, bases, np.array([math.nan, *distinct]), position, basis)
 
 
 def unpacked(content: bytes, path: str) -> StoredPrices:
@@ -116,8 +114,7 @@ def unpacked(content: bytes, path: str) -> StoredPrices:
 def _require_whole(found: StoredPrices) -> None:
     """`ValueError` where a cell points nowhere, or at what is no price."""
     if found.position.size and (
-        int(found.position.max()) >= len(found.distinct)
-        or int(found.basis.max()) >= len(found.bases)
+        int(found.position.max()) >= len(found.distinct) or int(found.basis.max()) >= len(found.bases)
     ):
         raise ValueError("a cell points at no price")
     if not (found.distinct[1:] >= 0).all() or not np.isfinite(found.distinct[1:]).all():

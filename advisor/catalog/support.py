@@ -30,9 +30,7 @@ OLDEST_CUDA_13_BUILD = 7.5
 OLDEST_ARM_CUDA_BUILD = 8.0
 OLD_BUILD_NOTE = Message("needs a CUDA 12.6 build of PyTorch")
 # AWS publishes this limit for every type but a few old ones; of others few are known here.
-UNLIMITED_NOTE = Message(
-    "what the instance passes on to network disks counts only where that is published"
-)
+UNLIMITED_NOTE = Message("what the instance passes on to network disks counts only where that is published")
 _CPU_ARCHITECTURES = ("x86_64", "arm64")
 
 
@@ -72,13 +70,11 @@ def check(
 def _check_host(instance: InstanceType) -> Rejection | None:
     if instance.cpu.architecture not in _CPU_ARCHITECTURES:
         return Rejection(
-            "unsupported",
-            Message("its CPU is {arch}: a macOS host", arch=instance.cpu.architecture),
+            "unsupported", Message("its CPU is {arch}: a macOS host", arch=instance.cpu.architecture)
         )
     if instance.burstable:
         return Rejection(
-            "facts_missing",
-            Message("burstable, and the share of its vCPUs it may use for ever is unknown"),
+            "facts_missing", Message("burstable, and the share of its vCPUs it may use for ever is unknown")
         )
     if instance.ebs_baseline_mib_per_second is None and instance.cloud == "aws":
         return Rejection("facts_missing", Message("its own limit to network disks is unknown"))
@@ -108,9 +104,7 @@ def _check_card(instance: InstanceType) -> Rejection | None:
 
 def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejection:
     if gpu is None or gpu.compute_capability is None:
-        return Rejection(
-            "facts_missing", Message("no data sheet for its {gpu}", gpu=instance.gpu_name)
-        )
+        return Rejection("facts_missing", Message("no data sheet for its {gpu}", gpu=instance.gpu_name))
     capability = gpu.capability
     card = Message(
         "{card} (compute capability {capability})",
@@ -131,9 +125,7 @@ def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejecti
 
 
 def _no_build(card: Message) -> Rejection:
-    return Rejection(
-        "unsupported", Message("no maintained PyTorch build runs on its {card}", card=card)
-    )
+    return Rejection("unsupported", Message("no maintained PyTorch build runs on its {card}", card=card))
 
 
 CLOUD = "aws"

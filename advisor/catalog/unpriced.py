@@ -15,9 +15,7 @@ def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
     """Without a price (`no_price`) where the region (or any) offers them, without facts
     (`facts_missing`), or closed to orders (`not_offered`)."""
     lacking = {
-        (cloud.name, name): one.missing
-        for cloud in clouds
-        for name, one in cloud.incomplete(query).items()
+        (cloud.name, name): one.missing for cloud in clouds for name, one in cloud.incomplete(query).items()
     }
     rejected = [
         Rejected(
@@ -29,12 +27,7 @@ def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
         for (cloud, name), missing in lacking.items()
     ]
     rejected += [
-        Rejected(
-            cloud=cloud.name,
-            instance_type=name,
-            reason="not_offered",
-            detail=why_closed(closed),
-        )
+        Rejected(cloud=cloud.name, instance_type=name, reason="not_offered", detail=why_closed(closed))
         for cloud in clouds
         for name, closed in cloud.unpriced_closed(query)
     ]
@@ -42,9 +35,7 @@ def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
     market = str(query.market or "instance")
     detail = Message("no {market} price anywhere is known", market=market)
     if query.region:
-        detail = Message(
-            "no {market} price in {region} is known", market=market, region=query.region
-        )
+        detail = Message("no {market} price in {region} is known", market=market, region=query.region)
     return rejected + [
         Rejected(cloud=cloud.name, instance_type=name, reason="no_price", detail=detail)
         for cloud in clouds

@@ -11,13 +11,7 @@ import click
 
 from advisor.answers.listing import page_of, query_of, shown_type
 from advisor.catalog import Catalog, OfferQuery, load_catalog
-from advisor.catalog.assumed import (
-    LOCAL_READ_IOPS,
-    NETWORK_LIMIT,
-    SERIES,
-    SERIES_CORES,
-    THREADS_PER_CORE,
-)
+from advisor.catalog.assumed import LOCAL_READ_IOPS, NETWORK_LIMIT, SERIES, SERIES_CORES, THREADS_PER_CORE
 from advisor.cli.catalog_diff import diff
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_sources import sources
@@ -87,9 +81,7 @@ def _offers_document(catalogue: Catalog, query: OfferQuery) -> Iterator[str]:
 @question_options(InstanceDetails)
 @cny_option
 @output_option
-def show(
-    instance_type: str, question: InstanceDetails, cny_per_usd: float | None, output: str
-) -> None:
+def show(instance_type: str, question: InstanceDetails, cny_per_usd: float | None, output: str) -> None:
     """Facts and prices of one instance type."""
     catalogue = load_catalog(cny_per_usd=cny_per_usd)
     document = shown_type(catalogue, instance_type, question)
@@ -131,20 +123,12 @@ def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:
         key=lambda item: (item[2], item[0]),
     )
     rows = [
-        [
-            region,
-            hourly_text(per_hour, currency),
-            price["kind"],
-            price["as_of"],
-            price["terms"] or "",
-        ]
+        [region, hourly_text(per_hour, currency), price["kind"], price["as_of"], price["terms"] or ""]
         for region, price, per_hour, currency in rising
     ]
     sources = dict.fromkeys(f"{price['kind']}: {price['source']}" for _, price, *_ in rising)
     header = [f"region ({market})", "per hour", "price", "as of", "terms"]
-    folded = [
-        part for source in sources for part in textwrap.wrap(source, WIDTH, subsequent_indent="  ")
-    ]
+    folded = [part for source in sources for part in textwrap.wrap(source, WIDTH, subsequent_indent="  ")]
     return [*table(header, rows, right=(1,)), "", *folded]
 
 

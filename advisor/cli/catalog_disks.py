@@ -81,9 +81,7 @@ def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str
 
 
 def _choices(catalog: DiskCatalog, disk: str | None) -> list[DiskChoice]:
-    choices = (
-        [catalog.parse_choice(disk)] if disk else [DiskChoice(type=name) for name in catalog.rules]
-    )
+    choices = [catalog.parse_choice(disk)] if disk else [DiskChoice(type=name) for name in catalog.rules]
     return [_sized(catalog, choice) for choice in choices]
 
 

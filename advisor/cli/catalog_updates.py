@@ -28,11 +28,7 @@ from advisor.questions.spec_requests import DEFAULT_REGION, hardware_fields
 from advisor.render.text import table
 
 _USUAL_REGIONS = {"azure": "eastus or westeurope", "gcp": "us-central1 or europe-west4"}
-MARKETS = {
-    "any": (Market.ON_DEMAND, Market.SPOT),
-    "on-demand": (Market.ON_DEMAND,),
-    "spot": (Market.SPOT,),
-}
+MARKETS = {"any": (Market.ON_DEMAND, Market.SPOT), "on-demand": (Market.ON_DEMAND,), "spot": (Market.SPOT,)}
 
 
 @click.command("import")
@@ -66,9 +62,7 @@ def import_offers(
     """
     if sum((file is not None, listing, removed is not None)) != 1:
         raise UsageError(
-            "an import takes one file, --list or --remove",
-            hint="name one of them",
-            field="file",
+            "an import takes one file, --list or --remove", hint="name one of them", field="file"
         )
     folder = own_imports()
     if removed is not None:
@@ -80,12 +74,7 @@ def import_offers(
     else:
         imports = [
             import_file(
-                file,
-                name,
-                folder,
-                load_catalog(),
-                as_of=as_of,
-                accept_implausible=accept_implausible,
+                file, name, folder, load_catalog(), as_of=as_of, accept_implausible=accept_implausible
             )
         ]
     _tell_imports(imports, output, added=file is not None)
@@ -93,10 +82,7 @@ def import_offers(
 
 def _tell_imports(imports: list[Imported], output: str, *, added: bool) -> None:
     if output == "json":
-        document = {
-            "schema": "advisor.catalog-imports/1",
-            "imports": list(map(_import_document, imports)),
-        }
+        document = {"schema": "advisor.catalog-imports/1", "imports": list(map(_import_document, imports))}
         click.echo(json.dumps(document, indent=2))
     else:
         click.echo("\n".join(_import_lines(imports, added=added)))
@@ -133,8 +119,7 @@ def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
     lines = table(["import", "cloud", "offers"], rows, right=(2,))
     for entry in imports:
         lines += [
-            f"{entry.name}: {n:,} left out: {why}{_example(entry, why)}"
-            for why, n in entry.left_out.items()
+            f"{entry.name}: {n:,} left out: {why}{_example(entry, why)}" for why, n in entry.left_out.items()
         ]
         lines += [f"{entry.name}: {n:,} read: {what}" for what, n in entry.read_as.items()]
     if added:
@@ -196,9 +181,7 @@ def _example(entry: Imported, why: str) -> str:
     help="Fetch the JSON of a tracker of GPU prices there, and import it.",
 )
 @click.option("--show", "shown", is_flag=True, help="Show what was refreshed; contact nobody.")
-@click.option(
-    "--forget", is_flag=True, help="Return to the bundled snapshot, for --cloud or for all clouds."
-)
+@click.option("--forget", is_flag=True, help="Return to the bundled snapshot, for --cloud or for all clouds.")
 @output_option
 def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chosen: Any) -> None:
     """Fetch current prices from a cloud; later commands use them.

@@ -82,11 +82,7 @@ def template(name: str) -> None:
 @click.command()
 @click.argument("sweep_id", metavar="SWEEP")
 @click.option(
-    "--bucket",
-    envvar="ADVISOR_BUCKET",
-    required=True,
-    metavar="NAME",
-    help="The sweep's S3 bucket.",
+    "--bucket", envvar="ADVISOR_BUCKET", required=True, metavar="NAME", help="The sweep's S3 bucket."
 )
 @click.option(
     "--lines",

@@ -90,8 +90,7 @@ def _undated(kept: Iterable[Managed]) -> list[str]:
 
 def _not_told(reaped: Reaped) -> list[str]:
     return [
-        f"not told: {thing.region} ({thing.kind}): {one_line(thing.reason)}"
-        for thing in reaped.not_listed
+        f"not told: {thing.region} ({thing.kind}): {one_line(thing.reason)}" for thing in reaped.not_listed
     ]
 
 

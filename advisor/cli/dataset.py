@@ -68,9 +68,7 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
     help="JPEG quality of resized images.  [default: 95]",
 )
 @click.option(
-    "--processes",
-    type=Positive("--processes", whole=True),
-    help="Decoding processes.  [default: one a CPU]",
+    "--processes", type=Positive("--processes", whole=True), help="Decoding processes.  [default: one a CPU]"
 )
 @output_option
 def convert(
@@ -177,8 +175,7 @@ def _lines(path: Path, profile: DatasetProfile) -> list[str]:
     kind = "tokens" if is_text else "images"
     size = f"{profile.bytes_per_sample:,.4g}" if is_text else f"{profile.bytes_per_sample:,.0f}"
     lines = [
-        f"{path}: {profile.storage_format}, {profile.samples:,} {kind}, "
-        f"{format_mib(profile.total_mib)}",
+        f"{path}: {profile.storage_format}, {profile.samples:,} {kind}, {format_mib(profile.total_mib)}",
         f"stored: {size} bytes a sample",
     ]
     if not is_text:

@@ -17,9 +17,7 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 
 @contextmanager
-def live_block(
-    lines: Callable[[], Sequence[str]], *, stderr: bool
-) -> Iterator[Callable[[str], None]]:
+def live_block(lines: Callable[[], Sequence[str]], *, stderr: bool) -> Iterator[Callable[[str], None]]:
     """The lines, drawn every second; what is yielded prints a line above them that stays.
 
     The cursor is back and the last state stands when it ends, however it ends. NO_COLOR holds.

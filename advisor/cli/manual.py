@@ -32,9 +32,7 @@ class ManFormatter(click.HelpFormatter):
             else:
                 self.write(f".PP\n{escaped(' '.join(paragraph.split()))}\n")
 
-    def write_dl(
-        self, rows: Iterable[tuple[str, str]], col_max: int = 0, col_spacing: int = 0
-    ) -> None:
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 0, col_spacing: int = 0) -> None:
         """Options or commands, each with what it means; man knows its own columns."""
         for term, about in rows:
             self.write(f".TP\n.B {escaped(term)}\n{escaped(' '.join(about.split()))}\n")

@@ -40,13 +40,9 @@ _MOST_RUNS = 9
     help="Of a network fp32, amp or bf16  [default: fp32]; of a language model its weights'.",
 )
 @click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    help="Folder of JPEG files; adds a run with the loader.",
+    "--data", type=click.Path(path_type=Path), help="Folder of JPEG files; adds a run with the loader."
 )
-@click.option(
-    "--minutes", type=Positive("--minutes", most=_MOST_MINUTES), default="2", show_default=True
-)
+@click.option("--minutes", type=Positive("--minutes", most=_MOST_MINUTES), default="2", show_default=True)
 @click.option(
     "--runs",
     type=Positive("--runs", whole=True, most=_MOST_RUNS),

@@ -12,23 +12,13 @@ import click
 from advisor.cli.questions import output_option
 from advisor.errors import DataError, MeasuringError
 from advisor.render.text import WIDTH, table
-from advisor.runs.probing import (
-    checked_disk,
-    keep_fingerprint,
-    nothing_measured,
-    parse_parts,
-    probe_machine,
-)
+from advisor.runs.probing import checked_disk, keep_fingerprint, nothing_measured, parse_parts, probe_machine
 
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Shorter repeats: a quarter of the time.")
-@click.option(
-    "--disk", type=click.Path(path_type=Path), help="Folder on the disk to measure. [default: .]"
-)
-@click.option(
-    "--only", metavar="PARTS", help="Parts to run: cpu,decode,ram,disk,gpu,gemm,operations."
-)
+@click.option("--disk", type=click.Path(path_type=Path), help="Folder on the disk to measure. [default: .]")
+@click.option("--only", metavar="PARTS", help="Parts to run: cpu,decode,ram,disk,gpu,gemm,operations.")
 @output_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the JSON to a file.")
 def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Path | None) -> None:

@@ -120,9 +120,7 @@ def _known(field: str) -> Iterable[str]:
     return catalog.gpu_sheets if field == "gpu" else catalog.clouds
 
 
-def help_by_heading(
-    command: click.Command, context: click.Context
-) -> dict[str, list[tuple[str, str]]]:
+def help_by_heading(command: click.Command, context: click.Context) -> dict[str, list[tuple[str, str]]]:
     """The options of a command with their help, each heading where its first option stands."""
     headings: dict[str, list[tuple[str, str]]] = {}
     for param in command.get_params(context):
@@ -253,11 +251,7 @@ def _option(field: Field, *, required: bool) -> FieldOption:
         [names, field.name],
         help=field.help + (f"  [default: {field.usual}]" if field.usual else ""),
         required=required,
-        **(
-            {"is_flag": True}
-            if is_flag or field.is_open
-            else {"type": FieldType(field.kind, field.name)}
-        ),
+        **({"is_flag": True} if is_flag or field.is_open else {"type": FieldType(field.kind, field.name)}),
         **({} if field.required or is_flag else {"default": _default(field)}),
         multiple=field.kind.repeats,
         show_default=field.default not in (None, (), False),

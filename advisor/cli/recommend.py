@@ -80,9 +80,7 @@ def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | No
     if explains and output not in EXPLAINED_IN:
         raise UsageError("--explain goes with -o table, json or yaml", field="explain")
     if question.explain_rejected and output not in EXPLAINED_IN:
-        raise UsageError(
-            "--explain-rejected goes with -o table, json or yaml", field="explain_rejected"
-        )
+        raise UsageError("--explain-rejected goes with -o table, json or yaml", field="explain_rejected")
 
 
 def _print(text: str) -> None:

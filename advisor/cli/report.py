@@ -7,14 +7,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.questions import (
-    NOT_IN_REPORTS,
-    Day,
-    Name,
-    SectionedCommand,
-    options_of_kind,
-    question_from,
-)
+from advisor.cli.questions import NOT_IN_REPORTS, Day, Name, SectionedCommand, options_of_kind, question_from
 from advisor.cli.report_diff import diff
 from advisor.cli.sending import send_option
 from advisor.errors import UsageError
@@ -68,10 +61,7 @@ class ReportGroup(SectionedCommand, click.Group):
 )  # fmt: skip
 @click.option("--title", help="Title.  [default: the workload or the plan's title]")
 @click.option(
-    "--date",
-    "as_of",
-    type=Day("--date"),
-    help="Date of the report; ages count from it.  [default: today]",
+    "--date", "as_of", type=Day("--date"), help="Date of the report; ages count from it.  [default: today]"
 )
 @click.option(
     "--format", "format_name", type=Name("report format", tuple(REPORT_FORMATS)),

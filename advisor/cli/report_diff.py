@@ -27,9 +27,7 @@ _MEDIA = {
 @click.command()
 @click.argument("old", type=click.Path())
 @click.argument("new", type=click.Path())
-@click.option(
-    "-o", "--output", type=Name("output format", tuple(_MEDIA)), default="table", show_default=True
-)
+@click.option("-o", "--output", type=Name("output format", tuple(_MEDIA)), default="table", show_default=True)
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
 @click.option(
     "--exit-code",
@@ -37,9 +35,7 @@ _MEDIA = {
     help="Exit with 1 if anything changed, 0 if not; 2 or 128 on an error, as git diff does.",
 )
 @send_option
-def diff(
-    old: str, new: str, output: str, out: str | None, exit_code: bool, send: tuple[str, ...]
-) -> int:
+def diff(old: str, new: str, output: str, out: str | None, exit_code: bool, send: tuple[str, ...]) -> int:
     """Show what changed between two saved reports or recommendations (JSON; - is stdin).
 
     \b
@@ -63,9 +59,7 @@ def _errors_apart(exit_code: bool) -> Iterator[None]:
         raise
 
 
-def _shown(
-    old: str, new: str, output: str, out: str | None, send: tuple[str, ...]
-) -> dict[str, Any]:
+def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ...]) -> dict[str, Any]:
     """Write and send the difference, and return its document."""
     from advisor.files import require_writable
 

@@ -14,12 +14,7 @@ import click
 
 from advisor.answers.context import load_context
 from advisor.answers.reporting.gathering import Question
-from advisor.answers.reporting.of_question import (
-    command_line,
-    inputs_of,
-    question_of_report,
-    read_input,
-)
+from advisor.answers.reporting.of_question import command_line, inputs_of, question_of_report, read_input
 from advisor.answers.reporting.parallel import usable_processes
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
 from advisor.answers.reporting.reports import Report, report, report_of_saved
@@ -70,9 +65,7 @@ class Output(NamedTuple):
     prints: bool = True
 
     @classmethod
-    def of(
-        cls, out: str | None, name: str | None, language: str, send: Sequence[str] = ()
-    ) -> Output:
+    def of(cls, out: str | None, name: str | None, language: str, send: Sequence[str] = ()) -> Output:
         """Checked before the long work; `UsageError` for a place that cannot be written, or a
         target that cannot be sent to. What is sent and has no --out is not printed."""
         path = None if out in (None, "-") else Path(str(out))
@@ -132,8 +125,7 @@ def _document(ask: Ask, shown: _Shown) -> dict[str, Any]:
         )
     if sum(ways) != 1:
         raise UsageError(
-            "say what to report on",
-            hint="one of: a question (--task, --model, ..), --plan FILE, --from FILE",
+            "say what to report on", hint="one of: a question (--task, --model, ..), --plan FILE, --from FILE"
         )
     if ask.plan_file is not None:
         return _of_plan(ask, ask.plan_file, shown)
@@ -217,13 +209,9 @@ def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
         with shown.counting(len(sources)) as step:
             return report_of_saved(context, sources, asked, step=step)
     if len(documents) > 1:
-        raise UsageError(
-            "a saved report stands alone", hint="`advisor report diff` compares two of them"
-        )
+        raise UsageError("a saved report stands alone", hint="`advisor report diff` compares two of them")
     if ask.title or ask.as_of:
-        raise UsageError(
-            "a saved report keeps its title and its day", hint="leave out --title and --date"
-        )
+        raise UsageError("a saved report keeps its title and its day", hint="leave out --title and --date")
     return reports[0]
 
 

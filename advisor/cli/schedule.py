@@ -115,9 +115,7 @@ def checked_command(words: Sequence[str]) -> Checked:
     if kind is None:
         known = ", ".join(f"`{' '.join(one)}`" for one in ALLOWED)
         given = f"`{' '.join(words[:2])}` cannot be scheduled" if words else "no command is given"
-        raise UsageError(
-            "{given}", given=given, hint=Message("write one of {names} behind --", names=known)
-        )
+        raise UsageError("{given}", given=given, hint=Message("write one of {names} behind --", names=known))
     command, rest = _click_command(kind), list(words[len(kind) :])
     context = command.make_context(f"advisor {' '.join(kind)}", rest)
     for name, reason in _OURS.items():

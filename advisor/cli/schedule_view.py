@@ -71,9 +71,7 @@ def _reporting_lines(reporting: Reporting | None) -> list[str]:
 
 def _row(status: Status) -> tuple[str, ...]:
     schedule, last = status.schedule, status.last
-    state = (
-        "none yet" if last is None else f"{_day(last.due_at, schedule.timezone)} {last.state.value}"
-    )
+    state = "none yet" if last is None else f"{_day(last.due_at, schedule.timezone)} {last.state.value}"
     command = shlex.join(schedule.command)
     return (schedule.name, _next(status), state, _money(status), command)
 
@@ -162,9 +160,7 @@ def _sizing_lines(sizing: Mapping[str, Any]) -> list[str]:
     if sizing["error"]:
         return [f"no report: {sizing['error']}"]
     lines = [sizing["headline"] or "the first report; there is nothing to compare it with"]
-    deliveries = (
-        f"  {_STATES[delivery['state']].format(**delivery)}" for delivery in sizing["deliveries"]
-    )
+    deliveries = (f"  {_STATES[delivery['state']].format(**delivery)}" for delivery in sizing["deliveries"])
     return [*lines, *deliveries]
 
 

@@ -27,10 +27,7 @@ def request_rate(text: str | float) -> float:
     number = float(match["number"]) if match else math.nan
     if not math.isfinite(number):
         raise UsageError(
-            "'{text}' is no rate",
-            text=text,
-            field="rate_limit",
-            hint="write 50/s, or 0 for no limit",
+            "'{text}' is no rate", text=text, field="rate_limit", hint="write 50/s, or 0 for no limit"
         )
     return number
 
@@ -56,9 +53,7 @@ def body_bytes(text: str | int) -> int:
     show_default=True,
     help="Address to listen on. Other than loopback needs API keys.",
 )
-@click.option(
-    "--port", type=Positive("--port", whole=True, most=65535), default=8765, show_default=True
-)
+@click.option("--port", type=Positive("--port", whole=True, most=65535), default=8765, show_default=True)
 @click.option(
     "--workers",
     type=Positive("--workers", whole=True, most=64),
@@ -137,9 +132,7 @@ def serve(
 def settings_of(max_body: int | None, public_host: tuple[str, ...], **same: Any) -> dict[str, Any]:
     """The options as `Settings` takes them. `UsageError` for a half of TLS."""
     if bool(same["tls_certificate"]) != bool(same["tls_key"]):
-        raise UsageError(
-            "--tls-certificate and --tls-key belong together", field="tls_key", hint="name both"
-        )
+        raise UsageError("--tls-certificate and --tls-key belong together", field="tls_key", hint="name both")
     paths = {
         name: str(Path(same[name]).absolute())
         for name in ("audit_log", "tls_certificate", "tls_key")

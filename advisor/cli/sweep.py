@@ -32,12 +32,7 @@ from advisor.runs.fields import Moment
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watching
 from advisor.runs.sweeps.data import planned_data, prepared_data
 from advisor.runs.sweeps.status import shown_rows, trial_document
-from advisor.runs.sweeps.sweeping import (
-    execute_sweep,
-    executor_name,
-    host_usd_per_hour,
-    plan_sweep,
-)
+from advisor.runs.sweeps.sweeping import execute_sweep, executor_name, host_usd_per_hour, plan_sweep
 from advisor.sweeps.datasets.node_cache import is_cached
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.plan import usual_seconds
@@ -151,9 +146,7 @@ def run(question: SweepRun, watching: Watching, fresh_since: datetime | None, ou
     return 0
 
 
-def _run_here(
-    question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str
-) -> None:
+def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str) -> None:
     from advisor.cli.leaving import leaving_cleanly
     from advisor.cli.sweep_view import Kept
     from advisor.runs.sweeps.drivers import driving

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from advisor.cli.sweep_view import (
-    COLUMNS,
-    RIGHT,
-    cells_of,
-    print_json,
-    print_trials,
-    raise_failures,
-)
+from advisor.cli.sweep_view import COLUMNS, RIGHT, cells_of, print_json, print_trials, raise_failures
 from advisor.domain import Trial
 from advisor.render.text import table
 from advisor.runs.sweep_questions import PlannedSweep, SweepRun
@@ -73,9 +66,7 @@ def plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
     if status.done:
         lines.append(f"{len(status.done)} done; {doubt_text(sweep, status)}.")
     elif status.next:
-        lines.append(
-            "They tell most of the model's parameters (D-optimal); the rest depends on them."
-        )
+        lines.append("They tell most of the model's parameters (D-optimal); the rest depends on them.")
     if sweep.refused:
         refused = format_counted(len(sweep.refused), "trial")
         lines.append(f"{refused} left out: they lack memory.")
@@ -115,9 +106,7 @@ def plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str
         print_json("advisor.adaptive-plan/1", **status_document(sweep, status), next=documents)
         return
     if planned:
-        click.echo(
-            "\n".join(table(COLUMNS, [cells_of(trial) for trial in planned], right=RIGHT)) + "\n"
-        )
+        click.echo("\n".join(table(COLUMNS, [cells_of(trial) for trial in planned], right=RIGHT)) + "\n")
     click.echo("\n".join(plan_lines(sweep, status)))
 
 
@@ -141,11 +130,7 @@ def run_adaptively(
     from advisor.runs.adaptive.running import run_adaptive
 
     sweep = adaptive_from(trials, question)
-    before = {
-        name
-        for name, summary in store.summaries().items()
-        if not is_stale(summary.started_at, since)
-    }
+    before = {name for name, summary in store.summaries().items() if not is_stale(summary.started_at, since)}
 
     def show_batch(status: SweepStatus) -> None:
         if status.done:

@@ -84,13 +84,10 @@ def run_lines(run: Mapping[str, Any]) -> list[str]:
     if run["measured_now"] is not None:
         came = f"{format_counted(run['measured_now'], 'measurement')} came back."
     removed = format_counted(len(run["removed"]), "thing")
-    lines = [
-        f"{_ENDED[run['ended']]}: {came}",
-    ]
+    lines = [f"{_ENDED[run['ended']]}: {came}"]
     if run["instances"]:
         lines.append(
-            f"{format_usd(run['spent_usd'])} at most for {instances}; all of it is ended "
-            f"({removed} removed)."
+            f"{format_usd(run['spent_usd'])} at most for {instances}; all of it is ended ({removed} removed)."
         )
     else:
         lines.append("It was measured before: nothing was launched. --sweep-id measures anew.")
@@ -102,10 +99,7 @@ def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     for entry in fleet["sweeps"]:
         lines_of_run = run_lines(entry["run"]) if entry["run"] else [entry["error"]]
-        lines += [
-            f"{entry['instance_type']}: {lines_of_run[0]}",
-            *(f"  {line}" for line in lines_of_run[1:]),
-        ]
+        lines += [f"{entry['instance_type']}: {lines_of_run[0]}", *(f"  {line}" for line in lines_of_run[1:])]
     return [*lines, f"In all {format_usd(fleet['spent_usd'])} at most."]
 
 
@@ -143,8 +137,7 @@ def ended_on_aws(what: str) -> Iterator[None]:
 
     with leaving_cleanly(
         lambda: f"{what} was ended on AWS; what came back is kept",
-        abandoned="what was launched ends itself when its time is over; `advisor cloud status` "
-        "tells",
+        abandoned="what was launched ends itself when its time is over; `advisor cloud status` tells",
     ):
         yield
 

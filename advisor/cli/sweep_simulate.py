@@ -29,13 +29,9 @@ if TYPE_CHECKING:
     help="Table of other workloads with the same columns. Repeatable.",
 )  # fmt: skip
 @click.option("--workload", metavar="NAME", help="Workload, if the table has several.")
+@click.option("--budget", metavar="AMOUNT", default="10trials", show_default=True, help="Most trials.")
 @click.option(
-    "--budget", metavar="AMOUNT", default="10trials", show_default=True, help="Most trials."
-)
-@click.option(
-    "--target-throughput",
-    metavar="RATE",
-    help="Find the cheapest configuration that reaches this rate.",
+    "--target-throughput", metavar="RATE", help="Find the cheapest configuration that reaches this rate."
 )
 @click.option("--seed", metavar="NUMBER", default="0", show_default=True, help="Tie-breaker.")
 @click.option("--no-stop", is_flag=True, help="Ignore the stopping rule.")
@@ -45,10 +41,7 @@ if TYPE_CHECKING:
 @click.option("--throughput", metavar="COLUMN", help="Column: throughput.")
 @click.option("--status", metavar="COLUMN", help="Column: success (ok, true, yes or 1).")
 @click.option(
-    "--ignore",
-    metavar="COLUMNS",
-    default="",
-    help="Columns that are not part of the configuration.",
+    "--ignore", metavar="COLUMNS", default="", help="Columns that are not part of the configuration."
 )
 @output_option
 def simulate(path: Path, history: tuple[Path, ...], output: str, **options: Any) -> None:
@@ -62,9 +55,7 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **options: Any)
     simulation = simulate_search(
         (path, *history),
         columns=Columns(
-            **{
-                name: options[name] for name in ("cost", "seconds", "price", "throughput", "status")
-            },
+            **{name: options[name] for name in ("cost", "seconds", "price", "throughput", "status")},
             ignored=tuple(word.strip() for word in options["ignore"].split(",") if word.strip()),
         ),
         workload=options["workload"],
@@ -76,9 +67,7 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **options: Any)
     if output == "json":
         click.echo(json.dumps(_document(simulation), indent=1))
         return
-    cells = [
-        _cells(simulation, number, step) for number, step in enumerate(simulation.replay.steps, 1)
-    ]
+    cells = [_cells(simulation, number, step) for number, step in enumerate(simulation.replay.steps, 1)]
     header = ("trial", *simulation.names, "cost", "expected saving", "above cheapest")
     right = (0, *range(len(header) - 3, len(header)))
     click.echo("\n".join(table(header, cells, right=right)))
@@ -90,17 +79,13 @@ def _trials(text: str) -> int:
 
     trials = parse_budget(text).trials
     if trials is None:
-        raise UsageError(
-            "a table has no clock: --budget takes trials here, not '{given}'", given=text
-        )
+        raise UsageError("a table has no clock: --budget takes trials here, not '{given}'", given=text)
     return trials
 
 
 def _seed(text: str) -> int:
     if not text.isdecimal():
-        raise UsageError(
-            "--seed takes a whole number from 0 on, not '{given}'", given=text, field="seed"
-        )
+        raise UsageError("--seed takes a whole number from 0 on, not '{given}'", given=text, field="seed")
     return int(text)
 
 
@@ -129,9 +114,7 @@ def _summary(simulation: Simulation) -> str:
 def _document(simulation: Simulation) -> dict[str, Any]:
     steps = [
         {
-            "configuration": dict(
-                zip(simulation.names, simulation.configurations[step.index], strict=True)
-            ),
+            "configuration": dict(zip(simulation.names, simulation.configurations[step.index], strict=True)),
             "cost": None if step.log_cost is None else math.exp(step.log_cost),
             "expected_saving": step.expected_saving,
             "regret": None if math.isinf(step.regret) else step.regret,

@@ -83,9 +83,7 @@ Show = Callable[["Snapshot", str], None]
 @click.command(cls=SectionedCommand)
 @question_options(SweepGrid)
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C, or until nothing is left.")
-@click.option(
-    "--every", metavar="SECONDS", default="2s", show_default=True, help="Time between refreshes."
-)
+@click.option("--every", metavar="SECONDS", default="2s", show_default=True, help="Time between refreshes.")
 @click.option(
     "-o", "--output", type=Name("output format", ("table", "json")), default="table",
     show_default=True, help="json with --watch: one line for each refresh.",
@@ -210,8 +208,7 @@ def stop() -> None:
         )  # fmt: skip
     if not here:
         raise MeasuringError(
-            "nobody measures into this store now",
-            hint="set ADVISOR_DATABASE_URL to that of the sweep",
+            "nobody measures into this store now", hint="set ADVISOR_DATABASE_URL to that of the sweep"
         )
 
 
@@ -227,9 +224,7 @@ def _seconds(text: str) -> float:
     """'2s' -> 2.0; a bare number is seconds too."""
     seconds = parse_positive(text.strip().removesuffix("s"), "--every")
     if seconds > 3600:
-        raise UsageError(
-            "--every takes at most an hour (3600s), not '{given}'", given=text, field="every"
-        )
+        raise UsageError("--every takes at most an hour (3600s), not '{given}'", given=text, field="every")
     return seconds
 
 
@@ -238,9 +233,7 @@ _FEWEST_CHARACTERS = 4
 
 @click.command()
 @click.argument("trial_id", required=False)
-@click.option(
-    "--log-file", type=click.Path(path_type=Path), help="Log file of `sweep run --log-file`."
-)
+@click.option("--log-file", type=click.Path(path_type=Path), help="Log file of `sweep run --log-file`.")
 @click.option(
     "--last", type=Positive("--last", whole=True), default=50, show_default=True,
     help="Without a trial: number of events.",
@@ -275,9 +268,7 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
         raise UsageError(
             "'{trial_id}' may mean many trials",
             trial_id=trial_id,
-            hint=Message(
-                "give {fewest_characters} characters", fewest_characters=_FEWEST_CHARACTERS
-            ),
+            hint=Message("give {fewest_characters} characters", fewest_characters=_FEWEST_CHARACTERS),
         )
     _print(output, _story(path, trial_id.lower()))
 

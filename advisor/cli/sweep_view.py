@@ -41,8 +41,7 @@ def view_lines(status: SweepProgress) -> list[str]:
     if not status.total:
         return [f"sweep  starting, {format_duration(status.elapsed_seconds)}"]
     return [
-        f"sweep  {_bar(status)}  {status.total - status.left} of {status.total} done, "
-        f"{status.left} left",
+        f"sweep  {_bar(status)}  {status.total - status.left} of {status.total} done, {status.left} left",
         *_ended_lines(status),
         f"time   {_time_text(status)}",
         *([f"cost   {_cost_text(status)}"] if status.usd is not None else []),
@@ -109,22 +108,14 @@ def raise_failures(outcome: Outcome, again: str = "run the same command with") -
 
 
 def print_trials(
-    output: str,
-    schema: str,
-    trials: Sequence[Trial],
-    rows: Mapping[str, Measurement | Shown],
-    **facts: Any,
+    output: str, schema: str, trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown], **facts: Any
 ) -> None:
     """The trials with their state and rate, waiting where no row is; `facts` stand in JSON."""
     if output == "json":
         print_json(schema, **facts, trials=trial_documents(trials, rows))
         return
     cells = [
-        (
-            *cells_of(trial),
-            state_of(trial, rows).replace("_", " "),
-            _shown_rate(rate_of(trial, rows)),
-        )
+        (*cells_of(trial), state_of(trial, rows).replace("_", " "), _shown_rate(rate_of(trial, rows)))
         for trial in trials
     ]
     header = (*COLUMNS, "state", "samples/s")
@@ -175,9 +166,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 
 @contextmanager
-def dataset_progress(
-    doing: str = "making", unit: str = "images"
-) -> Iterator[Callable[[int, int], None]]:
+def dataset_progress(doing: str = "making", unit: str = "images") -> Iterator[Callable[[int, int], None]]:
     """Tells how much of a data set is made (or read, ...)."""
     if is_terminal(sys.stderr):
         with _rich_bar(unit) as bar:

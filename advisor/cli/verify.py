@@ -46,16 +46,10 @@ _TELL_EVERY_SECONDS = 10.0
 @question_options(VERIFY)
 @question_options(Sources, "sources")
 @question_options(VerificationRun, "how")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Also write the measurement to a JSONL file."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the measurement to a JSONL file.")
 @output_option
 def verify(
-    question: Verify | VerifyGeneration,
-    sources: Sources,
-    how: VerificationRun,
-    output: str,
-    out: Path | None,
+    question: Verify | VerifyGeneration, sources: Sources, how: VerificationRun, output: str, out: Path | None
 ) -> None:
     """Measure one trial and say whether the instance reaches the target.
 
@@ -104,9 +98,7 @@ def verify(
 
 def _refuse_no_file(out: Path | None) -> None:
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise UsageError(
-            "--out takes a file in a folder that exists, not '{out}'", out=out, field="out"
-        )
+        raise UsageError("--out takes a file in a folder that exists, not '{out}'", out=out, field="out")
 
 
 def _generation(
@@ -116,10 +108,7 @@ def _generation(
     """The verdict on an endpoint, and with `out` its anchor."""
     from advisor.answers.language import load_language_context
     from advisor.files import require_writable, write_whole
-    from advisor.render.serving_verification import (
-        serving_verification_document,
-        serving_verification_text,
-    )
+    from advisor.render.serving_verification import serving_verification_document, serving_verification_text
     from advisor.runs.endpoint.verifying import serving_trial, verify_serving
 
     _refuse_unservable(question, how)
@@ -181,9 +170,7 @@ def _refuse_unmeasurable(request: Request) -> None:
         )
 
 
-def _verified_on_aws(
-    request: Request, how: VerificationRun, context: Context, output: str
-) -> Verification:
+def _verified_on_aws(request: Request, how: VerificationRun, context: Context, output: str) -> Verification:
     from advisor.runs.verification.cloud import launch_options, plan_elsewhere, verify_elsewhere
 
     _refuse_own_data(request)
@@ -196,9 +183,7 @@ def _verified_on_aws(
     )  # fmt: skip
 
 
-def _chosen_on_aws(
-    request: Request, how: VerificationRun, top: int, context: Context, output: str
-) -> None:
+def _chosen_on_aws(request: Request, how: VerificationRun, top: int, context: Context, output: str) -> None:
     from advisor.cli.verify_top import leave, verified_choice
 
     _refuse_own_data(request)
@@ -208,9 +193,7 @@ def _chosen_on_aws(
 
 def _refuse_own_data(request: Request) -> None:
     if request.dataset.name != "imagenet":
-        raise UsageError(
-            "--dataset lies on this machine, not on AWS", field="dataset", hint="leave it out"
-        )
+        raise UsageError("--dataset lies on this machine, not on AWS", field="dataset", hint="leave it out")
 
 
 def _served_on_aws(

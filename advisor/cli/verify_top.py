@@ -72,9 +72,7 @@ def choice_document(choice: Choice) -> dict[str, Any]:
                 "usd_per_hour": one.usd_per_hour,
                 "verdict": str(one.verdict),
                 "error": str(one.error) if one.error else None,
-                "verification": verification_document(one.verification)
-                if one.verification
-                else None,
+                "verification": verification_document(one.verification) if one.verification else None,
             }
             for one in choice.tried
         ],

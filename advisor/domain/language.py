@@ -7,14 +7,7 @@ import math
 from msgspec import Struct
 
 from advisor.domain.decision import Judged, Text
-from advisor.domain.generation import (
-    KvPrecision,
-    Link,
-    LlmEngine,
-    LlmPrecision,
-    ServingBind,
-    StepKind,
-)
+from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision, ServingBind, StepKind
 from advisor.domain.machines import InstanceType, require_positive
 from advisor.domain.money import Price, Spec
 from advisor.domain.runs import Span
@@ -244,9 +237,7 @@ class ServingStep(Struct, frozen=True, kw_only=True):
     why_not: Text = ""
 
 
-class GenerationRecommendation(
-    Judged[GenerationRequest, GenerationCandidate], frozen=True, kw_only=True
-):
+class GenerationRecommendation(Judged[GenerationRequest, GenerationCandidate], frozen=True, kw_only=True):
     """The answer about serving; without a target ranked by the cost of output tokens.
 
     `front` is of the chosen instances, the fastest answers first; `steps` are of the chosen one.

@@ -76,9 +76,7 @@ class Cpu(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require_positive(single_thread_score=self.single_thread_score)
         if not 0 <= self.second_thread_yield <= 1:
-            raise ValueError(
-                f"second_thread_yield must lie in 0..1, not {self.second_thread_yield}"
-            )
+            raise ValueError(f"second_thread_yield must lie in 0..1, not {self.second_thread_yield}")
 
 
 class DiskRate(Struct, frozen=True, kw_only=True):
@@ -289,9 +287,7 @@ class Range(Struct, frozen=True):
         """What is not known lies in a range that leaves out nothing, and in no other."""
         if value is None:
             return not self.limits
-        return (self.least is None or value >= self.least) and (
-            self.most is None or value <= self.most
-        )
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
 
 
 ANY = Range()

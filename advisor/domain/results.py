@@ -16,16 +16,7 @@ from msgspec.structs import replace
 
 from advisor.domain.accelerator import Accelerator
 from advisor.domain.machines import Resources, require_positive
-from advisor.domain.words import (
-    CacheState,
-    LimitedBy,
-    MemoryFormat,
-    Provenance,
-    Stack,
-    Stage,
-    Status,
-    Task,
-)
+from advisor.domain.words import CacheState, LimitedBy, MemoryFormat, Provenance, Stack, Stage, Status, Task
 from advisor.domain.workload import Workload, without_the_usual
 from advisor.records import asdict
 
@@ -109,9 +100,7 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
     def __post_init__(self) -> None:
         require_positive(emulated_step_seconds=self.emulated_step_seconds)
         if self.accelerator.is_emulated != (self.emulated_step_seconds is not None):
-            raise ValueError(
-                "emulated_step_seconds goes with an emulated accelerator, and only with it"
-            )
+            raise ValueError("emulated_step_seconds goes with an emulated accelerator, and only with it")
 
     @property
     def network_on_cpu(self) -> bool:

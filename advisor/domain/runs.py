@@ -20,9 +20,7 @@ class Span(Struct, frozen=True, kw_only=True):
     def __add__(self, other: Span) -> Span:
         """Both one after the other, on one machine: what slows one slows the other too."""
         return Span(
-            lower=self.lower + other.lower,
-            median=self.median + other.median,
-            upper=self.upper + other.upper,
+            lower=self.lower + other.lower, median=self.median + other.median, upper=self.upper + other.upper
         )
 
     @property
@@ -32,9 +30,7 @@ class Span(Struct, frozen=True, kw_only=True):
 
     def times(self, factor: float) -> Span:
         """Each bound times a factor above 0."""
-        return Span(
-            lower=self.lower * factor, median=self.median * factor, upper=self.upper * factor
-        )
+        return Span(lower=self.lower * factor, median=self.median * factor, upper=self.upper * factor)
 
 
 class RunTime(Struct, frozen=True, kw_only=True):

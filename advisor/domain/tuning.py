@@ -117,7 +117,5 @@ class TuningMemoryAnswer(Struct, frozen=True, kw_only=True):
     gpus: tuple[TunedMemory, ...]
 
 
-class FineTuningRecommendation(
-    Judged[FineTuningRequest, FineTuningCandidate], frozen=True, kw_only=True
-):
+class FineTuningRecommendation(Judged[FineTuningRequest, FineTuningCandidate], frozen=True, kw_only=True):
     """The answer about tuning; ranked by the price by the hour for a target, else by the run's."""

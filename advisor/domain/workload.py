@@ -42,10 +42,7 @@ class DatasetProfile(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require_positive(
-            samples=self.samples,
-            bytes_per_sample=self.bytes_per_sample,
-            width=self.width,
-            height=self.height,
+            samples=self.samples, bytes_per_sample=self.bytes_per_sample, width=self.width, height=self.height
         )
 
     @property

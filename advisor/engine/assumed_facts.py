@@ -68,11 +68,7 @@ def _not_compared(instance: InstanceType, disk: Disk) -> Iterator[Message]:
     compares none."""
     if instance.cloud == "gcp" and disk.rate.type.startswith(_PERSISTENT):
         yield Message("Hyperdisk is not compared: its rates and prices are not known here")
-    if (
-        disk.rate.type != LOCAL
-        and instance.instance_store_gib
-        and not (instance.instance_store_read_iops)
-    ):
+    if disk.rate.type != LOCAL and instance.instance_store_gib and not (instance.instance_store_read_iops):
         yield Message(
             "the local disk of {name} is not compared: its rate is not published",
             name=instance.name,

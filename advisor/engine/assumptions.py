@@ -65,9 +65,7 @@ def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[Mess
     if chosen is None:
         return assumptions(request)
     spec = chosen.spec
-    about = Assumed(
-        chosen.workload, chosen.prediction, spec.offer.instance, chosen.first_epoch, spec.disk
-    )
+    about = Assumed(chosen.workload, chosen.prediction, spec.offer.instance, chosen.first_epoch, spec.disk)
     return assumptions(request, about, count=spec.count)
 
 
@@ -76,9 +74,7 @@ def assumptions(
 ) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
     `count` instances, `ranked` whether it was chosen among instances."""
-    found = (
-        [*assumed_facts(request, chosen.instance, chosen.disk)] if chosen and chosen.disk else []
-    )
+    found = [*assumed_facts(request, chosen.instance, chosen.disk)] if chosen and chosen.disk else []
     found += _of_data(request)
     found += _of_run(request)
     if chosen is not None and chosen.first_epoch is not None:
@@ -87,9 +83,7 @@ def assumptions(
         found += _of_ranking(request)
     found += _of_what_computes(request, chosen)
     if chosen is not None and request.batch_size is None:
-        found.append(
-            Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size)
-        )
+        found.append(Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size))
     if request.disk is None and request.dataset.is_read:
         found.append(Message("disk sized for the data set plus 20 %"))
     found.append(Message("sustained disk rates, never burst"))
@@ -182,9 +176,7 @@ def _of_run(request: Request) -> list[Message]:
         epochs = format_counted(request.epochs, "epoch")
         found = [Message("a run of {epochs} ({length})", epochs=epochs, length=length)]
     if request.task is Task.TRAINING:
-        found.append(
-            Message("its first epoch reads from the disk, later ones what RAM does not cache")
-        )
+        found.append(Message("its first epoch reads from the disk, later ones what RAM does not cache"))
     return [*found, Message("start-up, validation and checkpoints not counted")]
 
 
@@ -242,9 +234,7 @@ def _of_what_computes(request: Request, chosen: Assumed | None) -> list[Message]
     if cpus_may_compete(request) and not cpu_rates_are_known(request):
         known = "fp32" if request.precision is not Precision.FP32 else "eager, contiguous fp32"
         found.append(
-            Message(
-                "CPU-only instances left out: their rates are known in {known} alone", known=known
-            )
+            Message("CPU-only instances left out: their rates are known in {known} alone", known=known)
         )
     return found
 

@@ -78,11 +78,7 @@ class _Narrow(Struct, frozen=True):
 
 
 def close_calls(
-    request: Request,
-    prepared: Prepared,
-    table: Table,
-    ranked: Iterable[int],
-    shown: Mapping[int, Candidate],
+    request: Request, prepared: Prepared, table: Table, ranked: Iterable[int], shown: Mapping[int, Candidate]
 ) -> tuple[CloseCall, ...]:
     """The borderline candidates of an answer, the one whose trial is worth most first; at most
     three.
@@ -147,9 +143,7 @@ def _contenders(request: Request, table: Table, limit: float) -> list[_Contender
         slower.append(fewer.take(_borderline(request, fewer, limit)))
     specs: dict[tuple[str, DiskChoice, int], list[_Contender]] = defaultdict(list)
     for some in slower:
-        chances = chances_of_reaching(
-            some.lower, some.median, some.upper, request.confidence, target
-        )
+        chances = chances_of_reaching(some.lower, some.median, some.upper, request.confidence, target)
         costs, names = cost(request, some).tolist(), some.names[some.kind].tolist()
         for at, (name, each, chance) in enumerate(zip(names, costs, chances, strict=True)):
             key = name, some.disk[at].choice, int(some.count[at])
@@ -188,9 +182,7 @@ def _saving(one: _Contender, limit: float) -> float:
     return one.chance / one.cost if limit == math.inf else one.chance * (limit - one.cost)
 
 
-def _looked_at(
-    request: Request, prepared: Prepared, rows: Sequence[tuple[Table, int]]
-) -> list[_Contender]:
+def _looked_at(request: Request, prepared: Prepared, rows: Sequence[tuple[Table, int]]) -> list[_Contender]:
     """Rows of tables with their chances, by bounds at several confidences."""
     target, confidence = request.target_throughput or 0.0, request.confidence
     found, costs = [], {id(table): cost(request, table) for table, _ in rows}
@@ -216,9 +208,7 @@ def _cheaper(request: Request, contender: _Contender, chosen: _Contender | None)
     return _Narrow(CloseCallKind.CHEAPER_MAY_REACH, contender, chosen, worth)
 
 
-def _chosen(
-    request: Request, prepared: Prepared, first: _Contender, dearer: Iterator[int]
-) -> _Narrow | None:
+def _chosen(request: Request, prepared: Prepared, first: _Contender, dearer: Iterator[int]) -> _Narrow | None:
     """The chosen spec, where it may well miss and a dearer one hardly does."""
     miss = 1 - first.chance
     if miss < LEAST_CHANCE:

@@ -199,9 +199,7 @@ def _runnable(
     return Runnable(offer, fast, worth, notes, slow, request.max_gpus)
 
 
-def _hosted(
-    model: PerformanceModel, rising: Sequence[Workload], resources: Resources
-) -> Sequence[Workload]:
+def _hosted(model: PerformanceModel, rising: Sequence[Workload], resources: Resources) -> Sequence[Workload]:
     """Those that the RAM holds; a larger batch takes no less, so that mostly one look is enough."""
     if model.host_memory_mib(rising[-1], resources) <= resources.memory_mib:
         return rising

@@ -56,9 +56,7 @@ def recommend(request: Request, preparations: Preparations, *, today: date) -> R
     return replace(answer, pareto=worth_taking(answer.pareto, answer.chosen))
 
 
-def _by_median_price(
-    request: Request, preparations: Preparations, today: date
-) -> Draft[Recommendation]:
+def _by_median_price(request: Request, preparations: Preparations, today: date) -> Draft[Recommendation]:
     """The answer where every price were what it is at the median."""
     require_countable(request)
     prepared = preparations.of(request)
@@ -157,17 +155,11 @@ class Ranked:
         return rows[order]
 
 
-def _shown(
-    request: Request, prepared: Prepared, table: Table, rows: Sequence[int]
-) -> tuple[Candidate, ...]:
+def _shown(request: Request, prepared: Prepared, table: Table, rows: Sequence[int]) -> tuple[Candidate, ...]:
     """Rows as records, each with its latency and with what its disk lends for a while."""
     shown = table.candidates(rows, request)
     return tuple(
-        replace(
-            candidate,
-            spec=replace(candidate.spec, disk=prepared.with_burst(candidate)),
-            latency=latency,
-        )
+        replace(candidate, spec=replace(candidate.spec, disk=prepared.with_burst(candidate)), latency=latency)
         for candidate, latency in zip(shown, table.latencies(rows), strict=True)
     )
 

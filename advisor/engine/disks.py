@@ -19,14 +19,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Disk, DiskChoice, Request
 from advisor.engine.least_disk import IOPS_STEP, attached, least_orders, parts_for
-from advisor.engine.limits import (
-    MOST_INSTANCES,
-    answering,
-    at_count,
-    completed,
-    cost,
-    with_runs,
-)
+from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, cost, with_runs
 from advisor.engine.table import Table, best_of_each, is_among
 
 if TYPE_CHECKING:
@@ -173,9 +166,7 @@ class _Fitting(Struct, frozen=True):
         made = with_runs(self.request, table.with_orders(rows.tolist(), disks))
         return at_count(made, count)
 
-    def _at_every_batch(
-        self, table: Table, wider: Table, orders: Sequence[tuple[int, Disk]]
-    ) -> Table:
+    def _at_every_batch(self, table: Table, wider: Table, orders: Sequence[tuple[int, Disk]]) -> Table:
         """The table with the orders that are not its own at every batch of their offers."""
         by_block: dict[int, list[tuple[int, Disk]]] = {}
         for at, disk in sorted(orders, key=lambda order: int(wider.option[order[0]])):
@@ -215,16 +206,13 @@ class _Fitting(Struct, frozen=True):
         if not tried:
             return
         disks = [
-            attached(self.catalog, table.offer(search.start), search.order(part, at))
-            for search, at in tried
+            attached(self.catalog, table.offer(search.start), search.order(part, at)) for search, at in tried
         ]
         made = self._ordered(table, np.array([search.start for search, _ in tried]), disks)
         answers = self._enough(made).tolist()
         for search in searches:
             search.tried = []
-        for (search, at), disk, enough, rank in zip(
-            tried, disks, answers, self._ranked(made), strict=True
-        ):
+        for (search, at), disk, enough, rank in zip(tried, disks, answers, self._ranked(made), strict=True):
             search.tried.append(at)
             if enough and rank < search.rank:
                 search.rank, search.disk, search.at = rank, disk, at
@@ -322,9 +310,7 @@ class _Search(Struct):
             most = iops if rate else most_iops or iops
             return max(rule.provision_iops_min or 1, least), iops, most
         if part == "both" and iops is not None and rate is not None:
-            least = min(
-                (rule.provision_iops_min or 1.0) / iops, (rule.provision_mib_s_min or 1.0) / rate
-            )
+            least = min((rule.provision_iops_min or 1.0) / iops, (rule.provision_mib_s_min or 1.0) / rate)
             return least, 1.0, min((most_iops or iops) / iops, (most_rate or rate) / rate, 2.0)
         return None
 
@@ -334,9 +320,7 @@ _UNITS = {"rate": 1.0, "iops": IOPS_STEP, "both": 0.001, "size": 1.0}
 _TURNS = ("rate", "iops", "both", "rate", "iops", "both", "rate", "iops", "rate", "size")
 
 
-def _no_dearer(
-    table: Table, best: Integers, orders: Sequence[tuple[int, Disk]]
-) -> list[tuple[int, Disk]]:
+def _no_dearer(table: Table, best: Integers, orders: Sequence[tuple[int, Disk]]) -> list[tuple[int, Disk]]:
     """Of each offer the cheapest order, unless it costs more than what is known to answer."""
     least = dict(zip(table.option[best].tolist(), table.disk_usd[best].tolist(), strict=True))
     for at, disk in orders:

@@ -70,9 +70,7 @@ def changes(model: PerformanceModel, workload: Workload, has: Resources) -> Iter
         yield Change("disk_iops", f"{IOPS_STEP:g} IOPS", workload, replace(has, disk=faster))
     larger = _larger_batch(model, workload, has)
     if larger:
-        yield Change(
-            "batch_size", f"batch {larger.batch_size}, not {workload.batch_size}", larger, has
-        )
+        yield Change("batch_size", f"batch {larger.batch_size}, not {workload.batch_size}", larger, has)
 
 
 def _gains(

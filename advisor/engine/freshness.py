@@ -19,9 +19,7 @@ Answer = TypeVar("Answer", bound=Any)
 AnyRequest = Any
 
 
-def fresh_answer(
-    request: AnyRequest, answered: Callable[[AnyRequest], Answer], today: date
-) -> Answer:
+def fresh_answer(request: AnyRequest, answered: Callable[[AnyRequest], Answer], today: date) -> Answer:
     """The answer among instances whose price is not old `today`; disk prices are dated apart.
 
     Raises `StalePriceError` where older prices alone answer, and what `answered` raises.

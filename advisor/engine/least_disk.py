@@ -60,9 +60,7 @@ class _Start(Struct, frozen=True):
         )
 
 
-def least_orders(
-    request: Request, catalog: Catalog, table: Table, rows: Integers
-) -> list[tuple[int, Disk]]:
+def least_orders(request: Request, catalog: Catalog, table: Table, rows: Integers) -> list[tuple[int, Disk]]:
     """Rows that reach the target with more than they need, each with the least disk that does."""
     starts = [_start(request, catalog, table, at) for at in rows.tolist()]
     starts = [start for start in starts if start.has_more]
@@ -128,9 +126,7 @@ def _needs(request: Request, table: Table, starts: list[_Start]) -> list[tuple[f
     return list(zip(high[:count].tolist(), high[count:].tolist(), strict=True))
 
 
-def _least_roots(
-    above: Callable[[Floats], Floats], points: Floats, values: Floats
-) -> tuple[Floats, Floats]:
+def _least_roots(above: Callable[[Floats], Floats], points: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Where rising functions reach 0, each between two ends; `above` gives their values at points
     (n, k), rising in a row, of which the first ones are told.
 
@@ -240,9 +236,7 @@ def least_order(
             (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf),
             rule.included_iops(needed_gib) or 0.0,
         )
-        iops = _least(
-            least, iops, IOPS_STEP, lambda at: gives(parts_for(rule, needed_gib, at, rate))
-        )
+        iops = _least(least, iops, IOPS_STEP, lambda at: gives(parts_for(rule, needed_gib, at, rate)))
     parts = parts_for(rule, needed_gib, iops, rate)
     if iops is None and rate is None and order.size_gib and rule.provision_iops_max is None:
         size = _least(needed_gib, order.size_gib, 1.0, lambda at: gives((at, None, None)))

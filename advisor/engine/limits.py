@@ -17,11 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.support import most_startable
-from advisor.domain import (
-    Candidate,
-    Request,
-    Task,
-)
+from advisor.domain import Candidate, Request, Task
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
@@ -108,12 +104,8 @@ def with_runs(request: Request, table: Table) -> Table:
             (table.first_lower, count * table.lower_each),
         ):
             of_first = first / cold / 3600
-            hours.append(
-                of_first + (samples - first) / warm / 3600 if samples > first else of_first
-            )
-    return replace(
-        table, hours_lower=hours[0], hours_median=hours[1], hours_upper=hours[2], count=count
-    )
+            hours.append(of_first + (samples - first) / warm / 3600 if samples > first else of_first)
+    return replace(table, hours_lower=hours[0], hours_median=hours[1], hours_upper=hours[2], count=count)
 
 
 def at_count(table: Table, count: Integers) -> Table:
@@ -219,9 +211,7 @@ def answers(request: Request, candidate: Candidate) -> bool:
         and (limit is None or (latency is not None and 1000 * latency.p99_seconds <= limit))
         and candidate.prediction.lower >= (request.target_throughput or 0.0)
         and (least is None or first is None or samples / first.upper / 3600 >= least)
-        and (
-            request.max_hours is None or (run is not None and run.hours.upper <= request.max_hours)
-        )
+        and (request.max_hours is None or (run is not None and run.hours.upper <= request.max_hours))
         and (usd is None or usd.upper <= (request.max_run_usd or math.inf))
         and spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
     )

@@ -47,17 +47,13 @@ class Rates(Protocol):
 class PreparedRows(Protocol):
     """Workloads on machines, predicted but for their disks; `cache` None: as the task has it."""
 
-    def columns_with(
-        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
-    ) -> Rates:
+    def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Rates:
         """Rates of some rows, each with a disk of its own."""
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
         """The same as records."""
 
-    def log_lowers(
-        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
-    ) -> Floats:
+    def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Floats:
         """Logarithms of the lower bounds, of the shape of `rows`; they follow the scarcer of the
         disk's bandwidth and IOPS, and more of either is never slower."""
 
@@ -74,9 +70,7 @@ class PerformanceModel(Protocol):
     ) -> list[Prediction]:
         """One prediction for each workload on its resources; `cache` None: as the task has it."""
 
-    def prepare(
-        self, requests: Sequence[tuple[Workload, Resources]], *, confidence: float
-    ) -> PreparedRows:
+    def prepare(self, requests: Sequence[tuple[Workload, Resources]], *, confidence: float) -> PreparedRows:
         """The same requests, of which disks are to be changed; one at least."""
 
     def prepare_each(
@@ -101,9 +95,7 @@ class PerformanceModel(Protocol):
 class GpuModel(Protocol):
     """What a comparison of GPUs needs."""
 
-    def predict_gpu(
-        self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float
-    ) -> list[Prediction]:
+    def predict_gpu(self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float) -> list[Prediction]:
         """What the GPU reaches alone, one prediction a workload of one cell."""
 
     def gpu_memory_mib(self, workload: Workload) -> float:
@@ -113,9 +105,7 @@ class GpuModel(Protocol):
 class SettingsModel(PerformanceModel, GpuModel, Protocol):
     """A model that knows how rates change with how PyTorch runs."""
 
-    def setting_gains(
-        self, workload: Workload, gpu: Gpu, *, confidence: float
-    ) -> Sequence[SettingGain]:
+    def setting_gains(self, workload: Workload, gpu: Gpu, *, confidence: float) -> Sequence[SettingGain]:
         """What each other setting brings the GPU alone, where rows tell it."""
 
 

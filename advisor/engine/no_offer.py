@@ -44,9 +44,7 @@ def no_offer(answer: Recommendation) -> Message:
         )  # fmt: skip
     described = _described(nearest, request)
     if not ways:
-        return Message(
-            "no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described
-        )
+        return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described)
     return Message(
         "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
         where=where, nearest=described, ways=any_of(ways),
@@ -191,9 +189,7 @@ def unmet(answer: Judged[Any, Any], described: Message | None) -> Message:
             else Message("--explain-rejected says why"),
         )
     if not ways:
-        return Message(
-            "no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described
-        )
+        return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described)
     return Message(
         "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
         where=where, nearest=described, ways=any_of(ways),

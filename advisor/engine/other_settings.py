@@ -38,9 +38,7 @@ class _Prepared(NamedTuple):
 _PREPARED: IdentityCache[_Prepared] = IdentityCache(512)
 
 
-def settings_of_candidate(
-    one: Candidate, catalog: Catalog, model: SettingsModel
-) -> tuple[OtherSetting, ...]:
+def settings_of_candidate(one: Candidate, catalog: Catalog, model: SettingsModel) -> tuple[OtherSetting, ...]:
     """Of all instances of a candidate together."""
     resources = candidate_resources(catalog, one)
     return _other_settings(model, one.workload, resources, one.prediction, one.spec.count)
@@ -55,11 +53,7 @@ def settings_of_instance(
 
 
 def _other_settings(
-    model: SettingsModel,
-    workload: Workload,
-    resources: Resources,
-    before: Prediction,
-    count: int = 1,
+    model: SettingsModel, workload: Workload, resources: Resources, before: Prediction, count: int = 1
 ) -> tuple[OtherSetting, ...]:
     gpu, confidence = resources.gpu, before.confidence
     if gpu is None or workload.task is Task.PREPROCESSING:
@@ -84,15 +78,12 @@ def with_settings(one: OnGpu, model: SettingsModel) -> OnGpu:
         return one
     gains = _that_fit(model, one.workload, one.gpu, one.prediction.confidence)
     after = [
-        model.predict_gpu([gain.workload], one.gpu, confidence=one.prediction.confidence)[0]
-        for gain in gains
+        model.predict_gpu([gain.workload], one.gpu, confidence=one.prediction.confidence)[0] for gain in gains
     ]
     return replace(one, other_settings=_settings(gains, after, one.prediction))
 
 
-def _that_fit(
-    model: SettingsModel, workload: Workload, gpu: Gpu, confidence: float
-) -> list[SettingGain]:
+def _that_fit(model: SettingsModel, workload: Workload, gpu: Gpu, confidence: float) -> list[SettingGain]:
     gains = model.setting_gains(workload, gpu, confidence=confidence)
     return [one for one in gains if model.gpu_memory_mib(one.workload) <= gpu.memory_mib]
 

@@ -68,9 +68,4 @@ def worth_taking(front: tuple[Candidate, ...], chosen: Candidate | None) -> tupl
 
 def _order(one: Candidate) -> tuple[float, float, str, int]:
     spec = one.spec
-    return (
-        spec.total_usd_per_hour,
-        -one.prediction.lower,
-        spec.offer.instance.name,
-        one.workload.batch_size,
-    )
+    return (spec.total_usd_per_hour, -one.prediction.lower, spec.offer.instance.name, one.workload.batch_size)

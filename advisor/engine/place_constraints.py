@@ -13,15 +13,7 @@ from advisor.catalog.import_rows import ANY_CLOUD
 from advisor.catalog.matching import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range
-from advisor.engine.constraints import (
-    Answers,
-    AnyRequest,
-    Asking,
-    Constraint,
-    Limit,
-    Rows,
-    cheapest,
-)
+from advisor.engine.constraints import Answers, AnyRequest, Asking, Constraint, Limit, Rows, cheapest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
@@ -94,8 +86,7 @@ class Quota(Limit):
         """The limit with which each row just answers."""
         vcpus = [
             float(offer.instance.vcpus)
-            if offer.instance.cloud == CLOUD
-            and quota_code(offer.instance.name, offer.market) == self.code
+            if offer.instance.cloud == CLOUD and quota_code(offer.instance.name, offer.market) == self.code
             else math.inf
             for offer in found.table.offers()
         ]

@@ -20,14 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, CpuOnly, OfferQuery
-from advisor.domain import (
-    HOURS_PER_MONTH,
-    Candidate,
-    Disk,
-    Offer,
-    Rejected,
-    Request,
-)
+from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Offer, Rejected, Request
 from advisor.engine.candidates import (
     Runnable,
     cpu_only_query,
@@ -220,10 +213,7 @@ class Prepared:
             columns = (count * rates.lower, count * rates.median, count * rates.upper)
             levels = np.repeat(confidences, len(places))
             each = (*columns, levels, np.asarray(rates.calibrated))
-            bounds = [
-                Bounds(*values)
-                for values in zip(*(column.tolist() for column in each), strict=True)
-            ]
+            bounds = [Bounds(*values) for values in zip(*(column.tolist() for column in each), strict=True)]
             for at, place in enumerate(places):
                 found[place] = bounds[at :: len(places)]
         return found

@@ -130,10 +130,7 @@ def _as_sure_as_behind(
 
 
 def _of_kinds(
-    request: AnyRequest,
-    drafted: Callable[[AnyRequest], Draft[Answer]],
-    today: date,
-    kinds: set[str],
+    request: AnyRequest, drafted: Callable[[AnyRequest], Draft[Answer]], today: date, kinds: set[str]
 ) -> Draft[Answer] | None:
     """The answer that prices of some kinds give, of those that the request allows."""
     some = tuple(kind for kind in request.price_kinds or PRICE_KINDS if kind in kinds)
@@ -188,9 +185,7 @@ def _aged(draft: Draft[Answer], today: date) -> Draft[Answer]:
 
     def one(candidate: AnyCandidate) -> AnyCandidate:
         spec = candidate and aged_spec(candidate.spec, today)
-        return (
-            replace(candidate, spec=spec) if candidate and spec is not candidate.spec else candidate
-        )
+        return replace(candidate, spec=spec) if candidate and spec is not candidate.spec else candidate
 
     answer = draft.answer
     aged: Answer = replace(

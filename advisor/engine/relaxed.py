@@ -78,17 +78,10 @@ def cheapest_relaxations(
         found += further
     except SpentError:  # what was found until then answers, too
         pass
-    return tuple(
-        sorted(
-            found,
-            key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint),
-        )
-    )
+    return tuple(sorted(found, key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint)))
 
 
-def least_relaxed(
-    request: Any, constraints: Sequence[Constraint], asking: Asking
-) -> Iterator[Relaxed]:
+def least_relaxed(request: Any, constraints: Sequence[Constraint], asking: Asking) -> Iterator[Relaxed]:
     """The request with as little given up as makes something answer: each single constraint that
     is enough; else the two that were asked for and are enough for the least money; else as many
     as it takes."""

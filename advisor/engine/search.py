@@ -123,9 +123,7 @@ def _leave_out_dear(request: Request, prepared: Prepared, found: Found) -> None:
     found.considered += len(lowest) - len(dear)
     for cpus in found.cpus:
         found.considered += int(np.searchsorted(cpus.usd, limit, side="right"))
-    found.slow = [
-        replace(one, places=one.places[one.cpus.usd[one.places] <= limit]) for one in found.slow
-    ]
+    found.slow = [replace(one, places=one.places[one.cpus.usd[one.places] <= limit]) for one in found.slow]
     for at, one in enumerate(found.looked):
         found.looked[at] = one.within(np.array([name not in dear for name in one.table.names]))
     found.rejected = [one for one in found.rejected if one.instance_type not in dear]
@@ -191,9 +189,7 @@ def _judge_by_price(request: Request, prepared: Prepared, shown: int, found: Fou
     found.rejected += [one for one in group.not_runnable if one.instance_type in wanted]
 
 
-def _ranks_of_cpus(
-    request: Request, prepared: Prepared, found: Found, last: float
-) -> dict[str, float]:
+def _ranks_of_cpus(request: Request, prepared: Prepared, found: Found, last: float) -> dict[str, float]:
     """Types without an accelerator that may answer before the last that is shown, the best first,
     with the least that they could rank by; none where nothing tells what they compute."""
     cpus = prepared.cpus_up_to(last) if _leaves_out_dear(request) else prepared.cpus
@@ -205,9 +201,7 @@ def _ranks_of_cpus(
     return dict(zip(names, ranks.tolist(), strict=True))
 
 
-def _ranked_by_bound(
-    request: Request, cpus: CpuTypes, found: Found, last: float
-) -> tuple[Integers, Floats]:
+def _ranked_by_bound(request: Request, cpus: CpuTypes, found: Found, last: float) -> tuple[Integers, Floats]:
     """`ranked_by_bound`, with what cannot answer counted among what is turned down."""
     bound = ranked_by_bound(request, cpus, last)
     if bound.slow is not None:
@@ -216,9 +210,7 @@ def _ranked_by_bound(
     return bound.places, bound.ranks
 
 
-def _judge_whole(
-    request: Request, prepared: Prepared, found: Found, rank_of: Mapping[str, float]
-) -> None:
+def _judge_whole(request: Request, prepared: Prepared, found: Found, rank_of: Mapping[str, float]) -> None:
     """Judge the accelerated types and these in one table: one call of many rows is quick."""
     whole = prepared.whole(list(rank_of))
     if whole.table is None:

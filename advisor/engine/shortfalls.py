@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.domain import (
-    DataKind,
-    InstanceType,
-    Rejected,
-    Request,
-    Stage,
-    Task,
-    Workload,
-    computes_on_cpu,
-)
+from advisor.domain import DataKind, InstanceType, Rejected, Request, Stage, Task, Workload, computes_on_cpu
 from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW
 from advisor.engine.table import Table
 from advisor.messages import Message

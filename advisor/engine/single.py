@@ -30,13 +30,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.domain.price_age import aged
-from advisor.engine.assumptions import (
-    Assumed,
-    assumptions,
-    burst_warnings,
-    idle_gpus,
-    price_warnings,
-)
+from advisor.engine.assumptions import Assumed, assumptions, burst_warnings, idle_gpus, price_warnings
 from advisor.engine.candidates import cpu_rates_are_known, disks_for, workloads_of
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.probability import batch_latencies
@@ -74,12 +68,7 @@ def on_gpu(request: Request, model: GpuModel, gpu: Gpu) -> OnGpu:
 
 
 def predict_instance(
-    request: Request,
-    catalog: Catalog,
-    model: PerformanceModel,
-    name: str,
-    *,
-    today: date | None = None,
+    request: Request, catalog: Catalog, model: PerformanceModel, name: str, *, today: date | None = None
 ) -> InstancePrediction:
     """Predict `request` on the instance type `name`; `UsageError` says why it cannot run there.
 
@@ -111,9 +100,7 @@ def predict_instance(
         good_batch_size=smallest_good_batch(points),
         run=run_of(request, prediction, first),
         first_epoch=first,
-        assumptions=assumptions(
-            request, Assumed(workload, prediction, instance, first, disk), ranked=False
-        ),
+        assumptions=assumptions(request, Assumed(workload, prediction, instance, first, disk), ranked=False),
         warnings=tuple(warned),
         region=offer.region if offer else None,
     )
@@ -219,9 +206,7 @@ class _Table:
         latencies = batch_latencies(asked, self._model, self._request.confidence)
         return tuple(
             BatchPoint(batch_size=workload.batch_size, prediction=prediction, latency=latency)
-            for workload, prediction, latency in zip(
-                self._workloads, predictions, latencies, strict=True
-            )
+            for workload, prediction, latency in zip(self._workloads, predictions, latencies, strict=True)
         )
 
     def _predicted(self, disks: Sequence[DiskRate]) -> list[list[Prediction]]:
@@ -233,9 +218,7 @@ class _Table:
         return [told[start : start + size] for start in range(0, len(told), size)]
 
 
-def _fitting(
-    model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | None
-) -> list[Workload]:
+def _fitting(model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | None) -> list[Workload]:
     """Those that fit the GPU; a larger batch takes no less."""
     if gpu is None or not workloads or workloads[0].task is Task.PREPROCESSING:
         return list(workloads)

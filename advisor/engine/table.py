@@ -36,14 +36,7 @@ from advisor.engine.probability import batch_latencies
 from advisor.models.performance.machines import DiskTable
 
 if TYPE_CHECKING:
-    from advisor.engine.model import (
-        Booleans,
-        Floats,
-        Integers,
-        PerformanceModel,
-        PreparedRows,
-        Rates,
-    )
+    from advisor.engine.model import Booleans, Floats, Integers, PerformanceModel, PreparedRows, Rates
 
 Objects = NDArray[Any]
 
@@ -53,11 +46,7 @@ class Block:
     of them no disk changes. `disks` of a table are whatever disks they are asked with."""
 
     def __init__(
-        self,
-        request: Request,
-        catalog: Catalog,
-        model: PerformanceModel,
-        options: Iterable[Runnable],
+        self, request: Request, catalog: Catalog, model: PerformanceModel, options: Iterable[Runnable]
     ) -> None:
         by_type: dict[tuple[str, str], list[Runnable]] = {}
         for option in options:
@@ -73,19 +62,14 @@ class Block:
         self.kinds = np.repeat(np.arange(len(by_type)), counts)
         self._pairs: list[tuple[Workload, Resources]] = []
         for option in self.options:
-            has = resources_of(
-                catalog, option.offer, option.disks[0], option.max_gpus, option.nodes
-            )
+            has = resources_of(catalog, option.offer, option.disks[0], option.max_gpus, option.nodes)
             self._pairs += [(workload, has) for workload in option.workloads]
         self.sizes = np.array([len(one.workloads) for one in self.options], dtype=np.intp)
         self.first = np.cumsum(self.sizes) - self.sizes
         preprocessing = request.task is Task.PREPROCESSING
         self.nodes = np.array([one.nodes for one in self.options], dtype=np.intp)
         self.gpus = self.nodes * np.array(
-            [
-                1 if preprocessing else used_gpus(one.offer.instance, one.max_gpus)
-                for one in self.options
-            ]
+            [1 if preprocessing else used_gpus(one.offer.instance, one.max_gpus) for one in self.options]
         )
         self.offer_usd = np.array([one.offer.price.usd_per_hour for one in self.options])
         # The model's rows: each option at each of its batch sizes.
@@ -121,9 +105,7 @@ class Block:
         rows = self.first[options][spec] + within
         return self.rows_with(rows, options[spec], [disk for _, disk in wanted], spec)
 
-    def rows_with(
-        self, rows: Integers, options: Integers, disks: Sequence[Disk], which: Integers
-    ) -> Table:
+    def rows_with(self, rows: Integers, options: Integers, disks: Sequence[Disk], which: Integers) -> Table:
         """The model's rows of options, each with one of the disks: `which` of them."""
         count, request, nodes = len(rows), self.request, self.nodes[options]
         if not count:
@@ -181,12 +163,7 @@ class Block:
         return [self._latencies[row] for row in wanted]
 
     def at_confidences(
-        self,
-        confidences: Sequence[float],
-        rows: Sequence[int],
-        disks: Sequence[DiskRate],
-        *,
-        whole: bool,
+        self, confidences: Sequence[float], rows: Sequence[int], disks: Sequence[DiskRate], *, whole: bool
     ) -> Rates:
         """Some rows with a disk each, at the first confidence, then at the next; `whole` prepares
         all rows, once."""

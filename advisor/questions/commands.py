@@ -13,11 +13,7 @@ from advisor.questions.language import (
     RecommendGeneration,
 )
 from advisor.questions.models import Recommend
-from advisor.questions.named import (
-    Compare,
-    MemoryQuestion,
-    Predict,
-)
+from advisor.questions.named import Compare, MemoryQuestion, Predict
 
 AnyRecommend = Recommend | RecommendGeneration | RecommendFinetuning
 AnyPredict = Predict | PredictGeneration | PredictFinetuning
@@ -30,9 +26,7 @@ RECOMMEND: ByTask[AnyRecommend] = ByTask(
 PREDICT: ByTask[AnyPredict] = ByTask(
     "What `advisor predict` is asked.", (Predict, PredictGeneration, PredictFinetuning)
 )
-COMPARE: ByTask[AnyCompare] = ByTask(
-    "What `advisor compare` is asked.", (Compare, CompareGeneration)
-)
+COMPARE: ByTask[AnyCompare] = ByTask("What `advisor compare` is asked.", (Compare, CompareGeneration))
 MEMORY: ByTask[AnyMemory] = ByTask(
     "What `advisor memory` is asked.", (MemoryQuestion, MemoryGeneration, MemoryFinetuning)
 )

@@ -32,9 +32,7 @@ class CurveOf(Kind):
         whole = Number(whole=True, most=_CURVES["vcpus"]["maximum"])
         return Curve(
             tuple(int(whole.from_json(item, f"{field}.vcpus")) for item in lists["vcpus"]),
-            tuple(
-                parse_memory_mib(client_text(item, f"{field}.memory")) for item in lists["memory"]
-            ),
+            tuple(parse_memory_mib(client_text(item, f"{field}.memory")) for item in lists["memory"]),
             tuple(client_text(item, f"{field}.disk") for item in lists["disk"]),
         )
 

@@ -25,9 +25,7 @@ MOST_ITEMS = 64
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
-def wrong(
-    field: str, text: str, /, *, hint: Message | str | None = None, **parameters: object
-) -> UsageError:
+def wrong(field: str, text: str, /, *, hint: Message | str | None = None, **parameters: object) -> UsageError:
     """The error of one field; `{field}` in the text is its name as the reader knows it."""
     named = {"field": FieldName(field), **parameters}
     message = Message(text, code="", **named)

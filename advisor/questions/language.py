@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.domain.generation import (
-    KvPrecision,
-    LanguageTask,
-    LlmEngine,
-    LlmMethod,
-    LlmPrecision,
-)
+from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, Files, KnownOrPath, Names, Text, wrong
 from advisor.questions.language_fields import (
@@ -34,14 +28,7 @@ from advisor.questions.language_fields import (
 from advisor.questions.numbers import RATE, Number, Share
 from advisor.questions.placed import HardwareQuestion, PlacedQuestion
 from advisor.questions.question import ask
-from advisor.questions.shared import (
-    CONFIDENCE,
-    GPU,
-    HARDWARE,
-    MAX_COST,
-    MAX_COUNT,
-    MAX_HOURS,
-)
+from advisor.questions.shared import CONFIDENCE, GPU, HARDWARE, MAX_COST, MAX_COUNT, MAX_HOURS
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import GpuFilter
 
@@ -50,9 +37,7 @@ class ServedModel(LanguageQuestion):
     """A language model that is served."""
 
     task: LanguageTask = ask(
-        "What the GPUs do: generation.",
-        Choice("task", (LanguageTask.GENERATION,)),
-        section=LANGUAGE,
+        "What the GPUs do: generation.", Choice("task", (LanguageTask.GENERATION,)), section=LANGUAGE
     )
     precision: LlmPrecision | None = PRECISION
     kv_precision: KvPrecision | None = KV_PRECISION
@@ -64,18 +49,10 @@ class Generation(ServedModel):
     """A language model that is served, and the requests that come."""
 
     input_tokens: int | None = ask(
-        "Tokens of a prompt, in the mean.",
-        TOKENS,
-        section=LANGUAGE,
-        default=None,
-        usual="that of --traffic",
+        "Tokens of a prompt, in the mean.", TOKENS, section=LANGUAGE, default=None, usual="that of --traffic"
     )
     output_tokens: int | None = ask(
-        "Tokens of an answer, in the mean.",
-        TOKENS,
-        section=LANGUAGE,
-        default=None,
-        usual="that of --traffic",
+        "Tokens of an answer, in the mean.", TOKENS, section=LANGUAGE, default=None, usual="that of --traffic"
     )
     traffic: str | None = ask(
         f"Lengths of prompts and answers: {', '.join(KNOWN_TRAFFIC)} (published traces), or a CSV "
@@ -121,10 +98,7 @@ class LoadedGeneration(Generation):
     """The same under a load."""
 
     target_requests_per_s: float | None = ask(
-        "Requests a second, which come at random times (Poisson).",
-        RATE,
-        section=LANGUAGE,
-        default=None,
+        "Requests a second, which come at random times (Poisson).", RATE, section=LANGUAGE, default=None
     )
     users: int | None = ask(
         "Users that each send their next request when the last one is answered.",
@@ -201,10 +175,7 @@ class CompareGeneration(LoadedGeneration, PlacedQuestion):
     """What `advisor compare --task generation` is asked."""
 
     instance: tuple[str, ...] = ask(
-        "Instance types, two or more: a,b, or the option again.",
-        Names("TYPE"),
-        section=HARDWARE,
-        default=(),
+        "Instance types, two or more: a,b, or the option again.", Names("TYPE"), section=HARDWARE, default=()
     )
     baseline: str | None = ask(
         "What counts as 1: an instance type.",
@@ -240,9 +211,7 @@ class FineTuningQuestion(LanguageQuestion):
     """A language model that is tuned."""
 
     task: LanguageTask = ask(
-        "What the instance does: finetuning.",
-        Choice("task", (LanguageTask.FINETUNING,)),
-        section=LANGUAGE,
+        "What the instance does: finetuning.", Choice("task", (LanguageTask.FINETUNING,)), section=LANGUAGE
     )
     method: LlmMethod = ask(
         "What is tuned: full (all weights), lora, or qlora (lora on 4-bit weights).",

@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from advisor.domain.generation import (
-    KvPrecision,
-    LanguageTask,
-    LlmEngine,
-    LlmPrecision,
-)
+from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, File, Text, wrong

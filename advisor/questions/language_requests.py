@@ -12,11 +12,7 @@ from advisor.domain.language import GenerationRequest
 from advisor.domain.tuning import FineTuningRequest
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.models.language.configs import (
-    LanguageModel,
-    bundled_language_models,
-    language_model_of_config,
-)
+from advisor.models.language.configs import LanguageModel, bundled_language_models, language_model_of_config
 from advisor.models.language.memory import weight_gib
 from advisor.questions.fields import wrong
 from advisor.questions.language import (
@@ -166,10 +162,7 @@ def _limits(question: RecommendGeneration) -> dict[str, Any]:
 
 
 def _disk(
-    question: PlacedQuestion,
-    model: LanguageModel,
-    precision: LlmPrecision | None,
-    catalog: Catalog,
+    question: PlacedQuestion, model: LanguageModel, precision: LlmPrecision | None, catalog: Catalog
 ) -> dict[str, Any]:
     """A disk that is named must have room for the weights."""
     held = Held(model.name, weight_gib(model, precision or model.own_precision))

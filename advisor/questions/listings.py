@@ -73,14 +73,9 @@ class Offers(Question):
     vcpus: Range | None = VCPUS
     memory: Range | None = MEMORY
     instance: tuple[str, ...] = ask("Only these types.", Names("TYPE"), default=())
-    max_price: float | None = ask(
-        "Highest price in USD per hour, without a disk.", Number(), default=None
-    )
+    max_price: float | None = ask("Highest price in USD per hour, without a disk.", Number(), default=None)
     limit: int = ask(
-        "Offers of a page.",
-        Number(whole=True, client_most=MOST_OFFERS),
-        default=USUAL_OFFERS,
-        where="http",
+        "Offers of a page.", Number(whole=True, client_most=MOST_OFFERS), default=USUAL_OFFERS, where="http"
     )
     cursor: str | None = CURSOR
 
@@ -96,9 +91,7 @@ class InstanceDetails(Question):
 class Networks(Question):
     """What `/v1/networks` is asked."""
 
-    search: str | None = ask(
-        "Part of a name, title or family, or a pattern of it.", Text(), default=None
-    )
+    search: str | None = ask("Part of a name, title or family, or a pattern of it.", Text(), default=None)
     limit: int = ask(
         "Networks of a page.",
         Number(whole=True, client_most=MOST_NETWORKS),

@@ -109,18 +109,14 @@ class NetworkQuestion(Question):
             for field in ("stack", "memory_format", "tf32"):
                 if getattr(self, field) is not None:
                     raise wrong(
-                        field,
-                        "{field} is of networks, and preprocessing runs none",
-                        hint="leave it out",
+                        field, "{field} is of networks, and preprocessing runs none", hint="leave it out"
                     )
         if self.tf32 is not None and self.precision is not Precision.FP32:
             raise wrong(
                 "tf32",
                 "{field} is of fp32 arithmetic, and {precision} has little of it",
                 precision=str(self.precision),
-                hint=Message(
-                    "leave it out, or ask for {precision} fp32", precision=FieldName("precision")
-                ),
+                hint=Message("leave it out, or ask for {precision} fp32", precision=FieldName("precision")),
             )
 
 
@@ -200,10 +196,7 @@ class Recommend(RunQuestion, HardwareQuestion):
     max_nodes: int = MAX_NODES
     explain: bool = EXPLAIN
     pareto: bool = ask(
-        "Show the Pareto front of price and rate, with a target too.",
-        Flag(),
-        section=ANSWER,
-        default=False,
+        "Show the Pareto front of price and rate, with a target too.", Flag(), section=ANSWER, default=False
     )
     live: bool = ask(
         "Ask clouds for the price of the top three, AWS also for offer and quota (about 30 s).",
@@ -216,37 +209,27 @@ class Recommend(RunQuestion, HardwareQuestion):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
-            raise wrong(
-                "max_latency_ms", "{field} goes with {task} inference only", task=FieldName("task")
-            )
+            raise wrong("max_latency_ms", "{field} goes with {task} inference only", task=FieldName("task"))
         if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
             raise wrong(
-                "max_first_epoch_hours",
-                "{field} goes with {task} training only",
-                task=FieldName("task"),
+                "max_first_epoch_hours", "{field} goes with {task} training only", task=FieldName("task")
             )
         if self.max_nodes > 1 and self.task is not Task.TRAINING:
             raise wrong(
                 "max_nodes",
                 "{field} goes with {task} training only",
                 task=FieldName("task"),
-                hint=Message(
-                    "instances share other work with {count}", count=FieldName("max_count")
-                ),
+                hint=Message("instances share other work with {count}", count=FieldName("max_count")),
             )
         if self.max_gpus is not None and self.task is Task.PREPROCESSING:
             raise wrong(
-                "max_gpus",
-                "{field} is of networks, and preprocessing runs none",
-                hint="leave it out",
+                "max_gpus", "{field} is of networks, and preprocessing runs none", hint="leave it out"
             )
         if self.horizon_hours != HOURS_PER_MONTH and self.target_throughput is None:
             raise wrong(
                 "horizon_hours",
                 "{field} is of borderline candidates, which only a target has",
-                hint=Message(
-                    "give a {target}, or leave it out", target=FieldName("target_throughput")
-                ),
+                hint=Message("give a {target}, or leave it out", target=FieldName("target_throughput")),
             )
         for field in ("max_hours", "max_cost"):
             if getattr(self, field) is not None and self.epochs is None and self.samples is None:

@@ -4,37 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.domain import (
-    Market,
-    Precision,
-    Task,
-)
+from advisor.domain import Market, Precision, Task
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
 from advisor.questions.curves import CurveOf
-from advisor.questions.fields import (
-    Choice,
-    Flag,
-    Names,
-    Network,
-    Parsed,
-    Text,
-    wrong,
-)
+from advisor.questions.fields import Choice, Flag, Names, Network, Parsed, Text, wrong
 from advisor.questions.models import RunQuestion, WorkloadQuestion
 from advisor.questions.numbers import Number, Probability
 from advisor.questions.question import Question, ask
-from advisor.questions.shared import (
-    ANSWER,
-    EXPLAIN,
-    GPUS,
-    HARDWARE,
-    LARGEST_BATCH,
-)
-from advisor.questions.values import (
-    Curve,
-    GpuFilter,
-)
+from advisor.questions.shared import ANSWER, EXPLAIN, GPUS, HARDWARE, LARGEST_BATCH
+from advisor.questions.values import Curve, GpuFilter
 from advisor.units import size_text
 
 # More than any machine has; a model's curve says nothing out there.
@@ -74,11 +53,7 @@ class Predict(RunQuestion):
     """What `advisor predict` is asked: of one instance, or of a GPU by itself."""
 
     instance: str | None = ask(
-        "Instance type, as g4dn.xlarge.",
-        Text("TYPE"),
-        section=HARDWARE,
-        default=None,
-        required=True,
+        "Instance type, as g4dn.xlarge.", Text("TYPE"), section=HARDWARE, default=None, required=True
     )
     gpu: str | None = ask(
         "A GPU by itself, without a host: 'RTX 5090'. Instead of an instance.",
@@ -129,10 +104,7 @@ class Compare(WorkloadQuestion):
     """What `advisor compare` is asked; `model` may be several networks, divided by commas."""
 
     instance: tuple[str, ...] = ask(
-        "Instance types, two or more: a,b, or the option again.",
-        Names("TYPE"),
-        section=HARDWARE,
-        default=(),
+        "Instance types, two or more: a,b, or the option again.", Names("TYPE"), section=HARDWARE, default=()
     )
     gpu: GpuFilter | None = ask(
         "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...",
@@ -166,18 +138,14 @@ class Compare(WorkloadQuestion):
             raise wrong(
                 "gpu",
                 "preprocessing uses no GPU",
-                hint=Message(
-                    "compare instances: {instance}, two or more", instance=FieldName("instance")
-                ),
+                hint=Message("compare instances: {instance}, two or more", instance=FieldName("instance")),
             )
 
 
 class MemoryQuestion(Question):
     """What `advisor memory` is asked."""
 
-    model: str = ask(
-        "The network: a name from `advisor networks`, or your own file.py:build.", Network()
-    )
+    model: str = ask("The network: a name from `advisor networks`, or your own file.py:build.", Network())
     task: Task = ask(
         "What the network does: training or inference.",
         Choice("task", (Task.TRAINING, Task.INFERENCE)),

@@ -64,9 +64,7 @@ class Number(Kind):
         return schema
 
     def _checked(self, value: Any, field: str, most: float) -> float:
-        return parse_number(
-            value, FieldName(field), whole=self.whole, counted=self.counted, most=most
-        )
+        return parse_number(value, FieldName(field), whole=self.whole, counted=self.counted, most=most)
 
 
 # Of samples or tokens in a second.

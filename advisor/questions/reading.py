@@ -67,9 +67,7 @@ def from_json(kind: Kinds[Q], body: bytes) -> Q:
             hint="send one JSON object in UTF-8, without NaN",
         ) from None  # fmt: skip
     if not isinstance(values, dict):
-        raise UsageError(
-            "the body must be an object", hint='send fields like {"task": "inference"}'
-        )
+        raise UsageError("the body must be an object", hint='send fields like {"task": "inference"}')
     return from_values(kind, values)
 
 
@@ -253,9 +251,7 @@ def _unknown(name: str, fields: Mapping[str, Field]) -> UsageError:
         if near
         else Message("there are: {names}", names=tuple(fields))
     )
-    return UsageError(
-        "there is no field '{name}'", name=shown, hint=hint, field=shown, code="unknown_field"
-    )
+    return UsageError("there is no field '{name}'", name=shown, hint=hint, field=shown, code="unknown_field")
 
 
 def _text(field: Field, value: Any) -> str:
@@ -277,9 +273,7 @@ def _parameter(field: Field) -> Schema:
     schema = field.kind.schema() | ({} if field.required else _default(field))
     # An object is written as JSON text, which OpenAPI calls content.
     is_object = schema["type"] == "object"
-    where = (
-        {"content": {"application/json": {"schema": schema}}} if is_object else {"schema": schema}
-    )
+    where = {"content": {"application/json": {"schema": schema}}} if is_object else {"schema": schema}
     return {
         "name": field.name,
         "in": "query",
@@ -297,6 +291,4 @@ def _description(field: Field) -> str:
 def _default(field: Field) -> Schema:
     """A default that JSON can have; None and () say nothing."""
     value = field.default
-    return (
-        {} if value in (None, ()) else {"default": str(value) if isinstance(value, str) else value}
-    )
+    return {} if value in (None, ()) else {"default": str(value) if isinstance(value, str) else value}

@@ -66,9 +66,7 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
         **place_fields(question, catalog),
         **disk_fields(catalog, question.cloud, question.disk, held_of(dataset)),
         **(_run_fields(question, dataset) if isinstance(question, RunQuestion) else {}),
-        target_throughput=(
-            question.target_throughput if isinstance(question, Recommend | Verify) else None
-        ),
+        target_throughput=(question.target_throughput if isinstance(question, Recommend | Verify) else None),
         **(_recommend_fields(question) if isinstance(question, Recommend) else {}),
     )
 
@@ -99,9 +97,7 @@ def _made_in_steps(
     return dataset
 
 
-def network_of(
-    question: WorkloadQuestion, networks: NetworkTable
-) -> tuple[NetworkFacts, str | None]:
+def network_of(question: WorkloadQuestion, networks: NetworkTable) -> tuple[NetworkFacts, str | None]:
     """Facts of the network at the input that is asked for; and that input, None where it is the
     network's own. `UsageError` for an unknown network, and for an input it cannot take."""
     try:
@@ -164,9 +160,7 @@ def parse_input(text: str, facts: NetworkFacts) -> str:
             "channels", network=facts.name, own=facts.input, text=text,
         )  # fmt: skip
     if math.prod(sizes) > _MOST_VALUES:
-        raise wrong(
-            "input", "{field} {text} is more than a GPU can hold", text=text, hint="ask for less"
-        )
+        raise wrong("input", "{field} {text} is more than a GPU can hold", text=text, hint="ask for less")
     return "x".join(map(str, sizes))
 
 

@@ -33,11 +33,7 @@ GPUS = Parsed(parse_gpus, str, "NAMES|SIZE..|ccX.Y..", joins=True)
 _VCPUS = Parsed(parse_vcpus, format_vcpus, "LEAST..MOST", or_number=True)
 _RAM = Parsed(parse_ram, format_ram, "LEAST..MOST")
 
-TASK: Any = ask(
-    "What the instance does.",
-    Choice("task", Task),
-    section=WORKLOAD,
-)
+TASK: Any = ask("What the instance does.", Choice("task", Task), section=WORKLOAD)
 BATCH_SIZE: Any = ask(
     "Samples in a batch, on each GPU.",
     Number(whole=True, most=LARGEST_BATCH),
@@ -79,8 +75,7 @@ RANKED_MARKET: Any = ask(
     default=Market.ON_DEMAND,
 )
 PRICE_KIND: Any = ask(
-    "Prices of instances to rank by: list (what the seller lists), observed (seen on the market), "
-    "estimated.",
+    "Prices of instances to rank by: list (what the seller lists), observed (seen on the market), estimated.",
     Parsed(parse_price_kinds, ",".join, "KIND[,KIND]"),
     section=PLACE,
     default=None,
@@ -108,21 +103,15 @@ MEMORY: Any = ask(
     usual="any",
 )
 MAX_PRICE: Any = ask(
-    "Highest price in USD per hour, disk included.",
-    Number(metavar="USD"),
-    section=TARGET,
-    default=None,
+    "Highest price in USD per hour, disk included.", Number(metavar="USD"), section=TARGET, default=None
 )
 EXPLAIN: Any = ask(
-    "Show what limits the rate, what more of each resource adds, and how far this is from"
-    " anything measured.",
+    "Show what limits the rate, what more of each resource adds, and how far this is from anything measured.",
     Flag(),
     section=ANSWER,
     default=False,
 )
-CURSOR: Any = ask(
-    "Where the page begins: out of a Link header.", Text(), default=None, where="http"
-)
+CURSOR: Any = ask("Where the page begins: out of a Link header.", Text(), default=None, where="http")
 CONFIDENCE: Any = ask(
     "Probability with which the lower bound must hold: at 0.9 it is the p10.",
     Probability(),
@@ -130,25 +119,17 @@ CONFIDENCE: Any = ask(
     default=0.9,
 )
 DISK: Any = ask(
-    "The disk: one order such as gp3:500GiB:6000iops:250MiB/s, or types to choose from: "
-    "gp3,io2 or local.",
+    "The disk: one order such as gp3:500GiB:6000iops:250MiB/s, or types to choose from: gp3,io2 or local.",
     Text("TYPE[:SIZE..]|TYPE,TYPE.."),
     section=HARDWARE,
     default=None,
     usual="chosen by the advisor",
 )
 MAX_GPUS: Any = ask(
-    "Most GPUs of one instance to use.",
-    Number(whole=True),
-    section=HARDWARE,
-    default=None,
-    usual="all",
+    "Most GPUs of one instance to use.", Number(whole=True), section=HARDWARE, default=None, usual="all"
 )
 MAX_HOURS: Any = ask(
-    "Longest run in hours; must hold at the confidence.",
-    Number(metavar="HOURS"),
-    section=RUN,
-    default=None,
+    "Longest run in hours; must hold at the confidence.", Number(metavar="HOURS"), section=RUN, default=None
 )
 MAX_COST: Any = ask(
     "Most that the run may cost in USD, disk included; must hold at the confidence.",
@@ -170,8 +151,7 @@ MAX_COUNT: Any = ask(
     default=1,
 )
 MAX_NODES: Any = ask(
-    "Most identical instances that train one network together, each with its own disk. Training "
-    "only.",
+    "Most identical instances that train one network together, each with its own disk. Training only.",
     Number(whole=True, most=MOST_NODES),
     section=HARDWARE,
     default=1,

@@ -7,13 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
 from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
-from advisor.domain import (
-    ANY,
-    DatasetProfile,
-    DiskChoice,
-    Market,
-    Range,
-)
+from advisor.domain import ANY, DatasetProfile, DiskChoice, Market, Range
 from advisor.domain.words import ANY_MARKET
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
@@ -140,9 +134,7 @@ def quota_of(text: str | None, cloud: str, market: Market | str) -> VcpuQuota:
     if text is None:
         return ()
     if cloud not in (CLOUD, "any"):
-        raise wrong(
-            "quota", "{field} knows the quotas of {aws}, not of {cloud}", aws=CLOUD, cloud=cloud
-        )
+        raise wrong("quota", "{field} knows the quotas of {aws}, not of {cloud}", aws=CLOUD, cloud=cloud)
     try:
         asked = market_of(market)
         markets = (asked,) if asked else (Market.ON_DEMAND, Market.SPOT)

@@ -173,9 +173,7 @@ def _request(record: Mapping[str, Any], line: int, path: Path) -> tuple[float, f
     return _tokens(cells, _INPUT, 1, line, path), _tokens(cells, _OUTPUT, 0, line, path)
 
 
-def _tokens(
-    cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: int, path: Path
-) -> float:
+def _tokens(cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: int, path: Path) -> float:
     value = next((cells[name] for name in names if name in cells), cells)
     if value is cells:
         raise wrong(

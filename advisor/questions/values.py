@@ -163,21 +163,11 @@ def _capability(text: str) -> float:
 
 # COCO 2017: 118,287 training images in an archive of 19,336,861,798 bytes, most of 640 x 480.
 _COCO = DatasetProfile(
-    name="coco",
-    samples=118_287,
-    bytes_per_sample=163_474,
-    storage_format="jpeg-files",
-    width=578,
-    height=484,
+    name="coco", samples=118_287, bytes_per_sample=163_474, storage_format="jpeg-files", width=578, height=484
 )
 # CIFAR-10: 50,000 training images of 32 x 32, three bytes a pixel and one for the label.
 _CIFAR10 = DatasetProfile(
-    name="cifar10",
-    samples=50_000,
-    bytes_per_sample=3_073,
-    storage_format="pixels",
-    width=32,
-    height=32,
+    name="cifar10", samples=50_000, bytes_per_sample=3_073, storage_format="pixels", width=32, height=32
 )
 
 
@@ -228,16 +218,10 @@ _REQUESTS = replace(_tensors("tensors", 1), name="requests", storage_format="req
 _SMALL_PIXELS = 32 * 32
 _DETECTORS = re.compile(r"yolo|rcnn|retina|^ssd|detr|fcos")
 _USUAL = {DataKind.TOKENS: "tokens", DataKind.TENSOR: "tensors"}
-_WORDS = {
-    DataKind.IMAGE: "images",
-    DataKind.TOKENS: "text",
-    DataKind.TENSOR: "tensors as they are stored",
-}
+_WORDS = {DataKind.IMAGE: "images", DataKind.TOKENS: "text", DataKind.TENSOR: "tensors as they are stored"}
 
 
-def dataset_for(
-    name: str | None, facts: NetworkFacts, task: Task = Task.TRAINING
-) -> DatasetProfile:
+def dataset_for(name: str | None, facts: NetworkFacts, task: Task = Task.TRAINING) -> DatasetProfile:
     """The data set as the network takes it: samples are the network's own.
 
     `name` is a known one, a path of images or of text, or None: what such networks usually take

@@ -64,11 +64,7 @@ def instance_block(instance: InstanceType) -> dict[str, Any]:
     """What an instance type has."""
     gpu = None
     if instance.gpu_name is not None:
-        gpu = {
-            "name": instance.gpu_name,
-            "count": instance.gpu_count,
-            "memory_mib": instance.gpu_memory_mib,
-        }
+        gpu = {"name": instance.gpu_name, "count": instance.gpu_count, "memory_mib": instance.gpu_memory_mib}
     return {
         "instance_type": instance.name,
         "gpu": gpu,
@@ -150,9 +146,7 @@ def _by_stage(values: Mapping[Any, float]) -> dict[str, float]:
     return {str(stage): value for stage, value in values.items()}
 
 
-def gpu_prediction_block(
-    workload: Workload | None, prediction: Prediction | None
-) -> dict[str, Any]:
+def gpu_prediction_block(workload: Workload | None, prediction: Prediction | None) -> dict[str, Any]:
     """The part of a prediction that a GPU by itself has; rates are null where no batch fits."""
     if workload is None or prediction is None:
         return {"batch_size": None, "predicted": None, "extrapolation": []}
@@ -184,10 +178,7 @@ def latency_block(latency: Latency | None) -> dict[str, Any] | None:
     if latency is None:
         return None
     bounded = isfinite(latency.p99_seconds)
-    return {
-        "p50_ms": 1000 * latency.p50_seconds,
-        "p99_ms": 1000 * latency.p99_seconds if bounded else None,
-    }
+    return {"p50_ms": 1000 * latency.p50_seconds, "p99_ms": 1000 * latency.p99_seconds if bounded else None}
 
 
 def batch_point_block(point: BatchPoint) -> dict[str, Any]:
@@ -203,15 +194,10 @@ def batch_point_block(point: BatchPoint) -> dict[str, Any]:
 def by_price(spec: Spec, usd: float) -> dict[str, float]:
     """Between what a cost at the median rate lies, since the spec's price does in 9 of 10 cases."""
     total = spec.total_usd_per_hour or 1.0  # what is free is free at every rate
-    return {
-        "low": usd * spec.low_usd_per_hour / total,
-        "high": usd * spec.high_usd_per_hour / total,
-    }
+    return {"low": usd * spec.low_usd_per_hour / total, "high": usd * spec.high_usd_per_hour / total}
 
 
-def run_block(
-    run: RunTime | None, usd: Span | None, spec: Spec | None = None
-) -> dict[str, Any] | None:
+def run_block(run: RunTime | None, usd: Span | None, spec: Spec | None = None) -> dict[str, Any] | None:
     """Hours and dollars of a whole run; null where none was asked for, `usd` without a price."""
     if run is None:
         return None

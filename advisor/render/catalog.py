@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from advisor.catalog import (
-    INSTANCE_BURST_SECONDS,
-    Catalog,
-    PartialOffer,
-    Rejection,
-    check,
-)
+from advisor.catalog import INSTANCE_BURST_SECONDS, Catalog, PartialOffer, Rejection, check
 from advisor.catalog.orderable import why_closed
 from advisor.domain import AssumedFact, InstanceType, NodeNetwork, Offer
 from advisor.domain.orderable import NotOrderable
@@ -119,13 +113,7 @@ def not_orderable(closures: Sequence[NotOrderable]) -> dict[str, dict[str, Any]]
 def assumed_block(fact: AssumedFact) -> dict[str, Any]:
     """A fact that no seller tells: where it lies in 9 of 10 cases, why, and whether the user
     imported it."""
-    return {
-        "value": fact.value,
-        "low": fact.low,
-        "high": fact.high,
-        "why": fact.why,
-        "imported": fact.told,
-    }
+    return {"value": fact.value, "low": fact.low, "high": fact.high, "why": fact.why, "imported": fact.told}
 
 
 def assumed_text(assumed: dict[str, Any]) -> str:
@@ -164,11 +152,7 @@ def _network(network: NodeNetwork | None) -> dict[str, Any] | None:
     """To other instances; null where nobody tells how fast."""
     if network is None:
         return None
-    return {
-        "gbit_per_second": network.gbit_per_second,
-        "cards": network.cards,
-        "source": network.source,
-    }
+    return {"gbit_per_second": network.gbit_per_second, "cards": network.cards, "source": network.source}
 
 
 def _second_thread_yield(instance: InstanceType) -> float | None:

@@ -5,15 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from advisor.domain import (
-    HOURS_PER_MONTH,
-    IMAGENET,
-    Candidate,
-    CloseCall,
-    Recommendation,
-    Request,
-    Task,
-)
+from advisor.domain import HOURS_PER_MONTH, IMAGENET, Candidate, CloseCall, Recommendation, Request, Task
 
 
 def borderline_blocks(answer: Recommendation) -> list[dict[str, Any]]:
@@ -27,9 +19,7 @@ def _borderline_block(request: Request, call: CloseCall) -> dict[str, Any]:
     return close_call_block(call, request.horizon_hours, command, batch_size=batch_size)
 
 
-def close_call_block(
-    call: CloseCall, horizon_hours: float, command: str, **runs: Any
-) -> dict[str, Any]:
+def close_call_block(call: CloseCall, horizon_hours: float, command: str, **runs: Any) -> dict[str, Any]:
     """A close call, what `runs` there, and the `command` of the trial that settles it."""
     spec, instead = call.candidate.spec, call.instead
     per_hour = call.saves_usd_per_hour

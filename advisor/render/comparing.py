@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import (
-    LIST,
-    Disk,
-    InstancePrediction,
-    OnGpu,
-    Request,
-    geometric_mean,
-    relative,
-)
+from advisor.domain import LIST, Disk, InstancePrediction, OnGpu, Request, geometric_mean, relative
 from advisor.domain.decision import Text
 from advisor.domain.language import ServingPrediction
 from advisor.naming import asked_of
@@ -59,9 +51,7 @@ def instance_rows(
     return [_instance_row(answer, baseline) for answer in answers]
 
 
-def gpu_rows(
-    cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]
-) -> list[dict[str, Any]]:
+def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) -> list[dict[str, Any]]:
     """One record a GPU of one network; rates are null where no batch fits, prices of an hour (`usd`
     by GPU) where none is known."""
     return [_gpu_row(cell, baseline, usd.get(cell.gpu.name)) for cell in cells]
@@ -99,10 +89,7 @@ def _by_instance(
     """Each remark once, behind the instances that it is of unless it is of all; those of the fewest
     come first, as what all of them share may be cut."""
     order = {text: at for one in answers for at, text in enumerate(of(one))}
-    names = {
-        text: dict.fromkeys(one.instance.name for one in answers if text in of(one))
-        for text in order
-    }
+    names = {text: dict.fromkeys(one.instance.name for one in answers if text in of(one)) for text in order}
     every = {one.instance.name for one in answers}
     return [
         text if every == {*names[text]} else f"{', '.join(names[text])}: {text}"
@@ -130,9 +117,7 @@ def _disk_of(answer: InstancePrediction | ServingPrediction) -> Disk:
 
 
 def gpus_text(
-    by_network: Sequence[tuple[Request, Sequence[OnGpu], OnGpu]],
-    baseline: str,
-    usd: Mapping[str, float],
+    by_network: Sequence[tuple[Request, Sequence[OnGpu], OnGpu]], baseline: str, usd: Mapping[str, float]
 ) -> str:
     """A table a network: the rates of each GPU, times the baseline's median, and what an hour of it
     costs; for several networks the mean of those times."""
@@ -140,11 +125,7 @@ def gpus_text(
     for request, cells, base in by_network:
         header = ["gpu", "batch", *rate_columns(request.confidence), "times", "per hour", "per 1M"]
         rows = [_gpu_cells(cell, base, usd.get(cell.gpu.name)) for cell in cells]
-        lines += [
-            str(asked_of(request)),
-            f"samples on the device; {_base_text(base, baseline)}",
-            "",
-        ]
+        lines += [str(asked_of(request)), f"samples on the device; {_base_text(base, baseline)}", ""]
         lines += [*table([*header, "rates"], rows, right=range(1, 7)), ""]
     if len(by_network) > 1:
         bases = [base for _, _, base in by_network]
@@ -249,9 +230,7 @@ def _gpu_cells(cell: OnGpu, base: OnGpu, usd: float | None) -> list[str]:
 
 
 def _mean_row(row: Sequence[OnGpu], bases: Sequence[OnGpu]) -> list[str]:
-    ratios = [
-        relative(cell.prediction, base.prediction) for cell, base in zip(row, bases, strict=True)
-    ]
+    ratios = [relative(cell.prediction, base.prediction) for cell, base in zip(row, bases, strict=True)]
     return [row[0].gpu.name, _times(geometric_mean(ratios))]
 
 

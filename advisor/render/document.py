@@ -47,11 +47,7 @@ class Sources(Struct, frozen=True, kw_only=True):
 
     def performance_model(self) -> dict[str, Any]:
         """The document's `performance_model` block."""
-        return {
-            "id": self.model_id,
-            "trained_on": self.trained_on,
-            "error_percent": self.error_percent,
-        }
+        return {"id": self.model_id, "trained_on": self.trained_on, "error_percent": self.error_percent}
 
     def catalog(self) -> dict[str, Any]:
         """The document's `catalog` block."""

@@ -19,10 +19,7 @@ def explanation_document(instance_type: str, explanation: Explanation) -> dict[s
     following = None
     if explanation.next_stage is not None and explanation.next_rate is not None:
         times = explanation.next_rate / explanation.bottleneck_rate
-        following = {
-            **_stage_document(explanation.next_stage, explanation.next_rate),
-            "times": times,
-        }
+        following = {**_stage_document(explanation.next_stage, explanation.next_rate), "times": times}
     return {
         "instance_type": instance_type,
         "bottleneck": _stage_document(explanation.bottleneck, explanation.bottleneck_rate),
@@ -64,9 +61,7 @@ def explanation_text(instance_type: str, explanation: Explanation) -> str:
     inside = [str(distance.detail) for distance in telling if distance.inside]
     lines = ["", f"Why {instance_type}", *folded("binds", [_binding_text(explanation)])]
     lines += (
-        beside("adding", table(*_gain_rows(explanation.gains), right=(1, 2)))
-        if explanation.gains
-        else []
+        beside("adding", table(*_gain_rows(explanation.gains), right=(1, 2))) if explanation.gains else []
     )
     lines += folded("outside", outside)
     lines += folded("inside", inside)
@@ -97,7 +92,5 @@ def _gain_rows(gains: Sequence[Gain]) -> tuple[list[str], list[list[str]]]:
             continue
         sign = "+" if gain.percent > 0 else "-"
         rate, percent = format_rate(abs(gain.samples_per_second)), format_rate(abs(gain.percent))
-        rows.append(
-            [gain.step, f"{sign}{rate}/s", f"{sign}{percent} %", f"bound by {gain.bottleneck}"]
-        )
+        rows.append([gain.step, f"{sign}{rate}/s", f"{sign}{percent} %", f"bound by {gain.bottleneck}"])
     return rows[0], rows[1:]

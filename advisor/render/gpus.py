@@ -24,9 +24,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def gpu_rows(
-    sheets: Sequence[GpuSheet], cheapest: Mapping[str, Offer], sort_by: str
-) -> list[dict[str, Any]]:
+def gpu_rows(sheets: Sequence[GpuSheet], cheapest: Mapping[str, Offer], sort_by: str) -> list[dict[str, Any]]:
     """One flat record a GPU, JSON-ready; unknown values are null and sorted last."""
     rows = [_row(sheet, cheapest.get(sheet.gpu.name)) for sheet in sheets]
     falling = SORT_KEYS[sort_by]

@@ -51,8 +51,7 @@ def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
                 "change": what_if.change,
                 "peak_mib": _bounds(what_if.peak),
                 "largest_batch": {
-                    gpu.name: batch
-                    for gpu, batch in zip(answer.gpus, what_if.largest_batches, strict=True)
+                    gpu.name: batch for gpu, batch in zip(answer.gpus, what_if.largest_batches, strict=True)
                 },
             }
             for what_if in answer.what_ifs
@@ -67,7 +66,7 @@ def memory_text(answer: MemoryAnswer) -> str:
     lines = [_headline(answer), ""]
     lines += [
         f"Peak {format_mib(peak.median_mib)}: between {format_mib(peak.lower_mib)} and "
-        f"{format_mib(peak.upper_mib)}, either bound with {100 * confidence:g} % confidence.",
+        f"{format_mib(peak.upper_mib)}, either bound with {100 * confidence:g} % confidence."
     ]
     rows = [(name, format_mib(max(0.0, mib)), why) for name, mib, why in parts(peak)]
     lines += ["", *table(("part", "size", ""), rows, right=(1,)), ""]
@@ -155,9 +154,4 @@ def _what_if_lines(answer: MemoryAnswer) -> list[str]:
 def _what_if_cells(what_if: WhatIf, shown: range) -> tuple[str, ...]:
     batches = (what_if.largest_batches[i] for i in shown)
     cells = ("none" if batch is None else f"{batch:,}" for batch in batches)
-    return (
-        what_if.change,
-        format_mib(what_if.peak.median_mib),
-        format_mib(what_if.peak.upper_mib),
-        *cells,
-    )
+    return (what_if.change, format_mib(what_if.peak.median_mib), format_mib(what_if.peak.upper_mib), *cells)

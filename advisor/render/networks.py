@@ -55,9 +55,7 @@ def _cells(row: Record) -> list[str]:
         row["sample"],
         f"{row['parameters'] / 1e6:.2f} M",
         f"{row['gmacs_per_sample'] * row['samples_per_row']:.4g}",
-        next(iter(told.values()))
-        if alike
-        else "; ".join(f"{task} {known}" for task, known in told.items()),
+        next(iter(told.values())) if alike else "; ".join(f"{task} {known}" for task, known in told.items()),
     ]
 
 

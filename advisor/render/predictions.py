@@ -149,11 +149,7 @@ def gpu_prediction_document(
         "request": request_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
-        "gpu": {
-            "name": answer.gpu.name,
-            "memory_mib": answer.gpu.memory_mib,
-            "sources": answer.gpu.sources,
-        },
+        "gpu": {"name": answer.gpu.name, "memory_mib": answer.gpu.memory_mib, "sources": answer.gpu.sources},
         "fits": answer.workload is not None,
         **gpu_prediction_block(answer.workload, answer.prediction),
         "other_settings": other_setting_blocks(answer.other_settings),

@@ -10,16 +10,7 @@ from typing import Any
 
 from advisor.catalog.live import is_live, refresh_command
 from advisor.catalog.price_pages import PRICE_PAGES
-from advisor.domain import (
-    ESTIMATED,
-    LIST,
-    OBSERVED,
-    Offer,
-    Price,
-    PriceCall,
-    Recommendation,
-    Spec,
-)
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Price, PriceCall, Recommendation, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message

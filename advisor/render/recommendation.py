@@ -16,14 +16,7 @@ from advisor.domain import (
     Request,
     computes_on_cpu,
 )
-from advisor.naming import (
-    others_text,
-    place_name,
-    place_texts,
-    price_words,
-    rejection_text,
-    spec_name,
-)
+from advisor.naming import others_text, place_name, place_texts, price_words, rejection_text, spec_name
 from advisor.rejections import counted_reasons
 from advisor.render.blocks import rate_unit
 from advisor.render.close_calls import verify_command
@@ -79,11 +72,7 @@ _LEAST_USD = 1e-6
 
 
 def recommendation_text(
-    answer: Recommendation,
-    sources: Sources,
-    *,
-    all_rejected: bool = False,
-    specs: int | None = None,
+    answer: Recommendation, sources: Sources, *, all_rejected: bool = False, specs: int | None = None
 ) -> str:
     """The answer for a terminal, on one screen but for what is asked for: `all_rejected` lists
     every rejected type, `specs` so many specs; a front of price and rate that was asked for is
@@ -143,9 +132,7 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
         *_sharing_lines(chosen),
         *latency_lines(chosen.latency, prediction.confidence),
         *first_epoch_lines(chosen.first_epoch, chosen.run, prediction.confidence),
-        *run_lines(
-            request, chosen.run, chosen.usd_per_run, prediction.confidence, chosen.spec.prices
-        ),
+        *run_lines(request, chosen.run, chosen.usd_per_run, prediction.confidence, chosen.spec.prices),
         cost_line(chosen.usd_per_million_samples, chosen.spec.offer.price, chosen.spec.disk),
         *terms_lines(chosen.spec.offer.price),
         f"  bound by    {bottleneck_text(prediction, on_cpu=on_cpu)}",
@@ -157,9 +144,7 @@ def _sharing_lines(chosen: Candidate) -> list[str]:
     """What each of several instances reaches, and what each of several GPUs keeps."""
     spec, lines = chosen.spec, gpus_lines(chosen.prediction)
     if spec.count > 1:
-        each = interval_text(
-            chosen.prediction.times(1 / spec.count), rate_unit(chosen.workload.dataset)
-        )
+        each = interval_text(chosen.prediction.times(1 / spec.count), rate_unit(chosen.workload.dataset))
         usd = format_usd(spec.usd_per_hour_each)
         lines.append(f"  each of {spec.count:<3} {each}, {usd}/h")
         lines += nodes_lines(chosen)
@@ -200,11 +185,7 @@ def _rate_and_cost(candidate: Candidate) -> list[str]:
     by samples."""
     lower, median = rate_cells(candidate.prediction)
     if candidate.run and candidate.usd_per_run:
-        return [
-            lower,
-            format_hours(candidate.run.hours.median),
-            format_usd(candidate.usd_per_run.median),
-        ]
+        return [lower, format_hours(candidate.run.hours.median), format_usd(candidate.usd_per_run.median)]
     return [lower, median, format_usd(candidate.usd_per_million_samples)]
 
 
@@ -325,9 +306,7 @@ def _rejections(answer: Recommendation, most: int, room: int) -> list[str]:
     above = {call.candidate.spec.offer.instance.name for call in answer.close_calls[:1]}
     lines: list[str] = []
     for rejected in [row for row in shown if row.instance_type not in above][:most]:
-        more = textwrap.wrap(
-            rejection_text(rejected, answer.request), WIDTH, subsequent_indent="    "
-        )
+        more = textwrap.wrap(rejection_text(rejected, answer.request), WIDTH, subsequent_indent="    ")
         if len(lines) + len(more) <= room:
             lines += more
     return ["", *textwrap.wrap(title, WIDTH, subsequent_indent="  "), *lines] if lines else []
@@ -337,9 +316,7 @@ def _live_lines(check: LiveCheck | None) -> list[str]:
     """Each type of which the cloud gave a price or an offer."""
     if check is None:
         return []
-    known = [
-        checked for checked in check.checked if checked.answer.told or checked.offered is not None
-    ]
+    known = [checked for checked in check.checked if checked.answer.told or checked.offered is not None]
     return wrapped("Live", [_live_text(checked) for checked in known], 3)
 
 

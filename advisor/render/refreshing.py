@@ -45,9 +45,7 @@ def refresh_text(refresh: Refresh) -> str:
         f"{refresh.as_of}, {len(changed)} of them new or changed; {len(refused)} refused."
     ]
     lines += _changes(changed) + _refusals(refused)
-    lines += _named("No longer offered", refresh.withdrawn) + _named(
-        "Offered again", refresh.returned
-    )
+    lines += _named("No longer offered", refresh.withdrawn) + _named("Offered again", refresh.returned)
     lines += [f"Warning: {line}" for line in refresh.warnings]
     if refresh.file:
         lines.append(f"Kept in {refresh.file}; `advisor catalog refresh --forget` goes back.")
@@ -77,18 +75,13 @@ def _percent(answer: PriceAnswer) -> str:
 def _refusals(refused: Sequence[PriceAnswer]) -> list[str]:
     """Implausible prices one by one; of the others, that many types share each reason."""
     lines = [
-        f"Refused: {answer.instance_type} ({answer.market}): {answer.why}; "
-        "--accept-implausible takes it"
+        f"Refused: {answer.instance_type} ({answer.market}): {answer.why}; --accept-implausible takes it"
         for answer in refused
         if answer.not_believed is not None
     ]
     others = [answer for answer in refused if answer.not_believed is None]
     for (market, why), count in Counter((answer.market, answer.why) for answer in others).items():
-        names = [
-            answer.instance_type
-            for answer in others
-            if (answer.market, answer.why) == (market, why)
-        ]
+        names = [answer.instance_type for answer in others if (answer.market, answer.why) == (market, why)]
         more = f" and {count - 5} more" if count > 5 else ""
         lines.append(f"No {market} price of {', '.join(names[:5])}{more}: {why}")
     return lines

@@ -13,8 +13,7 @@ def first_fault(value: Any, schema_id: str) -> str | None:
     error = next(_validator(schema_id).iter_errors(value), None)
     while error is not None and hasattr(error.kind, "context"):
         error = max(
-            (branch[0] for branch in error.kind.context if branch),
-            key=lambda error: len(error.instance_path),
+            (branch[0] for branch in error.kind.context if branch), key=lambda error: len(error.instance_path)
         )
     if error is None:
         return None
@@ -27,9 +26,7 @@ def first_fault(value: Any, schema_id: str) -> str | None:
 def _validator(schema_id: str) -> Any:
     from jsonschema_rs import Draft202012Validator  # only saved documents are checked
 
-    return Draft202012Validator(
-        _schema(schema_id), validate_formats=True, retriever=_schema, mask="this"
-    )
+    return Draft202012Validator(_schema(schema_id), validate_formats=True, retriever=_schema, mask="this")
 
 
 def _schema(uri: str) -> Any:

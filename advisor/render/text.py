@@ -59,10 +59,7 @@ _OWN_BATCH = "amp"
 
 
 def priced_table(
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    prices: Sequence[str],
-    right: Sequence[int],
+    header: Sequence[str], rows: Sequence[Sequence[str]], prices: Sequence[str], right: Sequence[int]
 ) -> list[str]:
     """A `table` with a last column that says how the price in each row is known, where any of
     `prices` does."""
@@ -72,9 +69,7 @@ def priced_table(
     return table(header, rows, right)
 
 
-def table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
-) -> list[str]:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
     """Aligned columns, two spaces apart; the columns numbered in `right` are flushed right."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
 
@@ -341,11 +336,7 @@ def latency_lines(latency: Latency | None, confidence: float) -> list[str]:
 
 
 def run_lines(
-    request: Request,
-    run: RunTime | None,
-    usd: Span | None,
-    confidence: float,
-    prices: Sequence[Price],
+    request: Request, run: RunTime | None, usd: Span | None, confidence: float, prices: Sequence[Price]
 ) -> list[str]:
     """'90 epochs: median 30 h, p90 42.1 h', and what that costs; none without a run."""
     if run is None:
@@ -395,9 +386,7 @@ def other_setting_lines(
     useful = [one for one in settings if one.gain > _NO_LOSS or one.name == _OWN_BATCH]
     best = sorted(useful, key=lambda setting: (setting.gain, setting.gpu_gain.median))[::-1]
     shown = [setting for setting in useful if setting in best[:most]]
-    return folded(
-        "could try", (f"{_gpu_gain(setting)}, here {_here(setting, before)}" for setting in shown)
-    )
+    return folded("could try", (f"{_gpu_gain(setting)}, here {_here(setting, before)}" for setting in shown))
 
 
 def gpu_setting_lines(settings: Sequence[OtherSetting]) -> list[str]:

@@ -66,9 +66,7 @@ def verification_text(verification: Verification) -> str:
     trial = verification.measurement.trial
     workload, resources = trial.workload, trial.resources
     what = verification.instance.name if verification.instance else "this machine"
-    stands = (
-        "" if verification.settles or verification.instance is None else " (not settled: see below)"
-    )
+    stands = "" if verification.settles or verification.instance is None else " (not settled: see below)"
     held = f"{resources.vcpus:g} vCPUs, {format_mib(resources.memory_mib)} RAM"
     lines = [
         *_wrapped(f"{_WORDS[verification.verdict]}: {verification.reason}{stands}."),

@@ -29,7 +29,5 @@ def columns_in(
         heading, _, rest = part.strip().partition("=")
         path, _, look = rest.partition(":")
         formula = (formulas or {}).get(heading, "")
-        made.append(
-            Column(heading, path, Look(look or "text"), formula=formula, sums=heading in sums)
-        )
+        made.append(Column(heading, path, Look(look or "text"), formula=formula, sums=heading in sums))
     return made

@@ -94,11 +94,7 @@ def _shift(before: Measurement, now: Measurement) -> Shift | None:
 def _changes(before: Measurement, now: Measurement) -> list[str]:
     """'torch 2.13.0 -> 2.14.0': what may be the reason."""
     old, new = _facts(before), _facts(now)
-    return [
-        f"{name} {old[name]} -> {new[name]}"
-        for name in old
-        if name in new and old[name] != new[name]
-    ]
+    return [f"{name} {old[name]} -> {new[name]}" for name in old if name in new and old[name] != new[name]]
 
 
 def _facts(row: Measurement) -> dict[str, str]:

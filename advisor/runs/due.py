@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from advisor.runs.cron import CronLine, zone_of
-from advisor.runs.store.records import (
-    OPEN_STATES,
-    Misfire,
-    NewRun,
-    Run,
-    RunState,
-    Schedule,
-)
+from advisor.runs.store.records import OPEN_STATES, Misfire, NewRun, Run, RunState, Schedule
 from advisor.units import format_counted, format_hours, format_usd
 
 # Later than this no daemon ran: longer than another one takes to go on.
@@ -85,9 +78,7 @@ def _missed(schedule: Schedule, late: Sequence[float], now: float) -> NewRun:
     return NewRun(latest, RunState.DUE, f"{by} late: {no_daemon}")
 
 
-def _one_at_a_time(
-    schedule: Schedule, rows: Sequence[NewRun], recent: Sequence[Run]
-) -> tuple[NewRun, ...]:
+def _one_at_a_time(schedule: Schedule, rows: Sequence[NewRun], recent: Sequence[Run]) -> tuple[NewRun, ...]:
     """A run is left out while another one of its schedule is open, or where the budget ends."""
     kept: list[NewRun] = []
     busy = _busy_note(next((run for run in recent if run.state in OPEN_STATES), None))

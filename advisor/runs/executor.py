@@ -36,9 +36,7 @@ _LOOK_EVERY_SECONDS = 0.5
 _ASK_DATABASE_EVERY_SECONDS = 1.0
 _NOTE_COST_EVERY_SECONDS = 20.0
 # Notes are kept in English, and shown in a reader's language.
-STOPPED = str(
-    Message("it was stopped half-way, with its daemon or by a signal; it continues later")
-)
+STOPPED = str(Message("it was stopped half-way, with its daemon or by a signal; it continues later"))
 _BUDGET = str(Message("it was stopped: the budget of the month is spent"))
 _ASKED = str(Message("somebody asked it to stop; what was measured is kept"))
 _ENDED = str(Message("its process was stopped; what was measured is kept"))

@@ -40,9 +40,7 @@ _HIGHEST_PORT = 65_535
 class Items(Kind):
     """Several values: '0.5,1,2' as text, or a JSON list of texts and numbers."""
 
-    def __init__(
-        self, item: Kind, metavar: str, split: Callable[[str], Iterable[str]] | None = None
-    ) -> None:
+    def __init__(self, item: Kind, metavar: str, split: Callable[[str], Iterable[str]] | None = None) -> None:
         self._item = item
         self._split = split or (lambda text: text.split(","))
         self.metavar = metavar

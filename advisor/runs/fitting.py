@@ -62,11 +62,7 @@ def fit_user_model(
     sound = sound_rows(rows)
     try:
         result = fit(
-            sound,
-            shipped.step_times,
-            bundled_networks(),
-            sources=shipped.sources,
-            cpu_of=reference_cpu,
+            sound, shipped.step_times, bundled_networks(), sources=shipped.sources, cpu_of=reference_cpu
         )
     except DataError as too_few:
         if gpu.observations.is_empty:
@@ -96,11 +92,7 @@ def _taken_steps(
         if not row.trial.accelerator.is_gpu:
             continue
         observation = observed(row, "", partial(sheet_of, sheets=sheets))
-        reason = (
-            _why_not(observation, table)
-            if isinstance(observation, Observation)
-            else observation.reason
-        )
+        reason = _why_not(observation, table) if isinstance(observation, Observation) else observation.reason
         if isinstance(observation, Observation) and not reason:
             steps.append(observation)
         else:
@@ -142,9 +134,7 @@ def _measurement(path: Path, number: int, line: str) -> Measurement:
     try:
         return measurement_from_dict(json.loads(line))
     except (ValueError, AttributeError, RecursionError, DataError) as error:
-        raise DataError(
-            "{path}, line {number}: {error}", path=path, number=number, error=error
-        ) from error
+        raise DataError("{path}, line {number}: {error}", path=path, number=number, error=error) from error
 
 
 # Log standard deviation of carrying rates to another CPU of the same architecture by the ratio of

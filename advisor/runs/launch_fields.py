@@ -10,10 +10,7 @@ from advisor.messages import FieldName
 from advisor.questions.fields import Choice, Flag, Kind, wrong
 from advisor.questions.question import Question, ask
 from advisor.runs.budget import Budget
-from advisor.runs.fields import (
-    TAG,
-    Amount,
-)
+from advisor.runs.fields import TAG, Amount
 
 HERE, AWS = "here", "aws"
 MARKET = Choice("market", ("any", "spot", "on-demand"))
@@ -29,9 +26,7 @@ ON: Any = launch(
     default=HERE,
 )
 DRY_RUN: Any = of_launch("With --on aws: check everything, launch nothing.", Flag(), default=False)
-HOURS: Any = launch(
-    "Longest life of an instance in hours.", Amount(most=168, metavar="HOURS"), default=None
-)
+HOURS: Any = launch("Longest life of an instance in hours.", Amount(most=168, metavar="HOURS"), default=None)
 QUEUE: Any = launch(
     "Minutes to wait for capacity.", Amount(most=10_080, metavar="MINUTES"), "15", default=None
 )

@@ -16,12 +16,7 @@ from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
 from advisor.sweeps.anchors.measure.document import anchor_of_script
-from advisor.sweeps.anchors.measure.recorded import (
-    FEWEST_STEPS,
-    RecordedSteps,
-    gpu_uuid,
-    read_steps,
-)
+from advisor.sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps, gpu_uuid, read_steps
 from advisor.sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
 
@@ -30,9 +25,7 @@ _SECONDS_TO_END = 5.0
 # Loading data and compiling may take long; a script that never calls the hook must end too.
 _SECONDS_TO_BEGIN = 900.0
 _SOURCE_TREE = Path(__file__).resolve().parents[2]
-_ADVICE = (
-    "wrap the loop's loader: `from advisor.sweeps.hook import steps`, `for batch in steps(loader):`"
-)
+_ADVICE = "wrap the loop's loader: `from advisor.sweeps.hook import steps`, `for batch in steps(loader):`"
 
 Progress = Callable[[str], None]
 
@@ -83,9 +76,7 @@ def _watch(
     return sampler.environment
 
 
-def _wait(
-    process: subprocess.Popen[bytes], is_there: Callable[[], bool], until: float = math.inf
-) -> bool:
+def _wait(process: subprocess.Popen[bytes], is_there: Callable[[], bool], until: float = math.inf) -> bool:
     """Until it is there, or the process has ended; `MeasuringError` after `until`."""
     while not (found := is_there()) and process.poll() is None:
         if time.monotonic() > until:
@@ -114,9 +105,7 @@ def _ending(code: int) -> str:
 
 
 @contextmanager
-def _started(
-    command: Sequence[str], environment: Mapping[str, str]
-) -> Iterator[subprocess.Popen[bytes]]:
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """In a session of its own, so that its loader processes end with it."""
     try:
         process = subprocess.Popen(
@@ -125,9 +114,7 @@ def _started(
         )  # fmt: skip
     except OSError as error:
         raise UsageError(
-            "cannot start '{command}' ({strerror})",
-            command=command[0],
-            strerror=error.strerror or error,
+            "cannot start '{command}' ({strerror})", command=command[0], strerror=error.strerror or error
         ) from error
     try:
         yield process

@@ -21,12 +21,7 @@ from advisor.places import own_fingerprint_path
 from advisor.sweeps.machine.environment import cpu_model
 from advisor.sweeps.probe.figures import FINGERPRINT_SCHEMA, PARTS, SCHEMA, fingerprint, is_skipped
 
-COMMAND = (
-    sys.executable,
-    "-P",
-    "-m",
-    "advisor.sweeps.probe",
-)  # -P: a user's own files are not ours
+COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.probe")  # -P: a user's own files are not ours
 _TIMEOUT_SECONDS = 300.0
 _KEPT_LINES = 5
 _SOURCE_TREE = Path(__file__).resolve().parents[2]
@@ -44,9 +39,7 @@ def parse_parts(text: str | None) -> tuple[str, ...]:
             raise unknown_name("part", name, PARTS)
     if not names:
         raise UsageError(
-            "--only takes parts of {parts}, separated by commas",
-            parts=", ".join(PARTS),
-            field="only",
+            "--only takes parts of {parts}, separated by commas", parts=", ".join(PARTS), field="only"
         )
     return tuple(name for name in PARTS if name in names)
 
@@ -61,9 +54,7 @@ def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
             "--disk needs the part disk", field="disk", hint="add it to --only, or leave --disk out"
         )
     if not folder.is_dir():
-        raise UsageError(
-            "--disk takes a folder, and '{folder}' is none", folder=folder, field="disk"
-        )
+        raise UsageError("--disk takes a folder, and '{folder}' is none", folder=folder, field="disk")
     try:
         tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
     except OSError as error:
@@ -94,9 +85,7 @@ def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
-            "cannot make the folder '{folder}': {reason}",
-            folder=place.parent,
-            reason=error.strerror,
+            "cannot make the folder '{folder}': {reason}", folder=place.parent, reason=error.strerror
         ) from error
     write_whole(place, json.dumps(fingerprint(document)) + "\n")
     return True
@@ -132,18 +121,8 @@ def probe_machine(
     `on_progress` is told each part as it begins. Raises `MeasuringError` when the process
     dies, is late or answers nonsense.
     """
-    arguments = [
-        *command,
-        "--only",
-        ",".join(parts),
-        "--disk",
-        str(disk),
-        *(["--quick"] if quick else []),
-    ]
-    with (
-        tempfile.TemporaryFile() as answer,
-        _started(arguments, answer, timeout_seconds) as process,
-    ):
+    arguments = [*command, "--only", ",".join(parts), "--disk", str(disk), *(["--quick"] if quick else [])]
+    with tempfile.TemporaryFile() as answer, _started(arguments, answer, timeout_seconds) as process:
         lines = _listen(process, on_progress)
         code = process.wait()
         if code:
@@ -215,9 +194,7 @@ def _document(answer: bytes) -> dict[str, Any]:
     except ValueError:
         document = None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise MeasuringError(
-            "the probe gave no answer that can be read", hint="run it again with --debug"
-        )
+        raise MeasuringError("the probe gave no answer that can be read", hint="run it again with --debug")
     return document
 
 

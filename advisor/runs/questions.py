@@ -18,11 +18,7 @@ from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.questions.values import parse_gpus
 from advisor.runs.budget import Budget
-from advisor.runs.fields import (
-    BUDGET,
-    REGION,
-    Nested,
-)
+from advisor.runs.fields import BUDGET, REGION, Nested
 from advisor.runs.launch_fields import (
     AWS,
     BUCKET,
@@ -55,8 +51,7 @@ class VerificationRun(Question):
     """How a target is verified: where, and on which data."""
 
     instance: str = ask(
-        "Instance type to verify, as g4dn.xlarge; auto: this machine, with --on aws the "
-        "recommended type.",
+        "Instance type to verify, as g4dn.xlarge; auto: this machine, with --on aws the recommended type.",
         Kind(),
         default=AUTO,
     )
@@ -64,9 +59,7 @@ class VerificationRun(Question):
         "cuda, cpu or emulated:<GPU>.", Text(), "the GPU that is here", default=None
     )
     data: Path | None = ask("Your own images.", File(), "generated", default=None)
-    samples: int | None = ask(
-        "Number of images to generate.", Number(whole=True), "enough", default=None
-    )
+    samples: int | None = ask("Number of images to generate.", Number(whole=True), "enough", default=None)
     minutes: float = ask("Longest measurement in minutes.", Number(), default=2.0)
     budget: Budget | None = launch("Limit of --on aws: 1USD.", BUDGET, default=None)
     top: int | None = launch(
@@ -151,18 +144,14 @@ class ScheduleRequest(Question):
 
     cron: str = ask("When to run: '0 3 * * 1' is Mondays at 3:00.", Text("LINE"))
     timezone: str = ask("Time zone, as Europe/Berlin.", Text("ZONE"), default="UTC")
-    name: str | None = ask(
-        "Name of the schedule.", Text(), "derived from the command", default=None
-    )
+    name: str | None = ask("Name of the schedule.", Text(), "derived from the command", default=None)
     misfire: str = ask(
         "After due times without a daemon: run once, or skip.",
         Choice("misfire", ("run-once", "skip")),
         default="run-once",
     )
     budget_per_month: str | None = ask(
-        "Monthly budget, as 20USD; runs that could exceed it are skipped.",
-        Text("MONEY"),
-        default=None,
+        "Monthly budget, as 20USD; runs that could exceed it are skipped.", Text("MONEY"), default=None
     )
     report: Path | None = ask(
         "After each run, report on the workloads of this plan (docs/how-to/reports.md).",
@@ -177,10 +166,7 @@ class ScheduleRequest(Question):
         default=(),
     )
     report_format: str = ask(
-        "Format of the report.",
-        Choice("report format", REPORT_FORMATS),
-        where="cli",
-        default="html",
+        "Format of the report.", Choice("report format", REPORT_FORMATS), where="cli", default="html"
     )
     send_when: str = ask(
         "Send always, or only when something changed.",
@@ -188,9 +174,7 @@ class ScheduleRequest(Question):
         where="cli",
         default="always",
     )
-    sweep: SweepRun | None = ask(
-        "What `sweep run` measures.", Nested(SweepRun), where="http", default=None
-    )
+    sweep: SweepRun | None = ask("What `sweep run` measures.", Nested(SweepRun), where="http", default=None)
     fit: FitRun | None = ask("A fit.", Nested(FitRun), where="http", default=None)
     catalog_refresh: PriceRefresh | None = ask(
         "A price refresh.", Nested(PriceRefresh), where="http", default=None

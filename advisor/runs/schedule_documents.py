@@ -53,9 +53,7 @@ def statuses(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> l
     return rows
 
 
-def list_document(
-    database: str, rows: Sequence[Status], leader: Leader | None, now: float
-) -> dict[str, Any]:
+def list_document(database: str, rows: Sequence[Status], leader: Leader | None, now: float) -> dict[str, Any]:
     """`advisor.schedules/1`."""
     return {
         "schema": LIST,

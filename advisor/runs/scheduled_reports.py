@@ -69,9 +69,7 @@ def report_lost(why: str) -> dict[str, Any]:
     return {"headline": None, "changed": None, "deliveries": [], "error": one_line(why)}
 
 
-def report_after(
-    schedule: Schedule, document_of: DocumentOf, say: Say, failed: str = ""
-) -> dict[str, Any]:
+def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: str = "") -> dict[str, Any]:
     """Make the report, send what changed; the run's `sizing_report`. `failed` says why the run
     before it failed, where it did: the message begins with that. Raises nothing that a plan or a
     target can cause."""

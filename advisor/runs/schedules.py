@@ -73,11 +73,7 @@ class Checked(Struct, frozen=True):
 
 
 def new_schedule(
-    times: ScheduleRequest,
-    checked: Checked,
-    folder: str,
-    now: float,
-    reporting: Reporting | None = None,
+    times: ScheduleRequest, checked: Checked, folder: str, now: float, reporting: Reporting | None = None
 ) -> tuple[NewSchedule, datetime]:
     """The schedule and its first due time; `UsageError` names what is wrong."""
     line = CronLine(times.cron, times.timezone)

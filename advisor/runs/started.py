@@ -192,9 +192,7 @@ def start_sweep(
         sweeps = (StartedSweep(run) for run in open_runs if run.place == here.place)
         _refuse_beside(requested, [sweep for sweep in sweeps if sweep.state(now) in OPEN])
 
-    run = book.runs.start(
-        sweep_id, request, here, now=now, log=str(folder / "talk.log"), refuse=refuse
-    )
+    run = book.runs.start(sweep_id, request, here, now=now, log=str(folder / "talk.log"), refuse=refuse)
     try:
         folder.mkdir(parents=True)
         process = start_executor(run.number, database_url=database_url, log=folder / "start.log")
@@ -256,9 +254,7 @@ def sweep_document(sweep: StartedSweep) -> dict[str, Any]:
     }
 
 
-def status_document(
-    sweep: StartedSweep, store: SqlStore, allowed: Allowed
-) -> dict[str, Any] | None:
+def status_document(sweep: StartedSweep, store: SqlStore, allowed: Allowed) -> dict[str, Any] | None:
     """As `advisor sweep status -o json` has the same sweep; None of one on AWS, and of one that
     could not be planned any more."""
     trials = trials_of(sweep, allowed)

@@ -15,14 +15,7 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
-from advisor.domain import (
-    MEASURABLE_PRECISIONS,
-    CacheState,
-    MemoryFormat,
-    Precision,
-    Stack,
-    Task,
-)
+from advisor.domain import MEASURABLE_PRECISIONS, CacheState, MemoryFormat, Precision, Stack, Task
 from advisor.domain.workload import is_own, names_a_file
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message
@@ -78,10 +71,7 @@ _watch = partial(ask, section="Watching")
 _NUMBERS, _COUNTS = Items(Amount(), "NUMBERS"), Items(Amount(whole=True), "NUMBERS")
 _COUNT, _TYPES, _KINDS = Amount(whole=True), Items(Text(), "TYPE"), Items(Text(), "KIND")
 _NETWORKS, _DISKS = Items(NetworkName(), "NAMES"), Items(Text(), "DISKS", split_disks)
-_TASKS, _STATES = (
-    Items(Choice("task", Task), "TASKS"),
-    Items(Choice("cache state", CacheState), "STATES"),
-)
+_TASKS, _STATES = (Items(Choice("task", Task), "TASKS"), Items(Choice("cache state", CacheState), "STATES"))
 _FORMATS = Items(Choice("memory format", MemoryFormat), "FORMATS")
 _STACKS = Items(Choice("stack", Stack), "STACKS")
 _PRECISION = Choice("precision", MEASURABLE_PRECISIONS)
@@ -149,18 +139,14 @@ class SweepGrid(Question):
         default=None,
     )
     decoder: str = _trial("Decoder of JPEG files.", Choice("decoder", DECODERS), default="pillow")
-    rel_error: float = _trial(
-        "Stop a trial once its rate is known this precisely.", Share(), default=0.02
-    )
+    rel_error: float = _trial("Stop a trial once its rate is known this precisely.", Share(), default=0.02)
     measure_seconds: float | None = _trial(
         "Seconds of steady state that a trial measures at least.",
         Amount(most=3600, metavar="SECONDS"),
         "60 on a GPU, else 4",
         default=None,
     )
-    repeats: int = _trial(
-        "Runs of each trial, in random order, stored in one row.", _COUNT, default=1
-    )
+    repeats: int = _trial("Runs of each trial, in random order, stored in one row.", _COUNT, default=1)
     iterations: int | None = _trial(
         "Number of steps of each trial, in place of a relative error.", _COUNT, default=None
     )
@@ -322,15 +308,11 @@ class SweepRun(PlannedSweep):
             raise wrong("instance", "{on} aws needs {field}, as g4dn.xlarge", on=FieldName("on"))
 
 
-_NOT_IN_S3 = {
-    True: Message("is read from S3 by an instance"),
-    False: Message("lies on this machine"),
-}
+_NOT_IN_S3 = {True: Message("is read from S3 by an instance"), False: Message("lies on this machine")}
 # What means nothing on another machine, and why.
 _NOT_ON_AWS = {
     "disk_path": Message(
-        "is of this machine; on AWS a volume is mounted for each of {disks}",
-        disks=FieldName("disks"),
+        "is of this machine; on AWS a volume is mounted for each of {disks}", disks=FieldName("disks")
     ),
     "ray_address": Message("is a cluster of yours; a launch brings its own machine"),
     "usd_per_hour": Message("is known of an instance"),
@@ -343,14 +325,9 @@ class NewSweep(SweepRun):
     """A sweep that a client starts."""
 
     dry_run: bool = ask("Show the plan; start nothing.", Flag(), where="http", default=False)
-    max_minutes: float = ask(
-        "It is ended after so long.", Amount(most=10_080), where="http", default=1440.0
-    )
+    max_minutes: float = ask("It is ended after so long.", Amount(most=10_080), where="http", default=1440.0)
     fresh_since: datetime | None = ask(
-        "Repeat trials measured before this time: 2026-11-21T03:00Z.",
-        Moment(),
-        where="http",
-        default=None,
+        "Repeat trials measured before this time: 2026-11-21T03:00Z.", Moment(), where="http", default=None
     )
 
     only_on_aws = _ONLY_ON_AWS[1:]  # its plan may be asked for here, too
@@ -363,9 +340,7 @@ class Watching(Question):
         "Log file, one JSON object a line.", File(), "the user's log", default=None
     )
     log_level: str = _watch(
-        "Least level that is logged.",
-        Choice("log level", ("debug", "info", "warning")),
-        default="info",
+        "Least level that is logged.", Choice("log level", ("debug", "info", "warning")), default="info"
     )
     metrics_port: int | None = _watch("Port for Prometheus metrics.", PORT, default=None)
     metrics_host: str | None = _watch(

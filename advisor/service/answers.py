@@ -218,9 +218,7 @@ def packed(content: bytes) -> bytes:
     return gzip.compress(content, _GZIP_LEVEL, mtime=0)
 
 
-def packed_answer(
-    request: Request, content: bytes, headers: Mapping[str, str] | None = None
-) -> Response:
+def packed_answer(request: Request, content: bytes, headers: Mapping[str, str] | None = None) -> Response:
     """JSON that is `packed`, as the client takes it."""
     own = {"Vary": "Accept-Encoding", **(headers or {})}
     if "gzip" in request.headers.get("accept-encoding", ""):

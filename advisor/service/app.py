@@ -23,16 +23,7 @@ from advisor.service.middleware import RequestMiddleware
 from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
 from advisor.service.rates import RateLimits
-from advisor.service.routes import (
-    agents,
-    answers,
-    catalog,
-    measurements,
-    reports,
-    schedules,
-    service,
-    sweeps,
-)
+from advisor.service.routes import agents, answers, catalog, measurements, reports, schedules, service, sweeps
 from advisor.service.routes.agents import serving_agents
 from advisor.service.settings import Settings
 
@@ -85,9 +76,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
         GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL,
         thread_minimum_size=_GZIP_IN_THREAD_FROM_BYTES,
     )  # fmt: skip
-    app.add_middleware(
-        Gate, settings=settings, authenticator=state.authenticator, rates=state.rates
-    )
+    app.add_middleware(Gate, settings=settings, authenticator=state.authenticator, rates=state.rates)
     app.add_middleware(RequestMiddleware, settings=settings, auditor=state.auditor)
     return app
 

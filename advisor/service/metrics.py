@@ -13,14 +13,7 @@ from datetime import UTC, date, datetime, time
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-    multiprocess,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # From what lies in memory to a question with very many candidates.

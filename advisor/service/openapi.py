@@ -126,9 +126,7 @@ _HEALTH = {
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Problem responses of these statuses; of all where none is named."""
     named = statuses or tuple(status for status in _REFUSALS if status != 404)
-    responses: dict[int | str, dict[str, Any]] = {
-        status: problem(_REFUSALS[status]) for status in named
-    }
+    responses: dict[int | str, dict[str, Any]] = {status: problem(_REFUSALS[status]) for status in named}
     if 431 in responses:  # the server's own answer, which has no body
         del responses[431]["content"]
     return responses
@@ -140,9 +138,7 @@ def problem(when: str) -> dict[str, Any]:
     return {"description": when, "content": content}
 
 
-def described(
-    schema: str, name: str = "", example: Example | None = None
-) -> dict[int | str, dict[str, Any]]:
+def described(schema: str, name: str = "", example: Example | None = None) -> dict[int | str, dict[str, Any]]:
     """Responses of a route whose answer is of `schema`; `example` under a name of its own."""
     content: dict[str, Any] = {"schema": _reference(schema)}
     if example is not None:
@@ -237,8 +233,7 @@ def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
 def _describe_once(operation: dict[str, Any]) -> None:
     """Of a parameter that the framework found and a route describes, what the route says."""
     parameters = {
-        (parameter["in"], parameter["name"]): parameter
-        for parameter in operation.get("parameters", ())
+        (parameter["in"], parameter["name"]): parameter for parameter in operation.get("parameters", ())
     }
     if parameters:
         operation["parameters"] = list(parameters.values())

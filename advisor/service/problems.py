@@ -16,14 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from advisor.errors import (
-    AdvisorError,
-    NoIntervalError,
-    NoOfferError,
-    StalePriceError,
-    UsageError,
-    one_line,
-)
+from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, StalePriceError, UsageError, one_line
 from advisor.extras import ROOT
 from advisor.messages import Message, render
 from advisor.places import state_folder, user_folder
@@ -61,11 +54,7 @@ class Problem(Exception):
 
     def document(self) -> dict[str, Any]:
         """`application/problem+json`."""
-        optional = {
-            "way_out": _shown(self.hint) if self.hint else None,
-            "field": self.field,
-            **self.more,
-        }
+        optional = {"way_out": _shown(self.hint) if self.hint else None, "field": self.field, **self.more}
         return {
             "type": TYPE_PREFIX + self.kind,
             "title": HTTPStatus(self.status).phrase,

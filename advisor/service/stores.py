@@ -36,9 +36,7 @@ def scheduled(settings: Settings, *, reading: bool) -> Iterator[ScheduleBook]:
     from advisor.runs.store.schedules import open_schedules
 
     with _translated():
-        opened = open_schedules(
-            settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS
-        )
+        opened = open_schedules(settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
     with closing(opened) as book, _translated():
         yield book
 

@@ -76,9 +76,7 @@ class NothingToScore(Exception):
     """The suite's files are missing, or hold no row that can be scored; says which."""
 
 
-def figures(
-    name: str, predicted: ArrayLike, true: ArrayLike, groups: Sequence[str] = ()
-) -> Figures:
+def figures(name: str, predicted: ArrayLike, true: ArrayLike, groups: Sequence[str] = ()) -> Figures:
     """Errors |predicted / true - 1|; `groups` names the group of every row, where given."""
     errors = 100 * np.abs(np.asarray(predicted, float) / np.asarray(true, float) - 1)
     labels = np.asarray(groups)

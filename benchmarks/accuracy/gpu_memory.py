@@ -15,12 +15,7 @@ from msgspec import Struct
 
 from advisor.domain import Task
 from advisor.errors import UsageError
-from advisor.models.performance.memory import (
-    Conditions,
-    MemoryProfile,
-    bundled_profile,
-    step_memory,
-)
+from advisor.models.performance.memory import Conditions, MemoryProfile, bundled_profile, step_memory
 from advisor.models.performance.memory.peak import PeakModel, bundled_peak_model
 from advisor.models.performance.network_table import network_table
 from advisor.models.performance.networks import Floats
@@ -109,9 +104,7 @@ def _coverage(peaks: Peaks, told: Told) -> dict[str, Any]:
         "below_upper_percent": round(100 * float(below.mean()), 2),
         "below_upper_percent_mean_of_families": round(float(np.mean(list(families.values()))), 2),
         "worst_families": dict(worst),
-        "median_over_provision_percent": round(
-            100 * float(np.median(told.upper / told.median - 1)), 2
-        ),
+        "median_over_provision_percent": round(100 * float(np.median(told.upper / told.median - 1)), 2),
     }
 
 

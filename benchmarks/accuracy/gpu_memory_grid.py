@@ -15,21 +15,12 @@ import pandas as pd
 from msgspec import Struct
 
 from advisor.domain import Precision, Task
-from advisor.models.performance.memory import (
-    Conditions,
-    Optimizer,
-    Verdict,
-    bundled_profile,
-    gpu_peak,
-)
+from advisor.models.performance.memory import Conditions, Optimizer, Verdict, bundled_profile, gpu_peak
 
 FILE = Path("articles", "lambda2020_batch_grid_oom.csv")
 COLUMNS = ("model", "batch", "gpu", "vram_gb", "fits")
 # The grid's names for networks of the zoo, and their input: the same sizes as ours.
-ZOO = {
-    ("NASNet Large", "331x331"): "nasnetalarge",
-    ("BERT-Base SQuAD finetune", "seq384"): "bert_base_squad",
-}
+ZOO = {("NASNet Large", "331x331"): "nasnetalarge", ("BERT-Base SQuAD finetune", "seq384"): "bert_base_squad"}
 _OPTIMIZERS = {"sgd": Optimizer.SGD, "momentum": Optimizer.MOMENTUM, "adam": Optimizer.ADAM}
 
 
@@ -102,9 +93,7 @@ def _counts(cells: list[Cell], rows: int) -> dict[str, Any]:
         "answered": len(cells),
         "verdicts": table,
         "fits_but_crashes_percent": round(100 * fits["crashed"] / told, 2) if told else None,
-        "brier_score": round(
-            sum((cell.probability - cell.ran) ** 2 for cell in cells) / len(cells), 3
-        )
+        "brier_score": round(sum((cell.probability - cell.ran) ** 2 for cell in cells) / len(cells), 3)
         if cells
         else None,
     }

@@ -43,14 +43,10 @@ def run(train: Path, score: Path) -> SuiteResult:
     if not cases:
         raise NothingToScore("no table of configurations under cloudconfig/")
     ours = [_ours(case, 0, case.history) for case in cases]
-    half = [
-        _ours(case, seed, _half(case, seed)) for case in cases for seed in range(_VARIANT_SEEDS)
-    ]
+    half = [_ours(case, seed, _half(case, seed)) for case in cases for seed in range(_VARIANT_SEEDS)]
     alone = [_ours(case, seed, ()) for case in cases for seed in range(_VARIANT_SEEDS)]
     gp_ei = [_baseline(case, gp_ei_trials, seed) for case in cases for seed in range(_SEEDS)]
-    chance = [
-        _baseline(case, random_trials, seed) for case in cases for seed in range(_RANDOM_SEEDS)
-    ]
+    chance = [_baseline(case, random_trials, seed) for case in cases for seed in range(_RANDOM_SEEDS)]
     named = {"search": ours, "search_half_of_history": half, "search_without_history": alone,
              "gp_ei": gp_ei, "random": chance}  # fmt: skip
     return SuiteResult(
@@ -143,10 +139,7 @@ def _figures(name: str, runs: Sequence[Played]) -> Figures:
 def _hits(runs: Sequence[Played]) -> dict[str, float]:
     """Percent of the runs within 5 % of the cheapest, by trials."""
     regrets = np.array([one.regrets for one in runs])
-    return {
-        str(after): round(100 * float((regrets[:, after - 1] <= _WITHIN).mean()), 1)
-        for after in _AFTER
-    }
+    return {str(after): round(100 * float((regrets[:, after - 1] <= _WITHIN).mean()), 1) for after in _AFTER}
 
 
 def _of_source(runs: Sequence[Played], source: str) -> dict[str, Any]:

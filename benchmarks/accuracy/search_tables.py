@@ -81,11 +81,7 @@ def _lynceus(table: pd.DataFrame, name: str) -> Iterator[Run]:
 
 
 def _on_aws(
-    workload: str,
-    instance: str,
-    nodes: float,
-    seconds: float | None,
-    settings: tuple[str | float, ...] = (),
+    workload: str, instance: str, nodes: float, seconds: float | None, settings: tuple[str | float, ...] = ()
 ) -> Run | None:
     """A run by what a cluster has of everything; None where its price is not known."""
     if instance not in _USD_PER_HOUR or (seconds is not None and not seconds > 0):
@@ -102,9 +98,7 @@ def _ibm(table: pd.DataFrame, _name: str) -> Iterator[Run]:
     configurations = codes.where(codes.notna(), None)
     # Codes of families and sizes are names, not amounts; only nodes are counted.
     names = [name for name in _IBM if name != "nodes"]
-    for row, configuration in zip(
-        table.to_dict("records"), configurations.to_dict("records"), strict=True
-    ):
+    for row, configuration in zip(table.to_dict("records"), configurations.to_dict("records"), strict=True):
         worked = row["status"] == "ok" and np.isfinite(row["target_cost"])
         coded = (None if configuration[n] is None else f"{configuration[n]}" for n in names)
         cost = float(row["target_cost"]) if worked else None

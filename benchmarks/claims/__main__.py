@@ -50,15 +50,11 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.claims", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.claims", description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON document (always so)")
     parser.add_argument("--only", nargs="+", default=[], help="claims, as A01 A11 or A01,A11")
     parser.add_argument("--quick", action="store_true", help="a smoke run; its figures say nothing")
-    parser.add_argument(
-        "--work", type=Path, default=Path(".claims"), help="where data and trials are kept"
-    )
+    parser.add_argument("--work", type=Path, default=Path(".claims"), help="where data and trials are kept")
     parser.add_argument("--out", type=Path, help="write the JSON to a file, too")
     parser.add_argument("--markdown", type=Path, help="write docs/internals/claims.md")
     parser.add_argument(
@@ -66,9 +62,7 @@ def _arguments() -> argparse.Namespace:
         help="set the disk's read-ahead meanwhile (root): 128 is Linux's default",
     )  # fmt: skip
     parser.add_argument("--retry-failed", action="store_true", help="measure failed trials again")
-    parser.add_argument(
-        "--no-measuring", action="store_true", help="tell what is stored, measure nothing"
-    )
+    parser.add_argument("--no-measuring", action="store_true", help="tell what is stored, measure nothing")
     asked = parser.parse_args()
     asked.only = [one.upper() for part in asked.only for one in part.split(",") if one]
     unknown = sorted(set(asked.only) - set(read_claims()))

@@ -11,15 +11,7 @@ from advisor.domain import CacheState, LimitedBy, Measurement, Status, Task, Tri
 from benchmarks.claims.conversions import ConversionJob, run_conversion
 from benchmarks.claims.processes import framework_floor, text_pipeline
 from benchmarks.claims.scale import SCALE, cloud_disks
-from benchmarks.claims.trials import (
-    ENDS,
-    INFERENCE,
-    KNEE_FORMATS,
-    MIDDLE,
-    TRAINING,
-    Datasets,
-    Plan,
-)
+from benchmarks.claims.trials import ENDS, INFERENCE, KNEE_FORMATS, MIDDLE, TRAINING, Datasets, Plan
 from benchmarks.claims.work import Work
 
 Result = TypeVar("Result")

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from advisor.domain import CacheState, Measurement
-from benchmarks.claims.evidence import (
-    Evidence,
-    full_speed,
-    host_rate_per_vcpu,
-    read_bytes_per_sample,
-)
+from benchmarks.claims.evidence import Evidence, full_speed, host_rate_per_vcpu, read_bytes_per_sample
 from benchmarks.claims.knees import knee_of
 from benchmarks.claims.scale import SCALE
 from benchmarks.claims.trials import KNEE_FORMATS
@@ -53,9 +48,7 @@ def vcpus_needed(evidence: Evidence) -> list[dict[str, object]]:
             continue
         files = knee_of(rows).vcpus_needed
         by_format = {
-            name: files * hosts[_FILES] / rate
-            for name, rate in hosts.items()
-            if name not in KNEE_FORMATS
+            name: files * hosts[_FILES] / rate for name, rate in hosts.items() if name not in KNEE_FORMATS
         }
         for name in KNEE_FORMATS:
             by_format[name] = knee_of(curves[network, task, name]).vcpus_needed

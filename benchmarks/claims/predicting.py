@@ -23,11 +23,7 @@ def largest_batch(network: str, memory_gib: float) -> int:
 
 
 def gpu_rate(
-    network: str,
-    gpu: str,
-    batch_size: int,
-    task: Task = Task.TRAINING,
-    precision: Precision = Precision.FP32,
+    network: str, gpu: str, batch_size: int, task: Task = Task.TRAINING, precision: Precision = Precision.FP32
 ) -> float:
     """Samples per second of a GPU alone."""
     workload = Workload(network=network, task=task, precision=precision, batch_size=batch_size)

@@ -19,9 +19,7 @@ _SYS_DEV = Path("/sys/dev/block")
 
 
 @contextmanager
-def read_ahead(
-    folder: Path, kib: int | None = None, sys_dev: Path = _SYS_DEV
-) -> Iterator[int | None]:
+def read_ahead(folder: Path, kib: int | None = None, sys_dev: Path = _SYS_DEV) -> Iterator[int | None]:
     """Set the read-ahead of the disk behind `folder` and restore it on leaving; with None leave
     it as it is. Gives the value in force; None where no disk is known."""
     device = block_device(folder)

@@ -6,14 +6,7 @@ from typing import Any
 
 from advisor.catalog import load_catalog
 from benchmarks.claims.predicting import gpu_rate
-from benchmarks.claims.words import (
-    Finding,
-    Kind,
-    Verdict,
-    agrees_if,
-    out_of_scope,
-    published_points,
-)
+from benchmarks.claims.words import Finding, Kind, Verdict, agrees_if, out_of_scope, published_points
 
 _IMAGES = 1_281_167
 _CARD_MIB = 48_601

@@ -31,9 +31,7 @@ def e01() -> Finding:
 
 def e02() -> Finding:
     """fp32 and fp16 for deep learning, fp64 for HPC, int8 for inference."""
-    gain = gpu_rate("resnet50", "V100", 64, precision=Precision.AMP) / gpu_rate(
-        "resnet50", "V100", 64
-    )
+    gain = gpu_rate("resnet50", "V100", 64, precision=Precision.AMP) / gpu_rate("resnet50", "V100", 64)
     formats = ", ".join(one.value for one in Precision)
     return Finding(
         kind=Kind.MODELLED,
@@ -50,8 +48,7 @@ def e03() -> Finding:
     rates = {b: gpu_rate("resnet50", "T4", b, Task.INFERENCE) for b in (1, 16, 128)}
     milliseconds = {batch: 1e3 * batch / rate for batch, rate in rates.items()}
     told = ", ".join(
-        f"batch {batch} {rates[batch]:.0f} images/s at {milliseconds[batch]:.0f} ms"
-        for batch in rates
+        f"batch {batch} {rates[batch]:.0f} images/s at {milliseconds[batch]:.0f} ms" for batch in rates
     )
     return Finding(
         kind=Kind.MODELLED,

@@ -33,10 +33,7 @@ def b02() -> Finding:
 
 def b03() -> Finding:
     """The largest batch doubles with the memory class."""
-    largest = {
-        network: [largest_batch(network, memory) for memory in _CLASSES_GIB]
-        for network in _NETWORKS
-    }
+    largest = {network: [largest_batch(network, memory) for memory in _CLASSES_GIB] for network in _NETWORKS}
     article = [_largest_of_lambda(memory) for memory in _CLASSES_GIB]
     steps = [
         later / earlier

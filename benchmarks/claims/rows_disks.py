@@ -6,12 +6,7 @@ import math
 import statistics
 
 from advisor.domain import Task
-from benchmarks.claims.evidence import (
-    Evidence,
-    full_speed,
-    median_seconds,
-    read_bytes_per_sample,
-)
+from benchmarks.claims.evidence import Evidence, full_speed, median_seconds, read_bytes_per_sample
 from benchmarks.claims.scale import SCALE, cloud_disks
 from benchmarks.claims.trials import INFERENCE, TRAINING
 from benchmarks.claims.words import Finding, Kind, Verdict, agrees_if
@@ -37,9 +32,7 @@ def a10(evidence: Evidence) -> Finding:
     """Training: the efficient disk is 1 % slower."""
     rates = _rates(evidence, TRAINING)
     loss = 100 * (1 - rates["efficient"] / rates["ssd"])
-    return _disk_finding(
-        evidence, TRAINING, f"efficient disk {loss:.1f} % slower", agrees_if(loss <= 2)
-    )
+    return _disk_finding(evidence, TRAINING, f"efficient disk {loss:.1f} % slower", agrees_if(loss <= 2))
 
 
 def a11(evidence: Evidence) -> Finding:
@@ -151,9 +144,7 @@ def _rates(evidence: Evidence, task: Task) -> dict[str, float]:
     return {name: full_speed(row) for name, row in evidence.disks(task).items()}
 
 
-def _disk_finding(
-    evidence: Evidence, task: Task, ours: str, verdict: Verdict, why: str = ""
-) -> Finding:
+def _disk_finding(evidence: Evidence, task: Task, ours: str, verdict: Verdict, why: str = "") -> Finding:
     rows = evidence.disks(task)
     return Finding(
         kind=Kind.MEASURED,
@@ -173,9 +164,7 @@ def _seconds(evidence: Evidence, vcpus: float, processes: int) -> dict[str, floa
     return {name: median_seconds(some) for name, some in runs.items()}
 
 
-def _conversion_finding(
-    evidence: Evidence, fast: str, slow: str, least: float, most: float
-) -> Finding:
+def _conversion_finding(evidence: Evidence, fast: str, slow: str, least: float, most: float) -> Finding:
     seconds, more = _seconds(evidence, 1.0, 1), _seconds(evidence, 2.0, 2)
     ratio, ratio_of_8 = seconds[fast] / seconds[slow], more[fast] / more[slow]
     waiting = {name: _waiting_seconds(evidence, name) for name in (fast, slow)}

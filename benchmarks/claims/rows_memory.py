@@ -20,8 +20,7 @@ def a06(evidence: Evidence) -> Finding:
     return Finding(
         kind=Kind.MEASURED,
         verdict=agrees_if(later < _LIMIT_MIB and later < _FLAT * own),
-        ours=f"processes hold {own:.0f} MiB after {_steps(few)} steps, {later:.0f} after "
-        f"{_steps(many)}",
+        ours=f"processes hold {own:.0f} MiB after {_steps(few)} steps, {later:.0f} after {_steps(many)}",
         why="Streaming from RecordIO, 2 loader processes; the rest of the memory is page cache, "
         "which gives way. Without a GPU there is no CUDA context (about 1.2 GiB) in it.",
         numbers={"few": _memory(few), "many": _memory(many)},

@@ -69,9 +69,7 @@ def a17(evidence: Evidence) -> Finding:
 
 
 def _rates(rows: Sequence[Measurement]) -> dict[tuple[float, float], float]:
-    return {
-        (row.trial.resources.vcpus, row.trial.resources.memory_mib): rate_of(row) for row in rows
-    }
+    return {(row.trial.resources.vcpus, row.trial.resources.memory_mib): rate_of(row) for row in rows}
 
 
 def _document(rates: dict[tuple[float, float], float]) -> dict[str, float]:

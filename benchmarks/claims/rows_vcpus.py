@@ -132,15 +132,11 @@ def _told(knees: dict[tuple[str, str], Knee], tolerance: float) -> str:
     parts = []
     for storage in KNEE_FORMATS:
         some = [
-            f"{network} {knee.shown(tolerance)}"
-            for (network, kind), knee in knees.items()
-            if kind == storage
+            f"{network} {knee.shown(tolerance)}" for (network, kind), knee in knees.items() if kind == storage
         ]
         parts.append(f"{_STORED[storage]}: {', '.join(some)}")
     return "knee in vCPUs, " + "; ".join(parts)
 
 
 def _numbers(knees: dict[tuple[str, str], Knee]) -> dict[str, object]:
-    return {
-        f"{network}/{storage}": knee_document(knee) for (network, storage), knee in knees.items()
-    }
+    return {f"{network}/{storage}": knee_document(knee) for (network, storage), knee in knees.items()}

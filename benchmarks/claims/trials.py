@@ -83,9 +83,7 @@ class Plan:
     def disks(self, task: Task) -> list[Trial]:
         """GoogLeNet on the LMDB, cold, on the three disks."""
         rates = tuple(disk.rate(SCALE) for disk in cloud_disks().values())
-        one = self._request(
-            "googlenet", task, "lmdb", vcpus=(2.0,), disks=rates, caches=(CacheState.COLD,)
-        )
+        one = self._request("googlenet", task, "lmdb", vcpus=(2.0,), disks=rates, caches=(CacheState.COLD,))
         return [_as_stored(trial) for trial in self._trials(one)]
 
     def memory(self) -> list[Trial]:
@@ -114,9 +112,7 @@ class Plan:
         few, many = self.size.few_and_many
         alexnet = self._request("alexnet", TRAINING, "lmdb", batch_size=1, scale=1, vcpus=(2.0,))
         cold = replace(alexnet, caches=(CacheState.COLD,))
-        inception = self._request(
-            "inception_v3", TRAINING, "recordio", batch_size=8, scale=1, vcpus=(2.0,)
-        )
+        inception = self._request("inception_v3", TRAINING, "recordio", batch_size=8, scale=1, vcpus=(2.0,))
         requests = [
             *(replace(alexnet, iterations=count) for count in (few, many)),
             *(replace(cold, iterations=max(5, int(count * 0.3))) for count in (few, many)),

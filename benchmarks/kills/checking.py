@@ -37,9 +37,7 @@ def recommendation(rows: Sequence[Measurement]) -> bytes:
 
 
 def _advisor(*arguments: str, environment: dict[str, str]) -> bytes:
-    done = subprocess.run(
-        [sys.executable, "-m", "advisor", *arguments], env=environment, capture_output=True
-    )
+    done = subprocess.run([sys.executable, "-m", "advisor", *arguments], env=environment, capture_output=True)
     if done.returncode:
         raise RuntimeError(f"advisor {arguments[0]}: {done.stderr.decode()[-500:]}")
     return done.stdout
@@ -49,9 +47,7 @@ def faults(rows: Sequence[Measurement], whole: Sequence[Measurement], events: An
     """What is wrong with the rows of a killed sweep, beside those of an undisturbed one."""
     here = {row.trial.trial_id: row for row in rows}
     there = {row.trial.trial_id: row for row in whole}
-    told = {
-        one["trial_id"] for one in events if one["event"] == "stored" and one["status"] != "failed"
-    }
+    told = {one["trial_id"] for one in events if one["event"] == "stored" and one["status"] != "failed"}
     found = [f"lost: {name}" for name in sorted(told - set(here))]
     found += [f"not measured: {name}" for name in sorted(set(there) - set(here))]
     found += [f"of no plan: {name}" for name in sorted(set(here) - set(there))]

@@ -55,9 +55,7 @@ def _progress(progress: Progress) -> None:
     if progress.started:
         _tell(event="started", trial_id=progress.started.trial_id)
     if (row := progress.measurement) is not None:
-        _tell(
-            event="stored", trial_id=row.trial.trial_id, status=row.status.value, reason=row.reason
-        )
+        _tell(event="stored", trial_id=row.trial.trial_id, status=row.status.value, reason=row.reason)
 
 
 def _tell(**event: Any) -> None:

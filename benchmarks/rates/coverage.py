@@ -130,9 +130,7 @@ def _hits(runs: Sequence[Measurement], count: int, spread: RunSpread) -> list[bo
     if count == 1:
         return [_holds([one], other, spread) for one, other in permutations(runs, 2)]
     groups = [runs[first : first + count] for first in range(len(runs) - count + 1)]
-    return [
-        _holds(group, other, spread) for group in groups for other in runs if other not in group
-    ]
+    return [_holds(group, other, spread) for group in groups for other in runs if other not in group]
 
 
 def _holds(runs: Sequence[Measurement], other: Measurement, spread: RunSpread) -> bool:

@@ -80,9 +80,7 @@ def compare(name: str, task: Task, batch_size: int, folder: Path) -> dict[str, A
             seconds[kind].append(time.perf_counter() - start)
     batches.close()
     rates = {k: batch_size * _STEPS / statistics.median(v) for k, v in seconds.items()}
-    pairs = [
-        plain / worker for plain, worker in zip(seconds["plain"], seconds["worker"], strict=True)
-    ]
+    pairs = [plain / worker for plain, worker in zip(seconds["plain"], seconds["worker"], strict=True)]
     return {
         "network": name,
         "batch_size": batch_size,

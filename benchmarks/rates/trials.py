@@ -28,9 +28,7 @@ class Cell(NamedTuple):
     batch_size: int
 
 
-def emulated_trials(
-    cells: Sequence[Cell], *, seconds: float, samples: int = _SAMPLES
-) -> list[Trial]:
+def emulated_trials(cells: Sequence[Cell], *, seconds: float, samples: int = _SAMPLES) -> list[Trial]:
     """On an emulated T4, a trial for each cell, of `seconds` of steady state."""
     networks = tuple({cell.network for cell in cells})
     data = data_of_networks(networks, None, _made, samples=samples)

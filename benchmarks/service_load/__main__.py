@@ -82,16 +82,11 @@ def _predict(services: Sequence[Served], options: argparse.Namespace) -> list[An
 
 
 def _repeated(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
-    return _load(
-        services, "/v1/recommend", itertools.repeat(next(recommendations(options.seed))), options
-    )
+    return _load(services, "/v1/recommend", itertools.repeat(next(recommendations(options.seed))), options)
 
 
 def _load(
-    services: Sequence[Served],
-    path: str,
-    questions: Iterator[dict[str, Any]],
-    options: argparse.Namespace,
+    services: Sequence[Served], path: str, questions: Iterator[dict[str, Any]], options: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Throughput at full speed, then the waits at half of that, of each service."""
     requests = as_requests(path, questions)
@@ -191,10 +186,7 @@ def _beside_flood(service: Served, kind: str, requests: Iterator[bytes]) -> dict
         with _strangers(service.port, kind):
             rounds["arriving"].append(asked())
             rounds["standing"].append(asked())
-    p99 = {
-        name: statistics.median(one["p99_ms"] for one in measured)
-        for name, measured in rounds.items()
-    }
+    p99 = {name: statistics.median(one["p99_ms"] for one in measured) for name, measured in rounds.items()}
     ratios = {name: p99[name] / p99["alone"] for name in ("arriving", "standing")}
     return {"connections": KINDS[kind][1], "p99_ms": p99, "p99_ratio": ratios, "rounds": rounds}
 

@@ -93,9 +93,7 @@ class _Connection(asyncio.Protocol):
         self._transport.close()
 
 
-async def at_full_speed(
-    port: int, requests: Iterator[bytes], connections: int, count: int
-) -> Answers:
+async def at_full_speed(port: int, requests: Iterator[bytes], connections: int, count: int) -> Answers:
     """`count` requests over so many connections, each sent when the last one is answered."""
     answers, done = Answers(), asyncio.get_running_loop().create_future()
     left = count
@@ -154,9 +152,7 @@ async def _run(
 ) -> Answers:
     loop, opened = asyncio.get_running_loop(), []
     for _ in range(connections):
-        _, connection = await loop.create_connection(
-            lambda: _Connection(answers, go_on), "127.0.0.1", port
-        )
+        _, connection = await loop.create_connection(lambda: _Connection(answers, go_on), "127.0.0.1", port)
         opened.append(connection)
     begun = time.perf_counter()
     for connection in opened:

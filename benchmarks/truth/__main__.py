@@ -50,9 +50,7 @@ class Scores(NamedTuple):
     unknown: Counter[str]
 
 
-def scores(
-    rows: Sequence[Row | str], without: Without | None = None, confidence: float = 0.9
-) -> Scores:
+def scores(rows: Sequence[Row | str], without: Without | None = None, confidence: float = 0.9) -> Scores:
     """Every row asked; what a refit leaves out does not concern peaks of memory."""
     asked = Asked(confidence=confidence)
     refused = Counter(row for row in rows if isinstance(row, str))
@@ -129,9 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--refit-without", choices=KINDS)
     parser.add_argument("--keep", choices=KEEPS, help="of a GPU that is left out")
     parser.add_argument(
-        "--anchor",
-        action="store_true",
-        help="with one row of the network that is left out, on another GPU",
+        "--anchor", action="store_true", help="with one row of the network that is left out, on another GPU"
     )
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument(

@@ -62,9 +62,7 @@ class Asked:
                 found[place] = answer
         return found
 
-    def _told(
-        self, cells: Sequence[tuple[Workload, Gpu]], times: StepTimes
-    ) -> Sequence[Answer | str]:
+    def _told(self, cells: Sequence[tuple[Workload, Gpu]], times: StepTimes) -> Sequence[Answer | str]:
         """What `PerformanceModel.predict_gpu` tells, of several GPUs in one call."""
         try:
             rates = times.rates(cells, self.model.table, self.confidence)

@@ -79,11 +79,7 @@ _DECISIONS = (
     ("the GPU", "decisions-gpu"),
 )
 # What a change of settings brings, by what is left out.
-_GAINS = (
-    ("nothing", "gains"),
-    ("the class of networks", "gains-family"),
-    ("the GPU", "gains-gpu"),
-)
+_GAINS = (("nothing", "gains"), ("the class of networks", "gains-family"), ("the GPU", "gains-gpu"))
 _MUST_DECIDE = {"without_trial": "85 / 97 / 5", "with_one_trial": "95 / 99.5 / 2"}
 
 _HEAD = """# How good the answers are

@@ -104,9 +104,7 @@ def _taught() -> _Taught:
 def refitted(fold: Fold, keep_kernels: bool = False) -> StepTimes:
     """What ships, made by the same command but without a fold; its intervals' quantiles stay."""
     taught, shipped = _taught(), bundled_step_times()
-    rows = [
-        r for r, keys in zip(taught.rows, taught.keys, strict=True) if not fold.leaves_out(keys)
-    ]
+    rows = [r for r, keys in zip(taught.rows, taught.keys, strict=True) if not fold.leaves_out(keys)]
     kernels = [
         row
         for row, keys in zip(taught.kernels, taught.kernel_keys, strict=True)
@@ -168,8 +166,7 @@ def folds_of(keys: Sequence[Mapping[str, str]], without: Without) -> list[Fold]:
         families = _values([one["family"] for one in keys], "family")
         gpus = _values([one["gpu"] for one in keys], "gpu")
         return [
-            Fold({"family": families[number % len(families)], "gpu": gpu})
-            for number, gpu in enumerate(gpus)
+            Fold({"family": families[number % len(families)], "gpu": gpu}) for number, gpu in enumerate(gpus)
         ]
     kept = [one for one in keys if _is_scored(one, without)]
     values = _values([one[without.kind] for one in kept], without.kind)

@@ -103,9 +103,7 @@ def _raw(record: Mapping[str, str], batch: float) -> Row | str:
     notes = record.get("notes", "")
     if re.search("SUSPECT|unusable|Percentiles|mol/ms|tok/s", notes):
         return "the source's own notes doubt it"
-    name = named(
-        source, record.get("network", ""), record.get("input", "").strip(), record.get("task", "")
-    )
+    name = named(source, record.get("network", ""), record.get("input", "").strip(), record.get("task", ""))
     step, rate = _number(record.get("step_ms")), _number(record.get("samples_per_second"))
     seconds = step / 1e3 if step else batch / rate if rate else None
     last = f"{notes} {record.get('memory_format', '')}"

@@ -39,9 +39,7 @@ def groups_of(rows: Sequence[Scored], alike: str) -> list[dict[str, Any]]:
     found = [_alike("all", "all", rows, alike)]
     bound = [row for row in rows if row.groups["bound"] == "GPU"]
     for task in sorted({row.groups["task"] for row in bound}):
-        found.append(
-            _alike("gpu-bound", task, [r for r in bound if r.groups["task"] == task], alike)
-        )
+        found.append(_alike("gpu-bound", task, [r for r in bound if r.groups["task"] == task], alike))
     if bound:
         found.append(_alike("gpu-bound", "all", bound, alike))
     for kind in BY:

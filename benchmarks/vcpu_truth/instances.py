@@ -66,23 +66,16 @@ def _is_small(one: MeasuredServer) -> bool:
 
 def _reference(servers: Sequence[MeasuredServer]) -> list[MeasuredServer]:
     return [
-        one
-        for one in servers
-        if one.cpu == REFERENCE_CPU and one.instance.physical_cores <= _REFERENCE_CORES
+        one for one in servers if one.cpu == REFERENCE_CPU and one.instance.physical_cores <= _REFERENCE_CORES
     ]
 
 
 def _host_rates(servers: Sequence[MeasuredServer], yield_of: YieldOf) -> Floats:
-    return host_rates(
-        [whole_instance(one.instance, one.single, yield_of(one.cpu)) for one in servers]
-    )
+    return host_rates([whole_instance(one.instance, one.single, yield_of(one.cpu)) for one in servers])
 
 
 def _figures(
-    name: str,
-    servers: Sequence[MeasuredServer],
-    scored: Sequence[MeasuredServer],
-    yield_of: YieldOf,
+    name: str, servers: Sequence[MeasuredServer], scored: Sequence[MeasuredServer], yield_of: YieldOf
 ) -> Figures:
     predicted = predicted_marks(servers, scored, yield_of)
     return figures(name, predicted, [one.mark for one in scored], [one.cpu for one in scored])

@@ -35,15 +35,9 @@ def some_threads(instance: InstanceType, threads: int, second_thread: float) -> 
     return _resources(threads, cores, instance.cpu, instance.cpu.single_thread_score, second_thread)
 
 
-def _resources(
-    vcpus: float, cores: float, cpu: Cpu, single: float | None, second_thread: float
-) -> Resources:
+def _resources(vcpus: float, cores: float, cpu: Cpu, single: float | None, second_thread: float) -> Resources:
     # A yield of exactly 0 means that nobody knows it.
     known = replace(cpu, single_thread_score=single, second_thread_yield=max(second_thread, 1e-9))
     return Resources(
-        vcpus=vcpus,
-        physical_cores=cores,
-        memory_mib=_MEMORY_MIB,
-        disk=DiskRate(type="unlimited"),
-        cpu=known,
+        vcpus=vcpus, physical_cores=cores, memory_mib=_MEMORY_MIB, disk=DiskRate(type="unlimited"), cpu=known
     )

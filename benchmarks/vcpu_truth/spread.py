@@ -52,9 +52,7 @@ def _second_threads() -> dict[str, float]:
     }
 
 
-def _per_doubling(
-    servers: Sequence[MeasuredServer], curves: Sequence[ThreadCurve]
-) -> dict[str, float]:
+def _per_doubling(servers: Sequence[MeasuredServer], curves: Sequence[ThreadCurve]) -> dict[str, float]:
     """Root mean square of log error over doublings beyond two cores, both benchmarks alike."""
     marks = _mark_slopes(servers)
     division = _division_slopes(curves)

@@ -45,9 +45,7 @@ def _curve_points(curve: ThreadCurve, second_thread: float) -> tuple[list[Point]
     """(CPU, predicted, true): one thread a core from the first, second threads from all cores."""
     cores = curve.instance.physical_cores
     counts = [threads for threads in sorted(curve.rates) if threads > 1]
-    rates = host_rates(
-        [some_threads(curve.instance, n, second_thread) for n in (1, cores, *counts)]
-    )
+    rates = host_rates([some_threads(curve.instance, n, second_thread) for n in (1, cores, *counts)])
     one, every = rates[0], rates[1]
     first = [
         (curve.cpu, curve.rates[1] * rate / one, curve.rates[n])

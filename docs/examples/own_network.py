@@ -44,9 +44,7 @@ def example_batch(batch_size: int) -> tuple[torch.Tensor, dict[str, torch.Tensor
     return images, {"what": torch.randint(10, (batch_size,)), "distance": torch.rand(batch_size)}
 
 
-def loss(
-    outputs: tuple[torch.Tensor, torch.Tensor], targets: dict[str, torch.Tensor]
-) -> torch.Tensor:
+def loss(outputs: tuple[torch.Tensor, torch.Tensor], targets: dict[str, torch.Tensor]) -> torch.Tensor:
     """Optional: one number to train by, when cross entropy of the outputs will not do."""
     what, distance = outputs
     far = nn.functional.mse_loss(distance, targets["distance"])

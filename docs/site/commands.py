@@ -14,9 +14,7 @@ from advisor.cli.questions import help_by_heading
 Words = tuple[str, ...]
 
 
-def commands(
-    command: click.Command = cli, words: Words = ()
-) -> Iterator[tuple[Words, click.Command]]:
+def commands(command: click.Command = cli, words: Words = ()) -> Iterator[tuple[Words, click.Command]]:
     """Every command that `--help` shows, with the words that call it; groups before theirs."""
     if command.hidden:
         return

@@ -138,9 +138,7 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
     return missing("dry run", f"{action} takes no notice of DryRun", "ask AWS, not this endpoint")
 
 
-def _simulated(
-    aws: Aws, region: str, caller: str, operation: str, thing: str, denied: Finding
-) -> Finding:
+def _simulated(aws: Aws, region: str, caller: str, operation: str, thing: str, denied: Finding) -> Finding:
     """What IAM says of something with our tag; as it was denied, where IAM does not say."""
     action, principal = _action(operation), principal_of(aws, region, caller)
     partition, account = caller.split(":")[1], caller.split(":")[4]

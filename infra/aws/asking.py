@@ -111,17 +111,13 @@ class Aws:
                 self._clients[key] = self._make(service, region)
             return self._clients[key]
 
-    def _once(
-        self, service: str, region: str, operation: str, request: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _once(self, service: str, region: str, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
         from botocore import exceptions
         from botocore.parsers import ResponseParserError
 
         ask = getattr(self.client(service, region), operation)
         try:
-            answer: dict[str, Any] = Deadline(TRY_SECONDS).within(
-                f"AWS {operation}", lambda: ask(**request)
-            )
+            answer: dict[str, Any] = Deadline(TRY_SECONDS).within(f"AWS {operation}", lambda: ask(**request))
         except exceptions.ClientError as error:
             facts = error.response.get("Error", {})
             code, message = facts.get("Code", ""), facts.get("Message", "")

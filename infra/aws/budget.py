@@ -77,8 +77,7 @@ def refuse_too_small(
     cents = math.floor(100 * (spent + hourly * (least / timedelta(hours=1)))) + 1
     used = f", of which {format_usd(spent)} are spent already," if spent else ""
     raise UsageError(
-        "a budget of {budget_usd:usd}{used} does not pay {minutes:.0f} minutes of "
-        "{what} at {hourly:usd}/h",
+        "a budget of {budget_usd:usd}{used} does not pay {minutes:.0f} minutes of {what} at {hourly:usd}/h",
         hint=Message("give --budget {cents:.2f}USD or more", cents=cents / 100),
         budget_usd=budget_usd,
         used=used,

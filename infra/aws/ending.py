@@ -31,9 +31,7 @@ class NotEndedError(CloudError):
     """Something may still run, and the message says what, until when, and what ends it now."""
 
 
-def end_sweep(
-    aws: Aws, regions: Iterable[str], sweep: Sweep, first: Machine | None = None
-) -> Ended:
+def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: Machine | None = None) -> Ended:
     """End all instances of the sweep and its owner, and remove what they leave; `first` is known
     to run, and is ended before anything is looked for. Raises nothing of AWS's: what could not be
     asked or removed is listed."""
@@ -50,10 +48,7 @@ def end_sweep(
         remaining = remove_all(aws, result)
         there = {entry.thing.id for entry in remaining}
         removed += [entry for entry in result if entry.id not in there]
-        left += [
-            f"{entry.thing.kind} {entry.thing.id} in {region}: {entry.reason}"
-            for entry in remaining
-        ]
+        left += [f"{entry.thing.kind} {entry.thing.id} in {region}: {entry.reason}" for entry in remaining]
     return Ended(removed=tuple(removed), left=tuple(left))
 
 
@@ -69,9 +64,7 @@ def end_instance(aws: Aws, machine: Machine) -> None:
             return
         if aws.clock.now() >= deadline:
             raise CloudError(
-                "{machine_id} in {region} does not end",
-                machine_id=machine.id,
-                region=machine.region,
+                "{machine_id} in {region} does not end", machine_id=machine.id, region=machine.region
             )
         aws.clock.sleep(POLL_SECONDS)
 

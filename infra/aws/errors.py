@@ -130,9 +130,7 @@ class Unanswered(CloudError):
             "AWS did not answer {operation} ({why})",
             operation=operation,
             why=why,
-            hint="is the network there, or a proxy in between?"
-            if looks
-            else "it may have been done or not",
+            hint="is the network there, or a proxy in between?" if looks else "it may have been done or not",
         )
         self.operation = operation
 

@@ -53,6 +53,4 @@ def refuse_missing(findings: Iterable[Finding]) -> None:
 
 def findings_text(findings: Sequence[Finding]) -> str:
     """One after the other, each with its mend."""
-    return "; ".join(
-        f"({finding.check}) {finding.text.rstrip('.')}: {finding.mend}" for finding in findings
-    )
+    return "; ".join(f"({finding.check}) {finding.text.rstrip('.')}: {finding.mend}" for finding in findings)

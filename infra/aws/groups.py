@@ -23,9 +23,7 @@ _EXISTS = "InvalidGroup.Duplicate"
 _VISIBLE_WITHIN, _POLL = 30.0, 3.0
 
 
-def own_group(
-    aws: Aws, region: str, network: str, sweep: Sweep, expires_at: datetime
-) -> tuple[str, bool]:
+def own_group(aws: Aws, region: str, network: str, sweep: Sweep, expires_at: datetime) -> tuple[str, bool]:
     """The id of the sweep's group in a network, and whether this call made it."""
     described = tags.base_tags(sweep.id, sweep.owner, expires_at, sweep.budget_usd)
     try:
@@ -82,8 +80,7 @@ def _refuse_strangers(row: Mapping[str, Any], sweep: Sweep) -> None:
         raise CloudError(
             "sweep {sweep_id} is {owner}'s, and nothing of it was touched",
             hint=Message(
-                "give another --sweep-id, or go on with it as --owner {owner}",
-                owner=worn.get(tags.OWNER),
+                "give another --sweep-id, or go on with it as --owner {owner}", owner=worn.get(tags.OWNER)
             ),
             sweep_id=sweep.id,
             owner=worn.get(tags.OWNER),

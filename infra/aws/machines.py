@@ -20,9 +20,7 @@ from advisor.infra.aws.launch_options import Machine, oldest_first
 _ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 
 
-def instances_of(
-    aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None = None
-) -> list[Machine]:
+def instances_of(aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None = None) -> list[Machine]:
     """The sweep's instances in any state, ended ones too for as long as EC2 lists them (about an
     hour), oldest first."""
     filters = tags.managed_filters(sweep_id=sweep_id)

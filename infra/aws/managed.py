@@ -163,9 +163,7 @@ def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
     for kind in _BY_LISTS:
         left += _remove_lists(aws, [managed for managed in expired if managed.kind == kind])
     refused = {remaining.thing.id for remaining in left}
-    ending = [
-        managed for managed in expired if managed.kind == "instance" and managed.id not in refused
-    ]
+    ending = [managed for managed in expired if managed.kind == "instance" and managed.id not in refused]
     deadline = aws.clock.now() + (PATIENCE if ending else timedelta())
     left += _wait_for(aws, ending, deadline)
     for kind in _SINGLY:
@@ -230,9 +228,7 @@ def _states(aws: Aws, things: Sequence[Managed]) -> dict[str, str]:
         # A filter passes over an id that is gone; `InstanceIds` would refuse the whole list.
         filters = [{"Name": "instance-id", "Values": names}]
         try:
-            rows = list(
-                aws.pages(part[0].region, "describe_instances", "Reservations", Filters=filters)
-            )
+            rows = list(aws.pages(part[0].region, "describe_instances", "Reservations", Filters=filters))
         except AdvisorError as error:
             states |= dict.fromkeys(names, f"in an unknown state ({error})")
             continue

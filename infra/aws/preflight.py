@@ -54,9 +54,7 @@ def look(aws: Aws, names: Sequence[str], wish: InstanceRequirements, sweep: Swee
             offers += result
     types = [type_.name for type_ in wish.types]
     ordered = tuple(in_order(offers, types, names))
-    return Preflight(
-        caller=caller, findings=tuple(findings), regions=tuple(existing), options=ordered
-    )
+    return Preflight(caller=caller, findings=tuple(findings), regions=tuple(existing), options=ordered)
 
 
 def _region(

@@ -20,14 +20,7 @@ from msgspec import Struct
 from advisor.errors import AdvisorError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Kind, Refused
-from advisor.infra.aws.managed import (
-    KINDS,
-    Managed,
-    Remaining,
-    enabled_regions,
-    managed_of,
-    remove_all,
-)
+from advisor.infra.aws.managed import KINDS, Managed, Remaining, enabled_regions, managed_of, remove_all
 from advisor.infra.aws.permissions import reaping_refusal
 
 REGIONS_AT_ONCE = 8
@@ -82,9 +75,7 @@ def reap(
         raise ValueError("now has to be an aware time")
     aws = as_aws(session_or_clients)
     wanted = tuple(dict.fromkeys(regions)) or tuple(enabled_regions(aws, HOME_REGION))
-    answers = each_at_once(
-        lambda region: _reap_region(aws, region, now, owner, dry_run), wanted, at_once
-    )
+    answers = each_at_once(lambda region: _reap_region(aws, region, now, owner, dry_run), wanted, at_once)
     return Reaped(
         now=now,
         dry_run=dry_run,
@@ -146,9 +137,7 @@ Thing = TypeVar("Thing")
 Answer = TypeVar("Answer")
 
 
-def each_at_once(
-    work: Callable[[Thing], Answer], things: Sequence[Thing], most: int
-) -> list[Answer]:
+def each_at_once(work: Callable[[Thing], Answer], things: Sequence[Thing], most: int) -> list[Answer]:
     """`work` of each thing, in their order, by so many threads at most; what one raises is raised.
 
     The threads are daemons: Ctrl-C does not wait for what they are asking, as that of a

@@ -19,9 +19,7 @@ from advisor.infra.live.spot import newest_by_zone
 
 # Deep Learning AMI with the NVIDIA driver, Ubuntu 24.04; the newest one of each region. Not 22.04:
 # its only Python beyond 3.10 is 3.11.0rc1, with which torch 2.12 and newer cannot be imported.
-IMAGE_PARAMETER = (
-    "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
-)
+IMAGE_PARAMETER = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 # A spot request names at most so many times the present price, and never more than on demand: the
 # budget counts what it names.
 SPOT_HEADROOM = 1.2

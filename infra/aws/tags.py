@@ -69,8 +69,4 @@ def tags_from(listed: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
 def managed_filters(sweep_id: str | None = None, owner: str | None = None) -> list[dict[str, Any]]:
     """`Filters` for what is ours, of one sweep or one owner where given."""
     wanted = {MANAGED: MANAGED_VALUE, SWEEP_ID: sweep_id, OWNER: owner}
-    return [
-        {"Name": f"tag:{key}", "Values": [value]}
-        for key, value in wanted.items()
-        if value is not None
-    ]
+    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value is not None]

@@ -96,9 +96,7 @@ def build() -> CloudPart:
 def _networks() -> OutputTable:
     """Baselines of types with GPUs, by one card each."""
     rows = read_source("catalog/alibaba_networks.csv")
-    cells = [
-        (row["instance_type"], number(row["gbit_per_second"]), "1", NETWORKS.id) for row in rows
-    ]
+    cells = [(row["instance_type"], number(row["gbit_per_second"]), "1", NETWORKS.id) for row in rows]
     return table(NETWORKS_FILE.format("alibaba"), NETWORK_COLUMNS, cells)
 
 

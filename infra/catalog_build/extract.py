@@ -48,9 +48,7 @@ def extracts(read: Callable[[str], list[dict[str, str]]]) -> list[OutputTable]:
     ]
     alibaba = read("alibaba_ecs_prices_2024-10-09.csv")
     spot = [row | {"cell": _advice(row)} for row in read("aws_spot_advisor_2025-06-28.csv")]
-    listed = [
-        row for row in read("aws_ondemand_prices_karpenter.csv") if row["region"] == "us-east-1"
-    ]
+    listed = [row for row in read("aws_ondemand_prices_karpenter.csv") if row["region"] == "us-east-1"]
     if any(row["currency"] != "USD" for row in listed):
         raise ValueError("a price list of AWS in another currency")
     azure = read("azure_gpu_ondemand_prices_2026-06-18.csv")
@@ -71,9 +69,7 @@ def extracts(read: Callable[[str], list[dict[str, str]]]) -> list[OutputTable]:
         ),
         _wide("azure_gpu_prices.csv", azure, "vm_size", {"": "usd_per_hour"}),
         _wide("alibaba_prices.csv", alibaba, "instance_type", ALIBABA_MARKETS),
-        _facts(
-            "alibaba_instance_types.csv", alibaba, ("instance_type", "vcpus", "memory_gib", "gpus")
-        ),
+        _facts("alibaba_instance_types.csv", alibaba, ("instance_type", "vcpus", "memory_gib", "gpus")),
     ]
 
 

@@ -35,11 +35,7 @@ def extracts(read: Read) -> list[OutputTable]:
         _columns("sparecores/azure_gpu_sizes.csv", read("azure_gpu_sizes.csv"), _AZURE_FACTS),
         _columns("catalog/azure_disk_sizes.csv", fixed, _AZURE_SIZES),
         _columns("catalog/azure_disk_prices.csv", disks, tuple(disks[0])),
-        _columns(
-            "sparecores/alibaba_gpu_types.csv",
-            read("alibaba_gpu_types_2026-01.csv"),
-            _ALIBABA_FACTS,
-        ),
+        _columns("sparecores/alibaba_gpu_types.csv", read("alibaba_gpu_types_2026-01.csv"), _ALIBABA_FACTS),
         _columns(
             "catalog/alibaba_disk_prices.csv",
             [row | {"basis": _alibaba_basis(row)} for row in alibaba],
@@ -59,12 +55,9 @@ def _azure_prices(read: Read) -> OutputTable:
     }
     regions = sorted({region for cells in lines.values() for region in cells})
     rows = (
-        (*key, *(number(cells.get(region, "")) for region in regions))
-        for key, cells in sorted(lines.items())
+        (*key, *(number(cells.get(region, "")) for region in regions)) for key, cells in sorted(lines.items())
     )
-    return OutputTable(
-        "catalog/azure_prices.csv.gz", ("instance_type", "market", *regions), tuple(rows)
-    )
+    return OutputTable("catalog/azure_prices.csv.gz", ("instance_type", "market", *regions), tuple(rows))
 
 
 def _columns(path: str, rows: Iterable[Row], columns: tuple[str, ...]) -> OutputTable:

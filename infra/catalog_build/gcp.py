@@ -41,12 +41,7 @@ DISK_RULES = Source(
     "GCP disk types",
 )
 DISK_PRICES = Source(
-    "gcp-disks-fd66b26f",
-    "2026-07-30",
-    "Apache-2.0",
-    _CYCLENERD,
-    "GCP disk prices",
-    LIST_DAYS,
+    "gcp-disks-fd66b26f", "2026-07-30", "Apache-2.0", _CYCLENERD, "GCP disk prices", LIST_DAYS
 )
 ATTACHED = Source(
     "gcp-n1-gpus",
@@ -75,9 +70,7 @@ _MOST_VCPUS = {
     "V100": {1: 12, 2: 24, 4: 48, 8: 96},
 }
 _N1_SHAPES = [
-    (f"n1-{kind}-{vcpus}", vcpus)
-    for kind in ("standard", "highmem")
-    for vcpus in (4, 8, 16, 32, 64, 96)
+    (f"n1-{kind}-{vcpus}", vcpus) for kind in ("standard", "highmem") for vcpus in (4, 8, 16, 32, 64, 96)
 ]
 SPOT = Basis("gcpspot", "observed", "USD", SPOT_SOURCE.id)
 # Markets of the source -> ours.
@@ -123,9 +116,7 @@ def _with_gpus(types: Iterable[Row]) -> list[Row]:
     """N1 machines with GPUs attached."""
     by_name = {row["instance_type"]: row for row in types}
     return [
-        dict(by_name[machine])
-        | gpu("gcp", card, str(count))
-        | {"instance_type": name, "source": ATTACHED.id}
+        dict(by_name[machine]) | gpu("gcp", card, str(count)) | {"instance_type": name, "source": ATTACHED.id}
         for name, machine, card, count in _attached()
     ]
 
@@ -143,9 +134,7 @@ def _prices_with_gpus(prices: Iterable[PriceRow]) -> list[PriceRow]:
         for market, (column, basis) in columns.items():
             host_usd = of_machine[machine, market]
             usd = {
-                row[
-                    "region"
-                ]: f"{float(host_usd[row['region']].price) + count * float(row[column]):.6g}"
+                row["region"]: f"{float(host_usd[row['region']].price) + count * float(row[column]):.6g}"
                 for row in listed
                 if row["gpu"] == card and row["region"] in host_usd and row[column]
             }
@@ -162,9 +151,7 @@ def _type(row: Row) -> Row:
         gb = _local_gb(row["bundled_local_ssd"])
         ssd |= {"instance_store_gb": gb, "assumed": LOCAL_READ_IOPS_PER_GB}
     card = gpu("gcp", row["gpu_name"], str(max(1, round(count))), min(1.0, count)) if count else {}
-    return (
-        host("gcp", name, (name, series), row["vcpus"], row["memory_gb"]) | ssd | (card or no_gpu())
-    )
+    return host("gcp", name, (name, series), row["vcpus"], row["memory_gb"]) | ssd | (card or no_gpu())
 
 
 def _local_gb(gib: str) -> str:
@@ -179,14 +166,7 @@ def _hourly(cells: Mapping[str, str]) -> dict[str, str]:
 def _disk_prices() -> list[tuple[str, ...]]:
     """A persistent disk costs its size alone."""
     return [
-        (
-            row["region"],
-            row["disk_type"],
-            number(row["usd_per_gb_month"]),
-            "0:0",
-            "0",
-            DISK_PRICES.id,
-        )
+        (row["region"], row["disk_type"], number(row["usd_per_gb_month"]), "0:0", "0", DISK_PRICES.id)
         for row in read_source("catalog/gcp_disk_prices.csv")
     ]
 

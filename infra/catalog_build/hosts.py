@@ -49,13 +49,10 @@ def cloud_part(
     return CloudPart(name, source.as_of, tuple(tables), rows, tuple(bases), (source, *sources))
 
 
-def _types(
-    path: str, rows: Iterable[Row], set_of: Mapping[str, str], source: Source
-) -> OutputTable:
+def _types(path: str, rows: Iterable[Row], set_of: Mapping[str, str], source: Source) -> OutputTable:
     """Types with where they are offered; their facts are from `source` where they name no other."""
     placed = [
-        {"source": source.id, "region_set": set_of.get(row["instance_type"], "")} | dict(row)
-        for row in rows
+        {"source": source.id, "region_set": set_of.get(row["instance_type"], "")} | dict(row) for row in rows
     ]
     return table(path, TYPE_COLUMNS, [[row.get(c, "") for c in TYPE_COLUMNS] for row in placed])
 

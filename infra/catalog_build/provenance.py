@@ -50,11 +50,7 @@ def sources_table(sources: Iterable[Source]) -> OutputTable:
             raise ValueError(f"two sources are called {one.id}")
     header = ("source", "as_of", "licence", "origin", "part", "max_age_days", "note")
     rows = [
-        (
-            *(one.id, one.as_of, one.licence, one.origin, one.part),
-            str(one.max_age_days or ""),
-            one.note,
-        )
+        (*(one.id, one.as_of, one.licence, one.origin, one.part), str(one.max_age_days or ""), one.note)
         for one in known.values()
     ]
     return table(SOURCES_FILE, header, rows)

@@ -13,11 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from advisor.catalog.cpus import plain_cpu_name
 from advisor.infra.catalog_build.aws.families import family
 from advisor.infra.catalog_build.provenance import Source
-from advisor.infra.catalog_build.second_threads import (
-    measured_servers,
-    second_thread_yields,
-    usual_yield,
-)
+from advisor.infra.catalog_build.second_threads import measured_servers, second_thread_yields, usual_yield
 from advisor.infra.catalog_build.tables import OutputTable, number, read_source, table
 
 SERVERS_FILE = "sparecores/aws_servers.csv"
@@ -57,8 +53,7 @@ def build_sparecores(types: Sequence[Row]) -> list[OutputTable]:
     scores = [_renamed(row) for row in read_source("sparecores/aws_cpu_scores.csv")]
     gpu_servers = [_renamed(row) for row in read_source("sparecores/aws_gpu_servers.csv")]
     alike = {
-        row["instance_type"]: row["measured_type"]
-        for row in read_source("sparecores/aws_same_processor.csv")
+        row["instance_type"]: row["measured_type"] for row in read_source("sparecores/aws_same_processor.csv")
     }
     rows = []
     for type_ in types:
@@ -74,9 +69,7 @@ def _renamed(row: Row) -> dict[str, str]:
     return dict(row) | {"cpu_model": plain_cpu_name(row["cpu_model"])}
 
 
-def _cpu_cells(
-    name: str, scores: Sequence[Row], alike: Mapping[str, str]
-) -> tuple[str, str, str, str]:
+def _cpu_cells(name: str, scores: Sequence[Row], alike: Mapping[str, str]) -> tuple[str, str, str, str]:
     for measured, basis in ((name, "measured"), (alike.get(name), "same processor and size")):
         for row in scores:
             if row["server"] == measured:

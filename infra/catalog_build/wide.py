@@ -127,9 +127,7 @@ def price_files(cloud: str, rows: Iterable[PriceRow]) -> list[PriceFile]:
     return [_price_file(cloud, market, by_market[market]) for market in sorted(by_market)]
 
 
-def _price_file(
-    cloud: str, market: str, cells: Mapping[str, Mapping[str, tuple[float, str]]]
-) -> PriceFile:
+def _price_file(cloud: str, market: str, cells: Mapping[str, Mapping[str, tuple[float, str]]]) -> PriceFile:
     stored = stored_prices(market, cells)
     return PriceFile(
         path=f"catalog/{cloud}_prices_{market}",
@@ -140,9 +138,7 @@ def _price_file(
     )
 
 
-def region_sets(
-    path: str, offered: Mapping[str, Iterable[str]]
-) -> tuple[OutputTable, dict[str, str]]:
+def region_sets(path: str, offered: Mapping[str, Iterable[str]]) -> tuple[OutputTable, dict[str, str]]:
     """Types share few combinations of regions, so each is written once; and type -> its id."""
     sets = {name: tuple(sorted(set(regions))) for name, regions in offered.items()}
     ids = {regions: f"r{place:03d}" for place, regions in enumerate(sorted(set(sets.values())))}

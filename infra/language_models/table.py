@@ -95,9 +95,7 @@ def _source(text: str) -> str:
 
 def _vocabulary(row: Cells) -> str:
     size = int(row["vocab"])
-    if _source(row["source"]) != "litgpt" or not row["name"].startswith(
-        PADDED_FOR.get(size, ("",))
-    ):
+    if _source(row["source"]) != "litgpt" or not row["name"].startswith(PADDED_FOR.get(size, ("",))):
         return row["vocab"]
     return str(PADDED_VOCABULARY.get(size, size))
 
@@ -180,7 +178,5 @@ def _added_lines() -> Iterator[dict[str, str]]:
             model = model_of_cells(row["names"].partition(";")[0], line)
             apart = model.parameters / published - 1
             if abs(apart) > _MOST_APART:
-                raise ValueError(
-                    f"{row['names']}: {model.parameters:.4g}, published {published:.4g}"
-                )
+                raise ValueError(f"{row['names']}: {model.parameters:.4g}, published {published:.4g}")
             yield line

@@ -87,9 +87,7 @@ def argonne_pipelines(record: Mapping[str, str]) -> ServingRow:
         raise LeftOutError("again in the main table")
     tensor = 2 if split.startswith("Hyb") else 1
     row = argonne(_argonne_names(record, "Input Output Length", "Latency", "Num of Hardware"))
-    return row._replace(
-        source="argonne-pipelines", tensor_parallel=tensor, pipeline_parallel=gpus // tensor
-    )
+    return row._replace(source="argonne-pipelines", tensor_parallel=tensor, pipeline_parallel=gpus // tensor)
 
 
 def argonne_first_tokens(record: Mapping[str, str]) -> ServingRow:
@@ -103,9 +101,7 @@ def argonne_first_tokens(record: Mapping[str, str]) -> ServingRow:
     )
 
 
-def _argonne_names(
-    record: Mapping[str, str], tokens: str, seconds: str, gpus: str
-) -> dict[str, str]:
+def _argonne_names(record: Mapping[str, str], tokens: str, seconds: str, gpus: str) -> dict[str, str]:
     """A figure's record under the main table's names."""
     return {
         "gpu": record["Hardware"],
@@ -154,9 +150,7 @@ def tensorrt_batches(record: Mapping[str, str]) -> ServingRow:
 
 def tensorrt_first_tokens(record: Mapping[str, str]) -> ServingRow:
     """TensorRT-LLM 0.9: one prompt's first token."""
-    return _tensorrt(record)._replace(
-        output_tokens=1.0, ttft_seconds=float(record["first_token_ms"]) / 1e3
-    )
+    return _tensorrt(record)._replace(output_tokens=1.0, ttft_seconds=float(record["first_token_ms"]) / 1e3)
 
 
 def _tensorrt(record: Mapping[str, str]) -> ServingRow:

@@ -69,8 +69,7 @@ def _is_speculative(record: Mapping[str, str], model: str) -> bool:
     in runs of the days before that differ in nothing that is published."""
     version = record["backend_version"]
     return model == "deepseek-ai/DeepSeek-R1" and (
-        version == "1.2.0rc6.post3"
-        or (version == "1.1.0rc2.post2" and record["measured"] >= "2026-01-14")
+        version == "1.2.0rc6.post3" or (version == "1.1.0rc2.post2" and record["measured"] >= "2026-01-14")
     )
 
 

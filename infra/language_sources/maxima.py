@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.infra.language_sources.naming import (
-    LeftOutError,
-    gpu_named,
-    model_named,
-    precision_named,
-)
+from advisor.infra.language_sources.naming import LeftOutError, gpu_named, model_named, precision_named
 from advisor.infra.language_sources.rows import ServingRow
 
 _APACHE = "Apache-2.0"

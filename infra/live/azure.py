@@ -93,9 +93,7 @@ class _Meter(Struct, frozen=True):
     why: str
 
 
-def _quote(
-    name: str, items: Sequence[Any], region: str, market: Market, today: date
-) -> Quote | NoQuote:
+def _quote(name: str, items: Sequence[Any], region: str, market: Market, today: date) -> Quote | NoQuote:
     """A price that stands there under the wrong unit or currency is refused with that reason."""
     own = [item for item in items if _size(item) == name.casefold()]
     try:

@@ -27,9 +27,7 @@ class Deadline:
         """
         seconds = max(0.0, min(each or self._each, self._end - time.monotonic()))
         if seconds <= 0:
-            raise LiveError(
-                "{what}: no time is left to ask for it", hint="ask again later", what=what
-            )
+            raise LiveError("{what}: no time is left to ask for it", hint="ask again later", what=what)
         answers: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
 
         def work() -> None:

@@ -63,8 +63,7 @@ def offered(names: Sequence[str], region: str) -> frozenset[str]:
     for portion in in_portions(names):
         with as_live_errors(_OFFERINGS):
             pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
-                LocationType="region",
-                Filters=[{"Name": "instance-type", "Values": portion}],
+                LocationType="region", Filters=[{"Name": "instance-type", "Values": portion}]
             )
             result |= {
                 required(row, "InstanceType", _OFFERINGS)
@@ -85,8 +84,6 @@ def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
     value = required(required(answer, "Quota", "quotas"), "Value", "quotas")
     if not math.isfinite(value) or value < 0:
         raise LiveError(
-            "AWS reports a quota of {value} vCPUs for {code_name}, which is none",
-            value=value,
-            code_name=code,
+            "AWS reports a quota of {value} vCPUs for {code_name}, which is none", value=value, code_name=code
         )
     return float(value)

@@ -15,13 +15,9 @@ def late(service: str) -> LiveError:
 
 def unreachable(service: str) -> LiveError:
     """No connection."""
-    return LiveError(
-        "{service} cannot be reached from here", hint="ask without it", service=service
-    )
+    return LiveError("{service} cannot be reached from here", hint="ask without it", service=service)
 
 
 def unreadable(service: str) -> LiveError:
     """An answer of another form than the service documents."""
-    return LiveError(
-        "{service} answered what cannot be read", hint="is a proxy in between?", service=service
-    )
+    return LiveError("{service} answered what cannot be read", hint="is a proxy in between?", service=service)

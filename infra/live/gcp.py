@@ -41,10 +41,7 @@ class GcpPrices:
     """Google's list; it is fetched once, with all regions and markets."""
 
     def __init__(
-        self,
-        source: WebList,
-        machine_of: Callable[[str], InstanceType | None],
-        say: Say = lambda _line: None,
+        self, source: WebList, machine_of: Callable[[str], InstanceType | None], say: Say = lambda _line: None
     ) -> None:
         self._source = source
         self._machine_of = machine_of
@@ -61,15 +58,11 @@ class GcpPrices:
         for name in names:
             yield self._quote(name, region, market, today, self._rates)
 
-    def _quote(
-        self, name: str, region: str, market: Market, today: date, known: Rates
-    ) -> Quote | NoQuote:
+    def _quote(self, name: str, region: str, market: Market, today: date, known: Rates) -> Quote | NoQuote:
         machine = self._machine_of(name)
         needed = parts(machine) if machine else ()
         if not needed:
-            return NoQuote(
-                instance_type=name, why="it is not known which of Google's SKUs make up its price"
-            )
+            return NoQuote(instance_type=name, why="it is not known which of Google's SKUs make up its price")
         total = 0.0
         for part in needed:
             found = _rate(part, region, market, known)

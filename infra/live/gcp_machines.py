@@ -52,11 +52,7 @@ _GPUS = {
     "V100-SXM2-16GB": ("Nvidia Tesla V100 GPU",),
 }
 _MEGA_GPU = ("Nvidia H100 80GB Mega GPU", "Nvidia H100 80GB Plus GPU")
-_LOCAL_SSD = {
-    "c4": "C4 Instance Local SSD",
-    "c4a": "C4A Instance Local SSD",
-    "c4d": "C4D Instance Local SSD",
-}
+_LOCAL_SSD = {"c4": "C4 Instance Local SSD", "c4a": "C4A Instance Local SSD", "c4d": "C4D Instance Local SSD"}
 _GENERIC_LOCAL_SSD = "SSD backed Local Storage"
 
 

@@ -95,11 +95,7 @@ def as_live_errors(what: str) -> Iterator[None]:
         raise _refused(what, error) from error
     except (exceptions.ConnectTimeoutError, exceptions.ReadTimeoutError):
         raise late(f"AWS {what}") from None
-    except (
-        exceptions.EndpointConnectionError,
-        exceptions.ConnectionError,
-        exceptions.HTTPClientError,
-    ):
+    except (exceptions.EndpointConnectionError, exceptions.ConnectionError, exceptions.HTTPClientError):
         raise unreachable(f"AWS {what}") from None
     except ResponseParserError:
         raise unreadable(f"AWS {what}") from None
@@ -120,9 +116,7 @@ def required(answer: Any, name: str, what: str) -> Any:
 def _refused(what: str, error: Any) -> LiveError:
     code, operation = error.response.get("Error", {}).get("Code", ""), error.operation_name
     if code in ("ExpiredToken", "ExpiredTokenException", "RequestExpired"):
-        return LiveError(
-            "the AWS credentials have expired", hint="log in again", code=NO_CREDENTIALS
-        )
+        return LiveError("the AWS credentials have expired", hint="log in again", code=NO_CREDENTIALS)
     if code in ("AuthFailure", "UnrecognizedClientException", "InvalidClientTokenId"):
         return LiveError(
             "AWS {what} does not accept the credentials",
@@ -132,9 +126,7 @@ def _refused(what: str, error: Any) -> LiveError:
         )
     if code in ("UnauthorizedOperation", "AccessDeniedException", "AccessDenied"):
         return LiveError(
-            "the AWS credentials may not {operation}",
-            hint="allow it, or ask without it",
-            operation=operation,
+            "the AWS credentials may not {operation}", hint="allow it, or ask without it", operation=operation
         )
     if "Throttl" in code or code == "RequestLimitExceeded":
         return LiveError(
@@ -145,8 +137,5 @@ def _refused(what: str, error: Any) -> LiveError:
             operation=operation,
         )
     return LiveError(
-        "AWS {what} refused {operation}: {reason}",
-        what=what,
-        operation=operation,
-        reason=code or error,
+        "AWS {what} refused {operation}: {reason}", what=what, operation=operation, reason=code or error
     )

@@ -24,10 +24,7 @@ def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQ
     for portion in in_portions(names):
         with as_live_errors(_WHAT):
             pages = ec2.get_paginator("describe_spot_price_history").paginate(
-                InstanceTypes=portion,
-                ProductDescriptions=["Linux/UNIX"],
-                StartTime=now,
-                EndTime=now,
+                InstanceTypes=portion, ProductDescriptions=["Linux/UNIX"], StartTime=now, EndTime=now
             )
             rows += [row for page in pages for row in required(page, "SpotPriceHistory", _WHAT)]
     newest = newest_by_zone(rows)
@@ -35,9 +32,7 @@ def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQ
         yield _quote(name, region, newest.get(name, {}), today)
 
 
-def _quote(
-    name: str, region: str, zones: Mapping[str, set[float | None]], today: date
-) -> Quote | NoQuote:
+def _quote(name: str, region: str, zones: Mapping[str, set[float | None]], today: date) -> Quote | NoQuote:
     """The cheapest zone; a zone with two prices at one time makes all of them doubtful."""
     if not zones:
         return NoQuote(instance_type=name, why=f"no spot price in {region}")
@@ -70,7 +65,4 @@ def newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set
             zones[zone] = when, {price_from(price)}
         elif when == last:
             answer.add(price_from(price))
-    return {
-        name: {zone: answer for zone, (_, answer) in zones.items()}
-        for name, zones in newest.items()
-    }
+    return {name: {zone: answer for zone, (_, answer) in zones.items()} for name, zones in newest.items()}

@@ -45,15 +45,11 @@ def all_variants() -> list[Variant]:
 
 def build(variants: Sequence[Variant], options: argparse.Namespace) -> int:
     """Capture what is asked for and write the table; how many networks failed."""
-    chosen = [
-        entry for entry in variants if not options.only or fnmatchcase(entry.key, options.only)
-    ]
+    chosen = [entry for entry in variants if not options.only or fnmatchcase(entry.key, options.only)]
     if not options.resume:
         for variant in chosen:
             result_path(options.work, variant.key).unlink(missing_ok=True)
-    results = capture_all(
-        chosen, options.work, processes=options.processes, seconds_each=options.seconds
-    )
+    results = capture_all(chosen, options.work, processes=options.processes, seconds_each=options.seconds)
     for number, (key, failed) in enumerate(results, 1):
         if failed or number % 50 == 0:
             _say(f"{number}: {key} {failed}")
@@ -62,16 +58,11 @@ def build(variants: Sequence[Variant], options: argparse.Namespace) -> int:
     for key, why in missing.items():
         _say(f"not in the table: {key}: {why}")
     counted = Counter(key.partition("/")[0] for key in facts)
-    _say(
-        f"{written} lines in {options.folder}; captured here: {dict(counted)}, "
-        f"{len(missing)} failed"
-    )
+    _say(f"{written} lines in {options.folder}; captured here: {dict(counted)}, {len(missing)} failed")
     return len(missing)
 
 
-def _read(
-    variants: Iterable[Variant], work: Path
-) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def _read(variants: Iterable[Variant], work: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Facts by key, and why others have none."""
     facts, failed = {}, {}
     for variant in variants:

@@ -91,9 +91,7 @@ def _floats(outputs: Any) -> list[Any]:
     from advisor.models.zoo.kernels import tensors_in
 
     values = outputs.to_tuple() if hasattr(outputs, "to_tuple") else outputs
-    return [
-        entry for entry in tensors_in(values) if entry.requires_grad and entry.is_floating_point()
-    ]
+    return [entry for entry in tensors_in(values) if entry.requires_grad and entry.is_floating_point()]
 
 
 def _first(outputs: Any) -> Any:

@@ -107,9 +107,7 @@ def _attention_taken_apart() -> Iterator[None]:
     mode: Any = TorchFunctionMode  # carries no types
 
     class TakenApart(mode):  # type: ignore[misc]
-        def __torch_function__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if getattr(func, "__name__", "") == "scaled_dot_product_attention":
                 with torch._C.DisableTorchFunction():
                     return func(*args, **(kwargs or {}))
@@ -204,8 +202,7 @@ def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
 def main() -> None:
     """Replay what has no file yet (not with --build), write the table, and seal it."""
     parser = argparse.ArgumentParser(
-        prog="python -m advisor.infra.networks.memory",
-        description=(__doc__ or "").partition("\n")[2],
+        prog="python -m advisor.infra.networks.memory", description=(__doc__ or "").partition("\n")[2]
     )
     parser.add_argument("folder", type=Path, help="of replays")
     parser.add_argument("--build", action="store_true", help="replay nothing, write the table")
@@ -225,9 +222,7 @@ def main() -> None:
 
 def chosen(variants: Sequence[Variant], patterns: Sequence[str]) -> list[Variant]:
     """Variants whose key is like a pattern, those of the first pattern first."""
-    result = (
-        entry for pattern in patterns for entry in variants if fnmatchcase(entry.key, pattern)
-    )
+    result = (entry for pattern in patterns for entry in variants if fnmatchcase(entry.key, pattern))
     return list({entry.key: entry for entry in result}.values())
 
 

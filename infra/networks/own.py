@@ -112,9 +112,7 @@ def _yolo() -> list[Variant]:
 def _others() -> list[Variant]:
     from advisor.models.zoo import shapes_of_others as others
 
-    def variant(
-        name: str, shape: str, subject: Plain, sample: str, data: str, *aliases: str
-    ) -> Variant:
+    def variant(name: str, shape: str, subject: Plain, sample: str, data: str, *aliases: str) -> Variant:
         return Variant(
             library="advisor", name=name, input=shape, sample=sample, data=data,
             aliases=aliases, subject=lambda: subject,

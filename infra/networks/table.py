@@ -14,18 +14,11 @@ from numpy.typing import NDArray
 
 from advisor.infra.networks.variants import Variant
 from advisor.models.network_columns import MEMORY_COLUMNS
-from advisor.models.performance.network_table import (
-    COLUMNS,
-    NETWORKS,
-    OPERATION,
-    OPERATIONS,
-)
+from advisor.models.performance.network_table import COLUMNS, NETWORKS, OPERATION, OPERATIONS
 
 _DIGITS = 5
 # Endings of a class's name that say what it is used for, not how it is built.
-_USE = re.compile(
-    r"(For[A-Z]\w*|LMHeadModel|MTModel|(2D)?(Condition)?Model|Distilled|CPE|Diff|Enc)$"
-)
+_USE = re.compile(r"(For[A-Z]\w*|LMHeadModel|MTModel|(2D)?(Condition)?Model|Distilled|CPE|Diff|Enc)$")
 _FAMILIES = {
     "AST": "ast", "AlexNet": "alexnet", "AutoencoderKL": "vae", "Bart": "bart", "BioGpt": "biogpt",
     "CLIP": "clip", "CLIPText": "clip_text", "ConditionalDetr": "detr", "ConvNeXt": "convnext",
@@ -60,9 +53,7 @@ def family_of(class_name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", plain).lower()
 
 
-def write_table(
-    variants: Sequence[Variant], facts: Mapping[str, Mapping[str, Any]], folder: Path
-) -> int:
+def write_table(variants: Sequence[Variant], facts: Mapping[str, Mapping[str, Any]], folder: Path) -> int:
     """Write both files for the variants that have facts; how many they are.
 
     A variant without facts keeps the line that it has in the table that lies there, if any.

@@ -107,11 +107,7 @@ def timm_variants(aliases: Mapping[str, str]) -> list[Variant]:
 
 
 def _more_sides(name: str) -> tuple[int, ...]:
-    return (
-        _VIT_SIDES
-        if re.fullmatch(r"(vit|deit3?)_(tiny|small|base|large)_patch16_\d+", name)
-        else ()
-    )
+    return _VIT_SIDES if re.fullmatch(r"(vit|deit3?)_(tiny|small|base|large)_patch16_\d+", name) else ()
 
 
 def unique(variants: Sequence[Variant]) -> list[Variant]:

@@ -9,7 +9,5 @@ def find_source(directory: Path, name: str) -> Path:
     """The file of that name below the folder; `FileNotFoundError` says where it is from."""
     result = sorted(directory.rglob(name))
     if not result:
-        raise FileNotFoundError(
-            f"{name} is not below {directory}; SOURCES.md says where it is from"
-        )
+        raise FileNotFoundError(f"{name} is not below {directory}; SOURCES.md says where it is from")
     return result[0]

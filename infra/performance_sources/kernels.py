@@ -40,18 +40,12 @@ def _product(table: pd.DataFrame, batched: bool) -> pd.DataFrame:
     b, m, n, k = (table[name].astype(float) for name in ("B", "M", "N", "K"))
     weights = n * k * (b if batched else 1)
     return table.assign(
-        flops=2 * b * m * n * k,
-        elements=b * m * k + weights + b * m * n,
-        reduction=k,
-        width=n,
-        rows=b * m,
+        flops=2 * b * m * n * k, elements=b * m * k + weights + b * m * n, reduction=k, width=n, rows=b * m
     )
 
 
 def _convolution(table: pd.DataFrame) -> pd.DataFrame:
-    b, c_in, c_out = (
-        table[name].astype(float) for name in ("B", "Input_Channel", "Output_Channel")
-    )
+    b, c_in, c_out = (table[name].astype(float) for name in ("B", "Input_Channel", "Output_Channel"))
     kernel, side = table["Kernel_Szie"].astype(float), table["Input_Size"].astype(float)
     out = (side + 2 * table.Padding - kernel) // table.Stride + 1
     pixels = out**2

@@ -35,9 +35,7 @@ def named(source: str, name: str, input_text: str = "", task: str = "") -> Named
         return Named(_by_rule(source, name), stated)
     row = next((row for row in rows if stated and row["input"] == stated), rows[0])
     own = stated if stated and not _scaled(row) else row["input"]
-    return Named(
-        row["network"], own or row["input"], float(row["batch_factor"]), float(row["steps"])
-    )
+    return Named(row["network"], own or row["input"], float(row["batch_factor"]), float(row["steps"]))
 
 
 def _stated_input(source: str, name: str, text: str, task: str) -> str:
@@ -154,9 +152,7 @@ def _sized(network: str, results: re.Match[str]) -> str:
         number = float(text[:-2])
         tenths = number * 10 if text.endswith("GF") else number / 100
         return results.expand(network.replace("{gf}", f"{round(tenths):03d}"))
-    return results.expand(
-        network.replace("{100}", f"{round(float(text.replace('_', '.')) * 100):03d}")
-    )
+    return results.expand(network.replace("{100}", f"{round(float(text.replace('_', '.')) * 100):03d}"))
 
 
 _PYCLS = (

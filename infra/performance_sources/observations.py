@@ -30,9 +30,7 @@ COLUMNS = (
 NO_LICENCE = "none seen"
 DEFAULT_PATH = Path(__file__).with_name("observations.csv.gz")
 # fp16 there runs at the fp32 rate or at a 64th of it, by library: sources disagree by 2x.
-_WITHOUT_TENSOR_CORES = (
-    r"\b(?:K80|K520|M40|M60|M4000|P4|P40|P100|GTX|TITAN X|Xp|P5000|P6000|1080 Ti)\b"
-)
+_WITHOUT_TENSOR_CORES = r"\b(?:K80|K520|M40|M60|M4000|P4|P40|P100|GTX|TITAN X|Xp|P5000|P6000|1080 Ti)\b"
 
 
 def observations(folder: Path) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -73,9 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="advisor.infra.performance_sources.observations")
     parser.add_argument("--data", type=Path, required=True, help="the folder of public tables")
     parser.add_argument("--to", type=Path, default=DEFAULT_PATH)
-    parser.add_argument(
-        "--unlicensed", type=Path, help="where rows without a licence go, if at all"
-    )
+    parser.add_argument("--unlicensed", type=Path, help="where rows without a licence go, if at all")
     options = parser.parse_args(arguments)
     rows, left_out = observations(options.data)
     free = rows.licence != NO_LICENCE

@@ -187,9 +187,7 @@ def lambda_tf(folder: Path) -> pd.DataFrame:
     rows = pd.read_csv(find_source(folder, "lambda_tf_cnn_benchmarks.csv"))
     systems = pd.read_csv(find_source(folder, "lambda_tf_system_metadata.csv"), dtype=str)
     facts = systems.set_index("system").fillna("").to_dict("index")
-    rows = rows[
-        rows.ok & (rows.num_gpus == 1) & (rows["data"] == "syn") & (rows.images_per_sec > 0)
-    ]
+    rows = rows[rows.ok & (rows.num_gpus == 1) & (rows["data"] == "syn") & (rows.images_per_sec > 0)]
     rows = rows[rows.system.isin(facts) & ~rows.system.str.contains("Radeon")]
     # VGG-16 with TensorFlow 2.3 on the A100 trains at 70 images/s: a known fault.
     rows = rows[~(rows.system.str.contains("TF2_3") & (rows.model == "vgg16"))]
@@ -412,9 +410,7 @@ def mlperf_inference(folder: Path) -> pd.DataFrame:
             "step_seconds": batch / best.rate / steps,
             "sigma": 0.1,
             "host": best.source + "/" + best.gpu,
-            "licence": best.source.str.endswith("v5.1").map(
-                {True: "none seen", False: "Apache-2.0"}
-            ),
+            "licence": best.source.str.endswith("v5.1").map({True: "none seen", False: "Apache-2.0"}),
         }
     )
 
@@ -443,9 +439,7 @@ def _best_submissions(folder: Path) -> pd.DataFrame:
     )
     rows = pd.concat([first, second], ignore_index=True)
     # Slices of a GPU, and boards whose GPU shares the host's memory.
-    rows = rows[
-        ~rows.gpu.str.contains(r"MIG|80C|24Q|16Q|Virtualized|\b1g\.|Xavier|Orin", regex=True)
-    ]
+    rows = rows[~rows.gpu.str.contains(r"MIG|80C|24Q|16Q|Virtualized|\b1g\.|Xavier|Orin", regex=True)]
     rows = rows[rows["name"].map(lambda name: named("mlperf-inference", name).input != "")]
     rows["gpu"] = rows.gpu.map(gpu_of)
     return rows.groupby(["source", "name", "gpu"], as_index=False).agg({"rate": "max"})

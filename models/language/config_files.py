@@ -184,9 +184,7 @@ def _kv_heads(text: ConfigValues, family: str, heads: int) -> int:
 
 def _feed_forward(text: ConfigValues, family: str, hidden: int, layers: int) -> dict[str, Any]:
     nested = text.own_part("ffn_config") or text
-    experts = nested.maybe_whole(
-        "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"
-    )
+    experts = nested.maybe_whole("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
     names = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
     ffn = nested.whole(*names, default=text.whole("expansion_ratio", default=4) * hidden)
     if not experts or experts == 1:

@@ -31,9 +31,7 @@ class ConfigValues:
     `usual` has the values of keys that are left out.
     """
 
-    def __init__(
-        self, name: str, values: Mapping[str, Any], usual: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, name: str, values: Mapping[str, Any], usual: Mapping[str, Any] | None = None) -> None:
         self.name = name
         self._given, self._usual = values, usual or {}
         self._values = {**self._usual, **values}

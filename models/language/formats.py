@@ -44,9 +44,7 @@ def bits_by_module(
     own = precision == model.own_precision
     bits = model.own_bits if own else BITS[precision]
     sixteen = model.sixteen_bit if own else _usual_sixteen_bit(model, precision)
-    return Weights(
-        *[16.0 if name in sixteen or name in ALWAYS_SIXTEEN else bits for name in Weights._fields]
-    )
+    return Weights(*[16.0 if name in sixteen or name in ALWAYS_SIXTEEN else bits for name in Weights._fields])
 
 
 def _usual_sixteen_bit(model: LanguageModel, precision: LlmPrecision) -> tuple[str, ...]:

@@ -86,6 +86,5 @@ def bundled_gpu_facts() -> Mapping[str, GpuFacts]:
     """The facts of every GPU of the bundled catalogue, by its name; memory is nominal."""
     rows = csv.DictReader(io.StringIO(read_data_sheets()))
     return {
-        row["name"]: gpu_facts(gpu_of_row(row), number_of(row["fp8_tflops"]), row["link"])
-        for row in rows
+        row["name"]: gpu_facts(gpu_of_row(row), number_of(row["fp8_tflops"]), row["link"]) for row in rows
     }

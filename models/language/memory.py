@@ -54,9 +54,7 @@ def card_gib(gpu: str, memory_gib: float) -> float:
     return min(memory_gib, _SHEET_GIB.get(gpu, 24) * 15 / 16)
 
 
-def weight_gib(
-    model: LanguageModel, precision: LlmPrecision, engine: LlmEngine = LlmEngine.VLLM
-) -> float:
+def weight_gib(model: LanguageModel, precision: LlmPrecision, engine: LlmEngine = LlmEngine.VLLM) -> float:
     """GiB of all weights, as a checkpoint in this format has them."""
     bits = bits_by_module(model, precision, engine)
     return sum(count * each for count, each in zip(model.weights, bits, strict=True)) / 8 / _GIB
@@ -91,9 +89,7 @@ def _copied_attention(model: LanguageModel, tensor_parallel: int) -> float:
     return model.layers * 2.0 * model.hidden * model.head_dim * heads
 
 
-def kv_bytes_per_token(
-    model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int = 1
-) -> float:
+def kv_bytes_per_token(model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int = 1) -> float:
     """Bytes of keys and values of one token on each GPU, in all layers (see `kv_bytes`).
 
     A KV head is never split: beyond as many GPUs as KV heads each keeps one whole. What latent
@@ -103,10 +99,7 @@ def kv_bytes_per_token(
 
 
 def kv_bytes(
-    model: LanguageModel,
-    kv_precision: KvPrecision,
-    tensor_parallel: int,
-    context_tokens: float | Floats,
+    model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int, context_tokens: float | Floats
 ) -> Floats:
     """Bytes on each GPU of one sequence of `context_tokens`, of its last `window` tokens in layers
     that see no more."""
@@ -230,12 +223,7 @@ def serving_memory(
     facts = _Row(*rows.reshape(count, len(_Row._fields)).T)
     tokens = np.where(memory >= _LARGE_GPU_GIB, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
     overhead = facts.fixed + tokens * facts.token
-    kv = _room(
-        memory,
-        np.asarray(facts.weights),
-        overhead,
-        [engine_of_formats(one[-1]) for one in replicas],
-    )
+    kv = _room(memory, np.asarray(facts.weights), overhead, [engine_of_formats(one[-1]) for one in replicas])
     free = np.maximum(memory - facts.weights - overhead - kv.median, 0.0)
     return ServingMemory(
         np.asarray(facts.weights), np.asarray(overhead), kv, free, np.asarray(facts.full),
@@ -243,9 +231,7 @@ def serving_memory(
     )  # fmt: skip
 
 
-def _room(
-    memory: Floats, weights: Floats, overhead: Floats, engines: Sequence[LlmEngine]
-) -> Bounds:
+def _room(memory: Floats, weights: Floats, overhead: Floats, engines: Sequence[LlmEngine]) -> Bounds:
     """GiB for KV on each GPU."""
     empty = np.array([_EMPTY[one] for one in engines]).T
     taken = np.array([_TAKEN.get(one, (1.0, 1.0, 1.0)) for one in engines]).T
@@ -257,13 +243,9 @@ def _room(
 
 
 @lru_cache(maxsize=4096)
-def _row(
-    model: LanguageModel, precision: str, kv_precision: str, tensor_parallel: int, engine: str
-) -> _Row:
+def _row(model: LanguageModel, precision: str, kv_precision: str, tensor_parallel: int, engine: str) -> _Row:
     each = _layer_bytes(model, KvPrecision(kv_precision), tensor_parallel)
-    weights = weight_gib_per_gpu(
-        model, LlmPrecision(precision), tensor_parallel, engine_of_formats(engine)
-    )
+    weights = weight_gib_per_gpu(model, LlmPrecision(precision), tensor_parallel, engine_of_formats(engine))
     return _Row(
         weights=weights, fixed=_fixed_gib(tensor_parallel),
         token=_token_gib(model, tensor_parallel), full=model.full_layers * each,

@@ -77,9 +77,7 @@ def _mixed(config: ConfigValues) -> dict[str, list[_Format]]:
     """Module -> the formats that its layers have, where modules have different ones."""
     found: dict[str, list[_Format]] = {}
     listed = config.part("quantized_layers")
-    formats = [
-        (name, _format_of(part)) for name, part in (listed.parts() if listed else {}).items()
-    ]
+    formats = [(name, _format_of(part)) for name, part in (listed.parts() if listed else {}).items()]
     groups = config.part("config_groups")
     for group in groups.parts().values() if groups and not listed else ():
         if weights := group.part("weights"):
@@ -153,9 +151,7 @@ def _of_group(weights: ConfigValues, config: ConfigValues) -> _Format:
         return _Format(precision, BITS[precision])
     if (bits, kind) == (4, "int"):
         return _Format(LlmPrecision.INT4_AWQ, 4 + (_SCALE_BITS / group if group > 0 else 0.0))
-    reason = Message(
-        "its weights have {bits} bits ({kind}), which is not covered", bits=bits, kind=kind
-    )
+    reason = Message("its weights have {bits} bits ({kind}), which is not covered", bits=bits, kind=kind)
     raise config.error(reason)
 
 
@@ -167,9 +163,7 @@ def _sixteen_bit(patterns: Iterable[str], layers: int) -> tuple[str, ...]:
         if module := _module(pattern.lower()):
             layer = _LAYER.search(pattern)
             named.setdefault(module, set()).add(layer[0] if layer else "all")
-    return tuple(
-        module for module, found in named.items() if "all" in found or 2 * len(found) >= layers
-    )
+    return tuple(module for module, found in named.items() if "all" in found or 2 * len(found) >= layers)
 
 
 def _module(pattern: str) -> str | None:

@@ -113,10 +113,7 @@ def _of_weights(precision: LlmPrecision, engine: LlmEngine, gpu: Card) -> Messag
 
 
 def _of_llama_cpp(
-    precision: LlmPrecision,
-    kv_precision: KvPrecision,
-    engine: LlmEngine,
-    model: LanguageModel | None,
+    precision: LlmPrecision, kv_precision: KvPrecision, engine: LlmEngine, model: LanguageModel | None
 ) -> Message | None:
     """llama.cpp has GGUF's formats: 16 bits, Q4_K_M (which `int4-awq` stands for), and MXFP4 of the
     experts of gpt-oss."""
@@ -124,9 +121,7 @@ def _of_llama_cpp(
         return None
     of_others = model is not None and model.family != "gpt_oss" and precision == LlmPrecision.MXFP4
     if precision in (LlmPrecision.FP8, LlmPrecision.NVFP4) or of_others:
-        return Message(
-            "llama.cpp has no {precision}; take int4-awq (its Q4_K_M)", precision=precision.value
-        )
+        return Message("llama.cpp has no {precision}; take int4-awq (its Q4_K_M)", precision=precision.value)
     if kv_precision == KvPrecision.FP8:
         return Message("llama.cpp keeps no fp8 keys and values")
     return None

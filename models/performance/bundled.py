@@ -18,14 +18,7 @@ MANIFEST = "manifest.json"
 GPUS = FOLDER.parent / "catalog" / "gpus.csv"
 MODEL = "default_model.json"
 STEP_TIMES, CPU_STEP_TIMES = "step_times.npy", "cpu_step_times.npy"
-SEALED = (
-    "memory.npy",
-    "memory_model.json",
-    "scaling.json",
-    STEP_TIMES,
-    CPU_STEP_TIMES,
-    MODEL,
-)
+SEALED = ("memory.npy", "memory_model.json", "scaling.json", STEP_TIMES, CPU_STEP_TIMES, MODEL)
 
 
 def read_bundled(name: str) -> str:
@@ -63,9 +56,7 @@ def _checked(path: Path, digest: Callable[[], str]) -> bytes:
         expected = digest()
         content = path.read_bytes()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            "{path} cannot be read ({error})", hint=_way_out(), path=path, error=error
-        ) from error
+        raise DataError("{path} cannot be read ({error})", hint=_way_out(), path=path, error=error) from error
     if hashlib.sha256(content).hexdigest() != expected:
         raise DataError("{path} is damaged", hint=_way_out(), path=path)
     return content

@@ -123,9 +123,7 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
     )
 
 
-def _terms(
-    step: Step, task: str, parameters: Parameters
-) -> tuple[list[Floats], tuple[list[_Terms], ...]]:
+def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats], tuple[list[_Terms], ...]]:
     """Columns of the step's operations, with parameters of arithmetic, memory and starting."""
     rows = np.asarray(step.operations)
     rows = rows[rows["kind"] != KINDS.index("cast")]
@@ -149,10 +147,7 @@ def _terms(
         return result
 
     return columns, (
-        [
-            terms("compute", kind) if entry > 0 else []
-            for kind, entry in zip(kinds, columns[0], strict=True)
-        ],
+        [terms("compute", kind) if entry > 0 else [] for kind, entry in zip(kinds, columns[0], strict=True)],
         [terms("memory", kind) for kind in kinds],
         [terms("kernel")],
     )
@@ -222,9 +217,7 @@ def log_seconds_and_slopes(steps: CpuSteps, theta: Floats) -> tuple[Floats, Floa
         moved = batch * work.sample_bytes + work.fixed_bytes
         cached = gain * cores / (1 + moved / _CACHE_BYTES)
         feeding = memory_cores[rows, None] + cached
-        compute = (
-            batch * work.flops / (np.exp(work.compute_by @ existing) * cores * width[rows, None])
-        )
+        compute = batch * work.flops / (np.exp(work.compute_by @ existing) * cores * width[rows, None])
         memory = moved / (np.exp(work.memory_by @ existing) * feeding) + _SHORTEST_SECONDS
         fourths = _fourth(compute), _fourth(memory)
         joined = np.sqrt(np.sqrt(fourths[0] + fourths[1]))

@@ -86,12 +86,7 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
     id: str = ""
 
     def rates(
-        self,
-        facts: NetworkFacts,
-        task: Task,
-        batch_sizes: Floats,
-        cpus: CpuColumns,
-        confidence: float,
+        self, facts: NetworkFacts, task: Task, batch_sizes: Floats, cpus: CpuColumns, confidence: float
     ) -> CpuRates:
         """Of steps of `batch_sizes` (n,), one on each CPU (n,)."""
         kinds = zip(batch_sizes.tolist(), *cpus.kinds(), strict=True)
@@ -103,9 +98,7 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
         by = multipliers(self.quantiles.get(group, ()), confidence)
         return CpuRates(batch_sizes / seconds, by.lower * spread, by.upper * spread, by.calibrated)
 
-    def most(
-        self, facts: NetworkFacts, task: Task, batch_sizes: Sequence[float], cpus: CpuColumns
-    ) -> Floats:
+    def most(self, facts: NetworkFacts, task: Task, batch_sizes: Sequence[float], cpus: CpuColumns) -> Floats:
         """The largest median rate of each CPU (n,), whichever the batch size."""
         distinct, which = _distinct(zip(*cpus.kinds(), strict=True))
         every = [(size, *kind) for size in batch_sizes for kind in distinct]
@@ -126,11 +119,7 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
         key = (id(self.posterior), id(facts), task)
         existing = _ESTIMATED.get(key)
         # The record holds what the key names by identity, so that nothing else can be meant.
-        if (
-            existing is None
-            or existing.posterior is not self.posterior
-            or existing.facts is not facts
-        ):
+        if existing is None or existing.posterior is not self.posterior or existing.facts is not facts:
             if len(_ESTIMATED) >= _MOST_ESTIMATED:
                 _ESTIMATED.clear()
             existing = _ESTIMATED[key] = _Estimated(self.posterior, facts, {})

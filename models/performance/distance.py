@@ -100,10 +100,7 @@ def _of_ranges(
         value = FACTS[name](workload, resources)
         if value is not None:
             times = value / min(max(value, low), high)
-            amount, span = (
-                _amount(name, value),
-                _span(times, _amount(name, low), _amount(name, high)),
-            )
+            amount, span = (_amount(name, value), _span(times, _amount(name, low), _amount(name, high)))
             detail = Message("{amount}, {span}", amount=amount, span=span)
             yield of(name, _STAGES[name], times, detail)
 
@@ -125,18 +122,12 @@ def _span(times: float, low: Message, high: Message) -> Message:
     """'4 times the 2 that were measured', 'within the 12 to 125 that were measured'."""
     (lowest,), (highest,) = low.parameters.values(), high.parameters.values()
     if times > AS_GOOD_AS:
-        return Message(
-            "{times:rate} times the {known:rate} that were measured", times=times, known=highest
-        )
+        return Message("{times:rate} times the {known:rate} that were measured", times=times, known=highest)
     if times < 1 / AS_GOOD_AS:
-        return Message(
-            "{times:rate} times the {known:rate} that were measured", times=times, known=lowest
-        )
+        return Message("{times:rate} times the {known:rate} that were measured", times=times, known=lowest)
     if lowest == highest:
         return Message("like the {known:rate} that were measured", known=lowest)
-    return Message(
-        "within the {low:rate} to {high:rate} that were measured", low=lowest, high=highest
-    )
+    return Message("within the {low:rate} to {high:rate} that were measured", low=lowest, high=highest)
 
 
 def _of_cpu(of: partial[Distance], resources: Resources, pipeline: Pipeline) -> Distance:
@@ -148,9 +139,7 @@ def _of_cpu(of: partial[Distance], resources: Resources, pipeline: Pipeline) -> 
         unknown = Message("the CPU's speed is unknown: the measured CPU's is assumed")
         return of("cpu", Stage.HOST, None, unknown)
     times = score / pipeline.reference.score
-    message = Message(
-        "a CPU with {times:.2f} of the measured CPU's single-thread mark", times=times
-    )
+    message = Message("a CPU with {times:.2f} of the measured CPU's single-thread mark", times=times)
     return of("cpu", Stage.HOST, times, message, tolerance=1 + SAME_SCORE)
 
 
@@ -191,9 +180,7 @@ def _of_accelerator(
     yield of("gpu", times=1.0 if existing else None, detail=message)
 
 
-def _of_sharing(
-    of: partial[Distance], workload: Workload, prediction: Prediction
-) -> Iterator[Distance]:
+def _of_sharing(of: partial[Distance], workload: Workload, prediction: Prediction) -> Iterator[Distance]:
     """How several GPUs scale was published, of other machines and mostly other software."""
     gpus = prediction.gpus_used
     if gpus > 1:
@@ -225,9 +212,7 @@ def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, 
     )  # fmt: skip
 
 
-def _of_copying(
-    of: partial[Distance], prediction: Prediction, resources: Resources
-) -> Iterator[Distance]:
+def _of_copying(of: partial[Distance], prediction: Prediction, resources: Resources) -> Iterator[Distance]:
     if Stage.TRANSFER not in prediction.stage_rates:
         return
     rate = resources.host_to_gpu_gb_per_second

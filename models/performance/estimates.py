@@ -16,12 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Stage
-from advisor.models.performance.intervals import (
-    exponents,
-    gaussian_multiplier,
-    half_widths,
-    logs_by_stage,
-)
+from advisor.models.performance.intervals import exponents, gaussian_multiplier, half_widths, logs_by_stage
 from advisor.models.performance.machines import SAME_SCORE, Integers
 from advisor.models.performance.measured_cpus import OTHER_ARCHITECTURE_SIGMA, SECOND_THREAD_SIGMA
 from advisor.models.performance.networks import Floats
@@ -184,21 +179,16 @@ def _padded(shifts: Floats, many: int) -> Floats:
     return np.concatenate([shifts[:, : 1 + has], nothing, shifts[:, 1 + has :], nothing], axis=1)
 
 
-def spread_of(
-    columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float
-) -> Spread:
+def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float) -> Spread:
     """Spread of stages and of whole trials; that of disks comes with the disk."""
     result = [
-        half_widths(pipeline.residuals, (trial_group(stage), ALL_TRIALS), confidence)
-        for stage in STAGES
+        half_widths(pipeline.residuals, (trial_group(stage), ALL_TRIALS), confidence) for stage in STAGES
     ]
     z = gaussian_multiplier(confidence)
     shifts = list(_shifts(columns, errors, pipeline, z))
     return Spread(
         shifts=_stacked(shifts, len(columns.vcpus)),
-        by_stage=np.array(
-            [[(entry.lower, entry.upper, entry.calibrated) for entry in result]], dtype=float
-        ),
+        by_stage=np.array([[(entry.lower, entry.upper, entry.calibrated) for entry in result]], dtype=float),
         calibrated=errors.accelerator_calibrated,
         quantile=np.array([z]),
         level=np.zeros(len(columns.vcpus), dtype=np.intp),
@@ -206,9 +196,7 @@ def spread_of(
     )
 
 
-def estimates(
-    columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
-) -> Estimates:
+def estimates(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Estimates:
     """Join the stages' `rates` (n, 4)."""
     result = interval(columns, rates, spread, pipeline)
     joined = result.log_rate
@@ -222,9 +210,7 @@ def estimates(
     )
 
 
-def interval(
-    columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
-) -> Interval:
+def interval(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Interval:
     """The join of `rates` (n, stages), and the interval around it."""
     shifts = _with_disk_moves(spread.shifts, columns, rates, spread, pipeline)
     logs, weights = _joined(columns, rates, shifts, pipeline)
@@ -236,17 +222,13 @@ def interval(
     return Interval(
         log_rate=log_rate,
         lower=np.sqrt(below**2 + knee + moved[:many].sum(axis=0)),
-        upper=np.minimum(
-            np.sqrt(above**2 + knee + moved[many:].sum(axis=0)), spread.log_most - log_rate
-        ),
+        upper=np.minimum(np.sqrt(above**2 + knee + moved[many:].sum(axis=0)), spread.log_most - log_rate),
         calibrated=(calibrated > 0) & spread.calibrated,
         weights=weights,
     )
 
 
-def log_lower(
-    columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
-) -> Floats:
+def log_lower(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
     """The logarithm of the lower bound alone (n,), in half the time."""
     downwards = spread.shifts[:, : 1 + spread.shifts.shape[1] // 2]
     downwards = _with_disk_moves(downwards, columns, rates, spread, pipeline)

@@ -108,14 +108,10 @@ def fit(
         ),
         table=table,
     )
-    return FitResult(
-        model=with_id(model), held_out_residuals=residuals, left_out=sorted_out.left_out
-    )
+    return FitResult(model=with_id(model), held_out_residuals=residuals, left_out=sorted_out.left_out)
 
 
-def kept_pipeline(
-    model: PerformanceModel, measurements: Iterable[Measurement], why: DataError
-) -> FitResult:
+def kept_pipeline(model: PerformanceModel, measurements: Iterable[Measurement], why: DataError) -> FitResult:
     """The `model` as the result of a fit of measurements that were too few for its pipeline."""
     return FitResult(
         model=model,

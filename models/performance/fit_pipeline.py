@@ -173,9 +173,7 @@ def cpu_steps_of(
             key = (workload.network, workload.input, workload.task, batch_size, cores, cpu)
             result.setdefault(key, []).append(workload.batch_size / rate)
     keys = sorted(result, key=str)
-    return tuple(
-        CpuStep(*key[:-1], float(f"{np.median(result[key]):.6g}"), key[-1]) for key in keys
-    )
+    return tuple(CpuStep(*key[:-1], float(f"{np.median(result[key]):.6g}"), key[-1]) for key in keys)
 
 
 def _request(measurement: Measurement) -> PipelineRequest:
@@ -227,9 +225,7 @@ def fit_and_calibrate(trials: Trials) -> tuple[Pipeline, Floats]:
     pipeline = fit_pipeline(trials)
     weights = joined_rates(trials, pipeline)[1]
     fitted = replace(
-        pipeline,
-        residuals=_by_stage(residuals, weights),
-        core_trials=_core_trials(trials, pipeline, weights),
+        pipeline, residuals=_by_stage(residuals, weights), core_trials=_core_trials(trials, pipeline, weights)
     )
     return fitted, residuals
 
@@ -330,10 +326,7 @@ def residuals_of(
 
 
 def unseen_residuals(
-    fitted_on: Sequence[Measurement],
-    scored: Sequence[Measurement],
-    networks: NetworkTable,
-    cpu_of: CpuOf,
+    fitted_on: Sequence[Measurement], scored: Sequence[Measurement], networks: NetworkTable, cpu_of: CpuOf
 ) -> Floats:
     """log(observed / predicted) of each `scored` measurement, shape (n,), under a fit on those
     `fitted_on` that are of other trials: a measurement of the same trial on another day tells as

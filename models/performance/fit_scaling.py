@@ -15,13 +15,7 @@ from msgspec import Struct
 
 from advisor.domain import Task
 from advisor.models.performance.networks import Floats
-from advisor.models.performance.scaling import (
-    BYTES_PER_GRADIENT,
-    SCHEMA,
-    ScalingModel,
-    kind_of,
-    pool_name,
-)
+from advisor.models.performance.scaling import BYTES_PER_GRADIENT, SCHEMA, ScalingModel, kind_of, pool_name
 from advisor.models.performance.step_times import chip
 
 # Residuals of one GPU that stand for all of its own.
@@ -130,8 +124,7 @@ def scaling_document(model: ScalingModel) -> dict[str, object]:
             kind: round(value, 4) for kind, value in model.gradient_gb_per_second.items()
         },
         "residuals": {
-            name: [round(float(value), 4) for value in values]
-            for name, values in model.residuals.items()
+            name: [round(float(value), 4) for value in values] for name, values in model.residuals.items()
         },
     }
 

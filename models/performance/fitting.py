@@ -71,9 +71,7 @@ def fitted(
             step = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), gradient)
             after = theta + np.clip(step, -_LONGEST, _LONGEST)
             rest = log_measured - log_seconds(steps, after)
-            now = _misfit(
-                _whitened(blocks, rest[:, None], sigma, weights)[:, 0], after - prior, spread
-            )
+            now = _misfit(_whitened(blocks, rest[:, None], sigma, weights)[:, 0], after - prior, spread)
             if now <= before or damping > _MOST_DAMPING:
                 break
             damping *= 4
@@ -130,9 +128,7 @@ def _whitened(blocks: Sequence[Block], columns: Floats, sigma: Floats, weights: 
     return white
 
 
-def _explained(
-    blocks: Sequence[Block], residuals: Floats, sigma: Floats, weights: Floats
-) -> Floats:
+def _explained(blocks: Sequence[Block], residuals: Floats, sigma: Floats, weights: Floats) -> Floats:
     """What networks' effects explain of the residuals."""
     explained = np.empty_like(residuals)
     for block in blocks:
@@ -180,10 +176,7 @@ def posterior_of(fit: Fit, effects: dict[str, Effects]) -> Posterior:
     """What predictions need of a fit: without what belongs to sources alone."""
     kept = [place for place, name in enumerate(fit.names) if not name.startswith(OF_SOURCES)]
     return Posterior(
-        tuple(fit.names[place] for place in kept),
-        fit.mean[kept],
-        fit.covariance[np.ix_(kept, kept)],
-        effects,
+        tuple(fit.names[place] for place in kept), fit.mean[kept], fit.covariance[np.ix_(kept, kept)], effects
     )
 
 
@@ -194,9 +187,7 @@ def fitted_logs(fit: Fit, cells: Sequence[Cell]) -> Floats:
     return log_seconds(steps, parameters.values(fit.names, fit.mean))
 
 
-def learnt(
-    fit: Fit, cells: Sequence[Cell], log_measured: Floats, sigma: Floats
-) -> tuple[Posterior, Floats]:
+def learnt(fit: Fit, cells: Sequence[Cell], log_measured: Floats, sigma: Floats) -> tuple[Posterior, Floats]:
     """The posterior of a fit with what rows (n,) tell of networks' effects, and their residuals
     (n,), effects left in."""
     residuals = log_measured - fitted_logs(fit, cells)

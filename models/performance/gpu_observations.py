@@ -13,17 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import (
-    STEP_SIGMA,
-    Gpu,
-    MemoryFormat,
-    Observation,
-    Precision,
-    Stack,
-    Task,
-    Tf32,
-    Workload,
-)
+from advisor.domain import STEP_SIGMA, Gpu, MemoryFormat, Observation, Precision, Stack, Task, Tf32, Workload
 from advisor.domain.machines import is_positive
 from advisor.models.network_columns import KINDS, WIDTH_STEPS
 from advisor.models.performance.network_table import OPERATION, Rows
@@ -48,9 +38,7 @@ class GpuObservations(NamedTuple):
         return not (self.steps or self.layers)
 
 
-def joined_repeats(
-    steps: Iterable[Observation], layers: Iterable[ProbedLayer] = ()
-) -> GpuObservations:
+def joined_repeats(steps: Iterable[Observation], layers: Iterable[ProbedLayer] = ()) -> GpuObservations:
     """The median of each step and layer that was measured several times, in a fixed order.
 
     Of a cell that was measured at many batch sizes, some that are spread over all of them.
@@ -72,9 +60,7 @@ def joined_repeats(
             for size in _spread(sorted(batches))
         ),
         tuple(
-            replace(
-                timed[key][0], seconds=float(np.median([entry.seconds for entry in timed[key]]))
-            )
+            replace(timed[key][0], seconds=float(np.median([entry.seconds for entry in timed[key]])))
             for key in sorted(timed, key=str)
         ),
     )
@@ -135,9 +121,7 @@ def observations_from(document: Mapping[str, Any]) -> GpuObservations:
         for row in document["steps"]
     ]
     layers = [
-        ProbedLayer(
-            **{name: row[name] for name in _OF_LAYERS}, sizes=row["sizes"], gpu=gpus[row["gpu"]]
-        )
+        ProbedLayer(**{name: row[name] for name in _OF_LAYERS}, sizes=row["sizes"], gpu=gpus[row["gpu"]])
         for row in document["layers"]
     ]
     return GpuObservations(tuple(steps), tuple(layers))
@@ -299,9 +283,7 @@ def _rows(layer: ProbedLayer) -> Rows:
     rows["sample_elements"] = [kernel.sample for kernel in kernels]
     rows["fixed_elements"] = [kernel.fixed for kernel in kernels]
     for name in ("amp_sample_width", "amp_fixed_width"):
-        rows[name] = [
-            (_CASTING if kernel.kind == "cast" else _HALF) * WIDTH_STEPS for kernel in kernels
-        ]
+        rows[name] = [(_CASTING if kernel.kind == "cast" else _HALF) * WIDTH_STEPS for kernel in kernels]
     rows["reduction"] = [min(kernel.reduction, 65535) for kernel in kernels]
     rows["width"] = [min(kernel.width, 65535) for kernel in kernels]
     return rows
@@ -329,9 +311,7 @@ def _convolution(kind: str, sizes: Mapping[str, int], backward: bool) -> _Kernel
     reduction, width = sizes["channels_in"] // groups * sizes["kernel"] ** 2, sizes["channels"]
     flops, weights = 2.0 * written * reduction, float(width * reduction)
     if backward:
-        return _Kernel(
-            kind, 2 * flops, 2.0 * read + written, 2 * weights, reduction, width // groups
-        )
+        return _Kernel(kind, 2 * flops, 2.0 * read + written, 2 * weights, reduction, width // groups)
     return _Kernel(kind, flops, float(read + written), weights, reduction, width // groups)
 
 

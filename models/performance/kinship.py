@@ -69,18 +69,11 @@ def kinship_of(features: Floats, residuals: Floats, noise: Floats) -> Kinship:
     """The process over measured steps: features (n, d), residuals and noise variances (n,)."""
     centre, spread = features.mean(axis=0), features.std(axis=0) + 1e-6
     return Kinship(
-        centre,
-        spread,
-        standardised(features, centre, spread),
-        residuals,
-        noise,
-        float(np.median(residuals)),
+        centre, spread, standardised(features, centre, spread), residuals, noise, float(np.median(residuals))
     )
 
 
-def step_features(
-    steps: Steps, kinds: np.ndarray, training: Sequence[bool], theta: Floats
-) -> Floats:
+def step_features(steps: Steps, kinds: np.ndarray, training: Sequence[bool], theta: Floats) -> Floats:
     """What each step's time is made of, shape (count, d).
 
     `kinds` (k,) indexes `KINDS` row by row; `training` tells the task of each step.

@@ -9,15 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import (
-    CacheState,
-    Gpu,
-    Prediction,
-    Resources,
-    ScalingObservation,
-    Task,
-    Workload,
-)
+from advisor.domain import CacheState, Gpu, Prediction, Resources, ScalingObservation, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.performance import memory
 from advisor.models.performance.estimates import Estimates, StageErrors, spread_of
@@ -57,11 +49,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     scaling_rows: tuple[ScalingObservation, ...] = ()
 
     def predict(
-        self,
-        requests: Sequence[Request],
-        *,
-        confidence: float = 0.9,
-        cache: CacheState | None = None,
+        self, requests: Sequence[Request], *, confidence: float = 0.9, cache: CacheState | None = None
     ) -> list[Prediction]:
         """One prediction a request, in order. A request without a GPU runs on its CPU.
 
@@ -74,11 +62,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         return self.prepare(requests, confidence=confidence, cache=cache).predictions()
 
     def prepare(
-        self,
-        requests: Sequence[Request],
-        *,
-        confidence: float = 0.9,
-        cache: CacheState | None = None,
+        self, requests: Sequence[Request], *, confidence: float = 0.9, cache: CacheState | None = None
     ) -> PreparedRows:
         """The requests (one at least), predicted but for their disks, which may be changed.
 
@@ -88,9 +72,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         machines = [resources for _, resources in requests]
         return self._prepared(loads, which, ResourceTable.of(machines), confidence, machines)
 
-    def prepare_each(
-        self, requests: Sequence[Request], *, confidences: Sequence[float]
-    ) -> PreparedRows:
+    def prepare_each(self, requests: Sequence[Request], *, confidences: Sequence[float]) -> PreparedRows:
         """n requests at each of several confidences, bounds alone: row k * n + i is the i-th
         request at the k-th confidence."""
         return stacked([self.prepare(requests, confidence=each) for each in confidences])
@@ -117,9 +99,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         """`machines` under `loads[which]`; `resources` are the same machines where words about them
         will be asked for."""
         if not 0.5 <= confidence < 1:
-            raise UsageError(
-                "confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence
-            )
+            raise UsageError("confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence)
         columns = columns_of(loads, which, machines, self.table)
         if self.pipeline.other_cpus:
             columns = replace(columns, cpu=self.pipeline.other_cpu(machines))
@@ -128,9 +108,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         self._add_cpus(rates, loads, which, machines, confidence)
         accelerator = rates.samples_per_second
         steps = accelerator / columns.batch_size
-        scaled = scaled_rows(
-            loads, which, machines, confidence, steps, self.table, self.scaling_rows
-        )
+        scaled = scaled_rows(loads, which, machines, confidence, steps, self.table, self.scaling_rows)
         accelerator = accelerator * scaled.speed_up
         errors = StageErrors(
             accelerator_lower=rates.lower,
@@ -166,9 +144,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         rates = self.step_times.rates(cells, self.table, confidence)
         return [alone(rate, confidence) for rate in rates]
 
-    def setting_gains(
-        self, workload: Workload, gpu: Gpu, *, confidence: float = 0.9
-    ) -> list[SettingGain]:
+    def setting_gains(self, workload: Workload, gpu: Gpu, *, confidence: float = 0.9) -> list[SettingGain]:
         """What compiling, channels last, 16 bits or TF32 would bring the GPU alone, where measured
         rows tell it."""
         facts = self.table.of(workload)
@@ -195,9 +171,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         """How far each fact that the `prediction` stands on lies from what was measured."""
         from advisor.models.performance.distance import distances  # few answers explain themselves
 
-        return distances(
-            workload, resources, prediction, self.pipeline, self.step_times, self.table
-        )
+        return distances(workload, resources, prediction, self.pipeline, self.step_times, self.table)
 
     def gpu_memory_mib(self, workload: Workload) -> float:
         """Memory of the card on which the workload surely runs; 0 for preprocessing.
@@ -286,9 +260,7 @@ class _Alone(NamedTuple):
 def _columns_of(cells: Sequence[GpuRate | None], cell_of: Integers) -> _Alone:
     """Of GPUs, each row's cell."""
     rows = [
-        (cell.samples_per_second, *cell.widths, cell.room)
-        if cell
-        else (np.inf, 0.0, 0.0, True, np.inf)
+        (cell.samples_per_second, *cell.widths, cell.room) if cell else (np.inf, 0.0, 0.0, True, np.inf)
         for cell in cells
     ]
     return _Alone(*np.array(rows, dtype=float).reshape(-1, 5)[cell_of].T.copy())

@@ -110,9 +110,7 @@ class NetworkTable:
         self._spellings = dict(line.split(",") for line in lines)
         header = self._text.partition("\n")[0]
         if tuple(header.split(",")) != COLUMNS or self._operations.dtype != OPERATION:
-            raise DataError(
-                "{folder} is of another version", hint=_WAY_OUT, folder=folder / NETWORKS
-            )
+            raise DataError("{folder} is of another version", hint=_WAY_OUT, folder=folder / NETWORKS)
 
     @cached_property
     def _places(self) -> dict[tuple[str, str], list[str]]:
@@ -381,9 +379,7 @@ class _Input(Struct, frozen=True):
 
     def ratio(self, other: _Input) -> float:
         """How many times the pixels, or tokens, the other has."""
-        return float(np.prod(self.like(other).sizes, dtype=float)) / float(
-            np.prod(self.sizes, dtype=float)
-        )
+        return float(np.prod(self.like(other).sizes, dtype=float)) / float(np.prod(self.sizes, dtype=float))
 
     def distance(self, other: _Input) -> float:
         """How far they are in size, in logarithms."""

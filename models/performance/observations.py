@@ -189,9 +189,7 @@ def conditions_of(record: Mapping[str, str], gpu: Gpu) -> Conditions:
     is_pytorch = stack in PYTORCH or stack == "ngc"
     bare = record["source"] in _BARE_SOURCES
     old = version is not None and version < _OLD if is_pytorch else True
-    unfused = "attention=eager" in record["variant"] or (
-        old and "xformers" not in record["variant"]
-    )
+    unfused = "attention=eager" in record["variant"] or (old and "xformers" not in record["variant"])
     return Conditions(
         gpu=gpu,
         task=record["task"],
@@ -223,9 +221,7 @@ def era_of(version: float | None) -> str:
     return "1.old" if version < _OLDEST else "1.late" if version < _OLD else "2.0"
 
 
-def read_kernels(
-    folder: Path, sheets: Mapping[str, Gpu], share: float = 0.25
-) -> list[MeasuredStep]:
+def read_kernels(folder: Path, sheets: Mapping[str, Gpu], share: float = 0.25) -> list[MeasuredStep]:
     """Single kernels as steps of one operation; every few of them, which is enough for marks."""
     every = round(1 / share)
     long = (r for r in _records(folder / KERNELS) if float(r["seconds"]) >= _SHORTEST_KERNEL)

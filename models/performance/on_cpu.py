@@ -63,9 +63,7 @@ def rates_on_cpu(
     return times.rates(facts, workload.task, batch_sizes, columns, confidence)
 
 
-def most_on_cpu(
-    workloads: Sequence[Workload], facts: NetworkFacts, pipeline: Pipeline, cpus: Cpus
-) -> Floats:
+def most_on_cpu(workloads: Sequence[Workload], facts: NetworkFacts, pipeline: Pipeline, cpus: Cpus) -> Floats:
     """The largest median rate (n,) of the workloads, all of one network and task, on `cpus`."""
     sizes = [float(workload.batch_size) for workload in workloads]
     times = step_times_on_cpu(pipeline)

@@ -14,23 +14,9 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain import (
-    MIB,
-    CacheState,
-    DataKind,
-    Resources,
-    Stage,
-    Task,
-    Workload,
-)
+from advisor.domain import MIB, CacheState, DataKind, Resources, Stage, Task, Workload
 from advisor.models.performance.intervals import exponents, logs_by_stage, smooth_log_minimum
-from advisor.models.performance.machines import (
-    DiskTable,
-    Integers,
-    Ranges,
-    ResourceTable,
-    useful_cores,
-)
+from advisor.models.performance.machines import DiskTable, Integers, Ranges, ResourceTable, useful_cores
 from advisor.models.performance.measured_cpus import (
     CONTENTION,
     SECOND_THREAD,
@@ -128,9 +114,7 @@ class PipelineColumns(Struct, frozen=True):
         """Some of the requests, each with another disk; `rows` and `disks` are of one length."""
         taken = {name: getattr(self, name)[rows] for name in self.__struct_fields__}
         taken["disk_bytes_per_second"] = disks.mib_per_second * MIB
-        taken["disk_operations_per_second"] = _operations(
-            disks.iops, taken["workers"], disks.latency_seconds
-        )
+        taken["disk_operations_per_second"] = _operations(disks.iops, taken["workers"], disks.latency_seconds)
         taken["disk_low"], taken["disk_high"] = disks.low, disks.high
         return PipelineColumns(**taken)
 
@@ -161,9 +145,7 @@ class Load(Struct, frozen=True):
     cache: CacheState
 
 
-def pipeline_columns(
-    requests: Sequence[PipelineRequest], networks: NetworkTable
-) -> PipelineColumns:
+def pipeline_columns(requests: Sequence[PipelineRequest], networks: NetworkTable) -> PipelineColumns:
     """Columns for all requests, in their order; needs at least one."""
     loads, which = loads_of(requests)
     return columns_of(loads, which, ResourceTable.of([r.resources for r in requests]), networks)
@@ -200,8 +182,7 @@ def columns_of(
     needed = needed + device_mib * machines.gpu_count
     return PipelineColumns(
         cores=np.minimum(vcpus, machines.physical_cores),
-        second_threads=machines.second_thread_yield
-        * np.maximum(0.0, vcpus - machines.physical_cores),
+        second_threads=machines.second_thread_yield * np.maximum(0.0, vcpus - machines.physical_cores),
         vcpus=vcpus,
         score=machines.score,
         stored_bytes=stored,
@@ -212,9 +193,7 @@ def columns_of(
         batch_size=batch,
         cached_share=warm * np.clip((machines.memory_mib - needed) / total_mib, 0.0, 1.0),
         disk_bytes_per_second=machines.disk_mib_per_second * MIB,
-        disk_operations_per_second=_operations(
-            machines.disk_iops, workers, machines.disk_latency_seconds
-        ),
+        disk_operations_per_second=_operations(machines.disk_iops, workers, machines.disk_latency_seconds),
         disk_low=machines.disk_low,
         disk_high=machines.disk_high,
         copy_bytes_per_second=np.where(crosses > 0, 1e9 * machines.copy_gb_per_second(), np.inf),
@@ -265,9 +244,7 @@ def _numbers(load: Load, networks: NetworkTable) -> tuple[float, ...]:
     )
 
 
-def host_rate(
-    columns: PipelineColumns, parameters: Mapping[str, float], reference_score: float
-) -> Floats:
+def host_rate(columns: PipelineColumns, parameters: Mapping[str, float], reference_score: float) -> Floats:
     """Decoding and augmenting (text: tokenising; tensors: copying) on all cores; a CPU of unknown
     score counts as the reference."""
     decoding = (
@@ -303,16 +280,11 @@ def second_thread_cores(columns: PipelineColumns, parameters: Mapping[str, float
 
 
 def stage_rates(
-    columns: PipelineColumns,
-    accelerator: Floats,
-    parameters: Mapping[str, float],
-    reference_score: float,
+    columns: PipelineColumns, accelerator: Floats, parameters: Mapping[str, float], reference_score: float
 ) -> Floats:
     """Rates (n, 4) in the order of `STAGES`; `accelerator` (n,) is infinite for preprocessing."""
     host = host_rate(columns, parameters, reference_score)
-    return np.column_stack(
-        [accelerator, host, storage_rate(columns, parameters), transfer_rate(columns)]
-    )
+    return np.column_stack([accelerator, host, storage_rate(columns, parameters), transfer_rate(columns)])
 
 
 def storage_rate(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:

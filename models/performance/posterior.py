@@ -162,9 +162,7 @@ class Posterior(Struct, frozen=True):
             mean, slopes = _linearised(state, cells, theta)
             return (mean if centres is None else mean + centres), slopes
 
-        mean, covariance = conditioned(
-            state.mean, state.covariance, linearised, log_measured, sigma
-        )
+        mean, covariance = conditioned(state.mean, state.covariance, linearised, log_measured, sigma)
         joint = self.joint | {cell.network for cell in cells}
         return Posterior(state.names, mean, covariance, self.effects, joint)
 
@@ -237,9 +235,7 @@ def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Effects
     if existing:
         covariance[:size, :size] = existing.covariance
     mean = np.concatenate([existing.mean if existing else np.zeros(0), np.zeros(len(fresh))])
-    return Effects(
-        tuple(effect_name(network, group) for group in [*names, *fresh]), mean, covariance
-    )
+    return Effects(tuple(effect_name(network, group) for group in [*names, *fresh]), mean, covariance)
 
 
 def effect_name(network: str, group: str) -> str:

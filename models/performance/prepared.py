@@ -23,21 +23,10 @@ from advisor.domain import (
 )
 from advisor.messages import Message
 from advisor.models.performance.estimates import Estimates, Spread, estimates, log_lower
-from advisor.models.performance.machines import (
-    SAME_SCORE,
-    DiskTable,
-    Integers,
-    assumed_copy_gb_per_second,
-)
+from advisor.models.performance.machines import SAME_SCORE, DiskTable, Integers, assumed_copy_gb_per_second
 from advisor.models.performance.measured_cpus import ReferenceCpu
 from advisor.models.performance.networks import Floats
-from advisor.models.performance.pipeline import (
-    STAGES,
-    Load,
-    Pipeline,
-    PipelineColumns,
-    storage_rate,
-)
+from advisor.models.performance.pipeline import STAGES, Load, Pipeline, PipelineColumns, storage_rate
 from advisor.models.performance.scaling import Scaling
 from advisor.models.performance.step_times import GpuRate
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
@@ -98,9 +87,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         """The same as records, with their words."""
         return self._worded(range(len(self.rates)), self.estimates())
 
-    def columns_with(
-        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
-    ) -> Estimates:
+    def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
         """What is predicted of some rows, each with a disk of its own, without their words;
         `cache` None: as the rows came."""
         if len(rows) > _ROWS_AT_ONCE:
@@ -110,9 +97,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         columns, rates = self._with_disks(rows, disks, cache)
         return estimates(columns, rates, self.spread.take(rows), self.pipeline)
 
-    def log_lowers(
-        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
-    ) -> Floats:
+    def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Floats:
         """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
         if len(rows) > _ROWS_AT_ONCE:
             return np.concatenate(
@@ -142,13 +127,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
 
     def _worded(self, rows: Iterable[int], results: Estimates) -> list[Prediction]:
         """Rows of plain Python numbers, with their words."""
-        columns = (
-            results.lower,
-            results.median,
-            results.upper,
-            results.stage_rates,
-            results.calibrated,
-        )
+        columns = (results.lower, results.median, results.upper, results.stage_rates, results.calibrated)
         numbers = (column.tolist() for column in columns)
         names, matters = results.bottleneck_names(), results.mattering(MATTERS).tolist()
         predictions = []
@@ -227,12 +206,7 @@ class Wording:
         self._wordings: dict[tuple[object, ...], tuple[Provenance, tuple[Message, ...]]] = {}
 
     def of(
-        self,
-        load: Load,
-        resources: Resources,
-        gpu_rate: GpuRate | None,
-        scaling: Scaling,
-        matters: int,
+        self, load: Load, resources: Resources, gpu_rate: GpuRate | None, scaling: Scaling, matters: int
     ) -> tuple[Provenance, tuple[Message, ...]]:
         """Provenance and notes; bit k of `matters` says whether the k-th of `STAGES` does."""
         stated_bus = resources.host_to_gpu_gb_per_second is not None
@@ -280,9 +254,7 @@ def _notes(
     if matters & _HOST or load.on_cpu:
         yield from _host_notes(resources, pipeline)
     if is_unmeasured_on_cpu(load, pipeline):
-        yield Message(
-            "{network} was not measured on a CPU like this", network=load.workload.network
-        )
+        yield Message("{network} was not measured on a CPU like this", network=load.workload.network)
     if matters & _TRANSFER and resources.host_to_gpu_gb_per_second is None:
         yield copy_assumed_note(resources.gpu)
 

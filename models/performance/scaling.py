@@ -73,9 +73,7 @@ class Scaling(Struct, frozen=True):
         law: NodeLaw, confidence: float,
     ) -> Scaling:  # fmt: skip
         """The same on each of several nodes, whose GPUs alone take `step_seconds` a step."""
-        kept = law.efficiency(
-            step_seconds, gradient_bytes, nodes * self.gpus, gbit_per_second, confidence
-        )
+        kept = law.efficiency(step_seconds, gradient_bytes, nodes * self.gpus, gbit_per_second, confidence)
         own = self.widths
         return replace(
             self, nodes=nodes, node_efficiency=float(kept.median),
@@ -109,9 +107,7 @@ class Scaling(Struct, frozen=True):
             if row.nodes == 1 and row.gpu is not None and is_same_card(row.gpu, gpu):
                 # Each doubling costs the same share.
                 found = math.log(min(1.0, row.efficiency)) * math.log(self.gpus, row.ranks)
-                sigma = math.hypot(
-                    STEP_SIGMA, _PER_DOUBLING_SIGMA * abs(math.log2(self.gpus / row.ranks))
-                )
+                sigma = math.hypot(STEP_SIGMA, _PER_DOUBLING_SIGMA * abs(math.log2(self.gpus / row.ranks)))
                 weight, total = weight + sigma**-2, total + found / sigma**2
                 pace = max(pace, row.gradient_bytes / row.one_step_seconds / 1e9)
         log, width = total / weight, z * weight**-0.5
@@ -133,9 +129,7 @@ class Scaling(Struct, frozen=True):
                         gpus=self.gpus, largest=self.largest)
             )  # fmt: skip
         if self.beyond_pace:
-            notes.append(
-                Message("steps are shorter than those whose scaling over GPUs was measured")
-            )
+            notes.append(Message("steps are shorter than those whose scaling over GPUs was measured"))
         if not self.is_network_measured:
             notes.append(
                 Message("training over {nodes} nodes is modelled: nobody measured their network",
@@ -177,9 +171,7 @@ class ScalingModel(Struct, frozen=True, kw_only=True):
         beyond the largest count that was measured they grow with each doubling."""
         pools = [pool_name(kind, bound) for bound in (*_POOLS, math.inf)]
         wanted = pools.index(pool_name(kind, gpus))
-        result = [
-            half_widths(self.residuals, (pool, kind), confidence) for pool in pools[: wanted + 1]
-        ]
+        result = [half_widths(self.residuals, (pool, kind), confidence) for pool in pools[: wanted + 1]]
         beyond = max(1.0, math.log(gpus) / math.log(self.largest[kind]))
         return HalfWidths(
             beyond * max(entry.lower for entry in result),

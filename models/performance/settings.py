@@ -13,16 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import (
-    Gpu,
-    MemoryFormat,
-    Precision,
-    Span,
-    Stack,
-    Task,
-    Tf32,
-    Workload,
-)
+from advisor.domain import Gpu, MemoryFormat, Precision, Span, Stack, Task, Tf32, Workload
 from advisor.models.performance.intervals import gaussian_multiplier
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.step_times import ROW_SIGMA, StepTimes, cell_of, chip
@@ -127,27 +118,21 @@ def gains_of(
         return gains
     kinds = [_kind_of(workload, entry) for entry in changed]
     rows = {kind: _rows_of(times, workload, gpu, facts, kind) for kind in kinds}
-    places = [
-        place for place, kind in enumerate(kinds) if _is_observed(workload, gpu, kind, rows[kind])
-    ]
+    places = [place for place, kind in enumerate(kinds) if _is_observed(workload, gpu, kind, rows[kind])]
     if not places:
         return gains
     before = cell_of(workload, gpu, facts)
     after = [cell_of(changed[place], gpu, facts) for place in places]
     result = times.posterior.differences([before] * len(after), after)
     z = gaussian_multiplier(confidence)
-    for place, mean, variance in zip(
-        places, result.mean.tolist(), result.variance.tolist(), strict=True
-    ):
+    for place, mean, variance in zip(places, result.mean.tolist(), result.variance.tolist(), strict=True):
         kind = kinds[place]
         if kind == TF32 and abs(mean) < _LEAST_TF32:
             continue
         measured = rows[kind].of_network and rows[kind].on_card
         doubt = _DOUBT[kind][0 if measured else 1]
         width = z * math.sqrt(variance + 2 * ROW_SIGMA**2 + doubt**2)
-        factor = Span(
-            lower=math.exp(mean - width), median=math.exp(mean), upper=math.exp(mean + width)
-        )
+        factor = Span(lower=math.exp(mean - width), median=math.exp(mean), upper=math.exp(mean + width))
         gains[place] = Gain(factor, measured)
     return gains
 
@@ -160,9 +145,7 @@ class _Rows(Struct, frozen=True):
     on_card: bool
 
 
-def _rows_of(
-    times: StepTimes, workload: Workload, gpu: Gpu, facts: NetworkFacts, kind: str
-) -> _Rows:
+def _rows_of(times: StepTimes, workload: Workload, gpu: Gpu, facts: NetworkFacts, kind: str) -> _Rows:
     chips = MEASURED_ON.get((kind, workload.task, _bits(workload)))
     if chips is None:
         return _Rows(False, False, False)
@@ -177,9 +160,7 @@ def _is_observed(workload: Workload, gpu: Gpu, kind: str, rows: _Rows) -> bool:
     capability = gpu.capability or 0.0
     if kind == TF32:
         return (
-            workload.precision is Precision.FP32
-            and capability >= _AMPERE
-            and (gpu.tf32_tflops is not None)
+            workload.precision is Precision.FP32 and capability >= _AMPERE and (gpu.tf32_tflops is not None)
         )
     if kind == COMPILE and not rows.of_network:
         # The gains of other networks in 32 bits, or on the one card that most rows are of, were

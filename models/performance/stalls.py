@@ -47,9 +47,7 @@ class StalledRuns(Struct, frozen=True):
     def take(self, chosen: NDArray[np.bool_]) -> StalledRuns:
         """The runs where `chosen` (n,) is true."""
         return StalledRuns(
-            PipelineColumns(
-                *(getattr(self.columns, n)[chosen] for n in self.columns.__struct_fields__)
-            ),
+            PipelineColumns(*(getattr(self.columns, n)[chosen] for n in self.columns.__struct_fields__)),
             self.hosts[chosen],
             self.synthetic[chosen],
             self.real[chosen],
@@ -122,9 +120,7 @@ def fit_stalls(
 
 
 def _fitted(
-    runs: StalledRuns,
-    parameters: Mapping[str, float],
-    priors: Mapping[str, tuple[float, float]],
+    runs: StalledRuns, parameters: Mapping[str, float], priors: Mapping[str, tuple[float, float]]
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     from scipy.optimize import least_squares
 

@@ -118,9 +118,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         estimates = self.posterior.predict(steps, np.full(len(cells), centre))
         return Estimates(estimates.mean, estimates.variance + doubt)
 
-    def step_seconds(
-        self, workload: Workload, gpu: Gpu, batch_sizes: Floats, table: NetworkTable
-    ) -> Floats:
+    def step_seconds(self, workload: Workload, gpu: Gpu, batch_sizes: Floats, table: NetworkTable) -> Floats:
         """Seconds of one step at each batch size."""
         cells = [(replace(workload, batch_size=int(size)), gpu) for size in batch_sizes]
         seconds: Floats = np.exp(self.estimates(cells, table.of(workload)).mean)
@@ -157,18 +155,13 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             return np.full(len(cells), _NO_TIME)
         return np.array([least_seconds(cell_of(*cell, facts).step) for cell in cells])
 
-    def _standing(
-        self, workload: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float
-    ) -> _Standing:
+    def _standing(self, workload: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float) -> _Standing:
         residuals = self.quantiles.get(self.group(workload, gpu, facts), ())
         origin = self.provenance(workload, gpu, facts)
         return multipliers(residuals, confidence), origin, self.notes(workload, gpu, facts)
 
     def condition(
-        self,
-        observations: Sequence[Observation],
-        table: NetworkTable,
-        layers: Sequence[ProbedLayer] = (),
+        self, observations: Sequence[Observation], table: NetworkTable, layers: Sequence[ProbedLayer] = ()
     ) -> StepTimes:
         """What is known once these are, too: steps of any networks, layers of any GPUs.
 
@@ -185,9 +178,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             seconds, sigma = layer.as_step(self._step_constant)
             measured.append(seconds)
             sigmas.append(sigma)
-        posterior = self.posterior.condition(
-            cells, np.log(measured), np.array(sigmas), np.array(centres)
-        )
+        posterior = self.posterior.condition(cells, np.log(measured), np.array(sigmas), np.array(centres))
         own = {_own_cell(table.of(o.workload), o.workload, o.gpu) for o in observations}
         probed = {layer.gpu.name for layer in layers}
         return replace(self, posterior=posterior, own=self.own | own, probed=self.probed | probed)
@@ -225,9 +216,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         """log(measured / predicted) seconds of each, as far as is known without them (n,)."""
         return self._expected(observations, table)[0] if observations else np.zeros(0)
 
-    def contradicting(
-        self, observations: Sequence[Observation], table: NetworkTable
-    ) -> list[Observation]:
+    def contradicting(self, observations: Sequence[Observation], table: NetworkTable) -> list[Observation]:
         """Those that the others, or the model and other GPUs alone, make very unlikely."""
         if not observations:
             return []
@@ -238,15 +227,11 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             if surprise > _CONTRADICTS
         ]
 
-    def _expected(
-        self, observations: Sequence[Observation], table: NetworkTable
-    ) -> tuple[Floats, Floats]:
+    def _expected(self, observations: Sequence[Observation], table: NetworkTable) -> tuple[Floats, Floats]:
         """Residuals (n,) and the covariance (n, n) that they are expected to have."""
         cells, centres = self._cells_of(observations, table)
         mean, covariance = self.posterior.joint_estimates(cells)
-        off = (
-            np.log([observation.seconds for observation in observations]) - mean - np.array(centres)
-        )
+        off = np.log([observation.seconds for observation in observations]) - mean - np.array(centres)
         noise = [observation.sigma**2 + ROW_SIGMA**2 for observation in observations]
         return off, covariance + np.diag(noise)
 
@@ -275,14 +260,11 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             if gpu.name in self.probed:
                 follows = Message("its rate follows from what its layers took")
             if gpu.compute_capability in self.capabilities:
-                notes.append(
-                    Message("{gpu} was not measured: {follows}", gpu=gpu.name, follows=follows)
-                )
+                notes.append(Message("{gpu} was not measured: {follows}", gpu=gpu.name, follows=follows))
             else:
                 notes.append(
                     Message(
-                        "{gpu} was not measured, nor any GPU of its architecture ({architecture}): "
-                        "{follows}",
+                        "{gpu} was not measured, nor any GPU of its architecture ({architecture}): {follows}",
                         gpu=gpu.name,
                         architecture=gpu.architecture,
                         follows=follows,
@@ -308,9 +290,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     def measured_in(self, gpu: Gpu) -> set[str]:
         """Of fp32, fp16 and amp, what a card of this chip was measured in with PyTorch."""
         own = {entry.arithmetic for entry in self.own if chip(entry.gpu) == chip(gpu.name)}
-        return own | {
-            entry for entry in ("fp32", "fp16", "amp") if f"{chip(gpu.name)}/{entry}" in self.gpus
-        }
+        return own | {entry for entry in ("fp32", "fp16", "amp") if f"{chip(gpu.name)}/{entry}" in self.gpus}
 
     def knows(self, facts: NetworkFacts, workload: Workload) -> bool:
         """Whether the network was measured in that task, by anybody or by the user."""
@@ -371,9 +351,7 @@ def _deviation(
     return _DEVIATIONS.get((posterior, facts), task, likeness)
 
 
-def features_of(
-    facts: Sequence[NetworkFacts], tasks: Sequence[Task], posterior: Posterior
-) -> Floats:
+def features_of(facts: Sequence[NetworkFacts], tasks: Sequence[Task], posterior: Posterior) -> Floats:
     """What steps of the networks are made of, on the reference card, shape (n, d)."""
     steps = [
         Step(fact.step_rows(task), fact.parameters, 0.0, REFERENCE_BATCH,
@@ -401,9 +379,7 @@ def chip(gpu_name: str) -> str:
 def is_same_card(one: Gpu, other: Gpu) -> bool:
     """Whether a step on one tells the other's: same chip and memory."""
     ratio = one.memory_gb_per_second / other.memory_gb_per_second
-    return chip(one.name).casefold() == chip(other.name).casefold() and (
-        abs(ratio - 1) <= _SAME_CARD
-    )
+    return chip(one.name).casefold() == chip(other.name).casefold() and (abs(ratio - 1) <= _SAME_CARD)
 
 
 def arithmetic_of(precision: str) -> str:

@@ -20,12 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from advisor.errors import DataError
-from advisor.models.performance.bundled import (
-    CPU_STEP_TIMES,
-    FOLDER,
-    STEP_TIMES,
-    read_bundled_array,
-)
+from advisor.models.performance.bundled import CPU_STEP_TIMES, FOLDER, STEP_TIMES, read_bundled_array
 from advisor.models.performance.cpu_step_times import CpuStepTimes
 from advisor.models.performance.kinship import Kinship
 from advisor.models.performance.posterior import Effects, Posterior
@@ -74,12 +69,8 @@ def write_step_times(times: StepTimes, path: Path) -> None:
     kinship = times.kinship
     meta |= {"schema": SCHEMA, "level": round(kinship.level, 5)}
     meta |= {name: sorted(getattr(times, name)) for name in _SETS}
-    arrays |= {
-        f"kinship_{name}": getattr(kinship, name).astype(np.float16) for name in _KINSHIP[2:]
-    }
-    arrays |= {
-        f"kinship_{name}": getattr(kinship, name).astype(np.float32) for name in _KINSHIP[:2]
-    }
+    arrays |= {f"kinship_{name}": getattr(kinship, name).astype(np.float16) for name in _KINSHIP[2:]}
+    arrays |= {f"kinship_{name}": getattr(kinship, name).astype(np.float32) for name in _KINSHIP[:2]}
     _write(meta, arrays, path)
 
 

@@ -19,13 +19,7 @@ from advisor.models.performance.kinship import Kinship, kinship_of
 from advisor.models.performance.networks import Floats, NetworkFacts
 from advisor.models.performance.observations import MeasuredStep, columns, question_conditions
 from advisor.models.performance.posterior import Cell, Posterior
-from advisor.models.performance.step_times import (
-    ROW_SIGMA,
-    StepTimes,
-    arithmetic_of,
-    chip,
-    features_of,
-)
+from advisor.models.performance.step_times import ROW_SIGMA, StepTimes, arithmetic_of, chip, features_of
 
 # Of the one source that has most rows, as many teach the parameters; all teach effects.
 _THINNED, _SHARE = "timm", 0.35
@@ -92,9 +86,7 @@ def _thinned(observations: Sequence[MeasuredStep]) -> list[MeasuredStep]:
     return [r for r in observations if r.source != _THINNED or rng.random() < _SHARE]
 
 
-def _kinship(
-    observations: Sequence[MeasuredStep], residuals: Floats, posterior: Posterior
-) -> Kinship:
+def _kinship(observations: Sequence[MeasuredStep], residuals: Floats, posterior: Posterior) -> Kinship:
     """Each measured step of a network at an input, by the median of its rows."""
     rows: dict[tuple[int, str], list[int]] = defaultdict(list)
     for place, row in enumerate(observations):
@@ -150,9 +142,7 @@ def held_out_residuals(
         ):
             kept = [row for row, held in zip(observations, out, strict=True) if not held]
             test = [
-                r
-                for r, observation in zip(observations, scored, strict=True)
-                if observation and r.is_pytorch
+                r for r, observation in zip(observations, scored, strict=True) if observation and r.is_pytorch
             ]
             if name.endswith("/new"):
                 gone = {chip(_how(r).gpu.name) for r in test}
@@ -234,9 +224,7 @@ def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> tuple[Floats, F
         centre = doubt = 0.0
         if f"{network}/{task}" not in times.networks:
             facts = _bare_facts(step.operations, step.parameters, Task(task))
-            means, variances = times.kinship.deviation(
-                features_of([facts], [Task(task)], times.posterior)
-            )
+            means, variances = times.kinship.deviation(features_of([facts], [Task(task)], times.posterior))
             centre, doubt = float(means[0]), float(variances[0])
         result = times.posterior.predict(cells, np.full(len(cells), centre))
         mean[members], variance[members] = result.mean, result.variance + doubt

@@ -79,8 +79,7 @@ def require_enough(measurements: Sequence[Measurement]) -> None:
     """Refuse too few trials, and trials that all gave the same rate."""
     if len(measurements) < FEWEST_TRIALS:
         raise DataError(
-            "{count} usable measurements are too few to fit on: at least {fewest_trials} "
-            "are needed",
+            "{count} usable measurements are too few to fit on: at least {fewest_trials} are needed",
             hint="run `advisor sweep run` with more vCPUs, memory sizes or disks",
             count=len(measurements),
             fewest_trials=FEWEST_TRIALS,

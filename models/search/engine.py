@@ -13,14 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.models.search.kernel import Floats, matern52
-from advisor.models.search.prior import (
-    History,
-    Posterior,
-    Prior,
-    learn_prior,
-    posterior_of,
-    prior_of_trials,
-)
+from advisor.models.search.prior import History, Posterior, Prior, learn_prior, posterior_of, prior_of_trials
 
 # Regret of a first guess beyond this (log: twenty times the price) is not distinguished.
 _WORST_REGRET = 3.0
@@ -48,9 +41,7 @@ class Proposal(Struct, frozen=True):
     chance_of_working: float
 
 
-def problem_of(
-    features: Floats, available: np.typing.NDArray[np.bool_], history: History
-) -> Problem:
+def problem_of(features: Floats, available: np.typing.NDArray[np.bool_], history: History) -> Problem:
     """A search with its prior; raises `ValueError` where the shapes do not agree."""
     rows = len(features)
     if len(available) != rows or history.log_cost.shape[1] != rows:
@@ -58,9 +49,7 @@ def problem_of(
     return Problem(features, available, history, learn_prior(features, history))
 
 
-def propose(
-    problem: Problem, trials: Mapping[int, float | None], *, seed: int = 0
-) -> Proposal | None:
+def propose(problem: Problem, trials: Mapping[int, float | None], *, seed: int = 0) -> Proposal | None:
     """The next trial after `trials`, log costs by configuration (None: it failed).
 
     None when every configuration was tried.

@@ -34,9 +34,7 @@ class Replay(Struct, frozen=True):
     stopped: str
 
 
-def replay(
-    problem: Problem, outcome: Floats, *, trials: int, seed: int = 0, stops: bool = True
-) -> Replay:
+def replay(problem: Problem, outcome: Floats, *, trials: int, seed: int = 0, stops: bool = True) -> Replay:
     """Play a search on measured log costs (n,), nan where the configuration fails.
 
     At most `trials`; where it `stops`, by its own rule earlier: the next trial is expected to
@@ -46,9 +44,7 @@ def replay(
     return Replay(tuple(steps), _why(problem, steps, trials))
 
 
-def _steps(
-    problem: Problem, outcome: Floats, trials: int, seed: int, stops: bool
-) -> Iterator[Step]:
+def _steps(problem: Problem, outcome: Floats, trials: int, seed: int, stops: bool) -> Iterator[Step]:
     done: dict[int, float | None] = {}
     cheapest = float(np.nanmin(np.where(problem.available, outcome, np.nan)))
     best = math.inf

@@ -70,9 +70,7 @@ def simulate_search(
 
     tables = [_rows(path) for path in paths]
     layout = _Layout.of(tables[0], columns, paths[0], target)
-    runs = [
-        run for path, rows in zip(paths, tables, strict=True) for run in layout.runs(rows, path)
-    ]
+    runs = [run for path, rows in zip(paths, tables, strict=True) for run in layout.runs(rows, path)]
     own = sorted({layout.workload(row) for row in tables[0]})
     wanted = _workload(own, workload, paths[0])
     table = Table.of(runs)
@@ -207,9 +205,7 @@ def _nothing(where: str, target: float | None) -> DataError | UsageError:
     return UsageError(f"no configuration of {where} reaches {target:g}; lower --target-throughput")
 
 
-def _find(
-    present: Sequence[str], wanted: str | None, usual: Sequence[str], flag: str
-) -> str | None:
+def _find(present: Sequence[str], wanted: str | None, usual: Sequence[str], flag: str) -> str | None:
     if wanted is None:
         return next((name for name in usual if name in present), None)
     if wanted not in present:

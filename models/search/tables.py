@@ -60,9 +60,7 @@ class Table(Struct, frozen=True):
     def problem(self, workload: str, history: Collection[str]) -> Problem:
         """The search for the cheapest configuration of `workload`, knowing those of `history`."""
         numbers = [
-            number
-            for number, name in enumerate(self.workloads)
-            if name in history and name != workload
+            number for number, name in enumerate(self.workloads) if name in history and name != workload
         ]
         own = self.workloads.index(workload)
         return problem_of(

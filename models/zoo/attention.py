@@ -27,9 +27,7 @@ class Attention(nn.Module):
         self.key_value = nn.Linear(width, 2 * width)
         self.output = nn.Linear(width, width)
 
-    def forward(
-        self, inputs: torch.Tensor, memory: torch.Tensor, *, causal: bool = False
-    ) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor, memory: torch.Tensor, *, causal: bool = False) -> torch.Tensor:
         """The attended values, shaped as `inputs`; `causal` hides what comes later."""
         key, value = self.key_value(memory).chunk(2, dim=-1)
         mixed = functional.scaled_dot_product_attention(
@@ -86,9 +84,7 @@ class EncoderLayer(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """(batch, n, width) to the same shape."""
         hidden = self.attention_norm(inputs + self.dropout(self.attention(inputs, inputs)))
-        result: torch.Tensor = self.feed_forward_norm(
-            hidden + self.dropout(self.feed_forward(hidden))
-        )
+        result: torch.Tensor = self.feed_forward_norm(hidden + self.dropout(self.feed_forward(hidden)))
         return result
 
 

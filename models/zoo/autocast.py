@@ -59,9 +59,7 @@ def as_on_a_gpu(log: KernelLog, *, autocast: bool, byte_masks: bool = False) -> 
     attend, recur = _fused_attention(log), recurrent_layers(log, autocast=autocast)
 
     class AsOnAGpu(mode):  # type: ignore[misc]
-        def __torch_function__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name = getattr(func, "__name__", "")
             kwargs = kwargs or {}
             if name == _COMPOSED:

@@ -97,9 +97,7 @@ def _objects(info: NetworkInfo, inputs: torch.Tensor) -> Any:
     return torch.cat([label, centre, size], dim=-1)
 
 
-def _with_masks(
-    info: NetworkInfo, inputs: torch.Tensor, corners: torch.Tensor
-) -> dict[str, torch.Tensor]:
+def _with_masks(info: NetworkInfo, inputs: torch.Tensor, corners: torch.Tensor) -> dict[str, torch.Tensor]:
     """Boxes in pixels, labels above the background's 0, and masks that fill their boxes."""
     import torch
 
@@ -126,7 +124,4 @@ def _sequence_targets(info: NetworkInfo, inputs: torch.Tensor) -> Any:
     hidden = torch.rand(rows, length, device=device) < _HIDDEN_SHARE
     # One word is always hidden: the mean over none would not be a number.
     hidden[:, 0] = True
-    return {
-        "words": tokens.where(hidden, NO_TARGET),
-        "is_next": torch.randint(2, (rows,), device=device),
-    }
+    return {"words": tokens.where(hidden, NO_TARGET), "is_next": torch.randint(2, (rows,), device=device)}

@@ -75,9 +75,7 @@ def _timm(info: NetworkInfo) -> torch.nn.Module:
         import timm
     except ImportError as error:
         raise MeasuringError(
-            "{info} comes from timm, which is not installed",
-            hint=install_hint("zoo"),
-            info=info.name,
+            "{info} comes from timm, which is not installed", hint=install_hint("zoo"), info=info.name
         ) from error
     module: torch.nn.Module = timm.create_model(info.name, num_classes=info.classes)
     return module
@@ -106,11 +104,7 @@ def _segmentation(info: NetworkInfo) -> torch.nn.Module:
     from torchvision.models import get_model
 
     module: torch.nn.Module = get_model(
-        info.name,
-        weights=None,
-        weights_backbone=None,
-        aux_loss=False,
-        num_classes=info.classes,
+        info.name, weights=None, weights_backbone=None, aux_loss=False, num_classes=info.classes
     )
     return module
 

@@ -44,9 +44,7 @@ class Operation(Struct, frozen=True):
     fixed_bytes: float
 
 
-def capture_operations(
-    network: torch.nn.Module, side: int, *, training: bool
-) -> tuple[Operation, ...]:
+def capture_operations(network: torch.nn.Module, side: int, *, training: bool) -> tuple[Operation, ...]:
     """Operations of one forward pass, or of forward and backward, in launch order.
 
     `network` lives on the meta device and takes (batch, 3, side, side) in fp32.

@@ -33,10 +33,7 @@ def mask_rcnn(classes: int) -> nn.Module:
     from torchvision.ops.misc import FrozenBatchNorm2d
 
     backbone = resnet_fpn_backbone(
-        backbone_name="resnet50",
-        weights=None,
-        norm_layer=FrozenBatchNorm2d,
-        trainable_layers=_TRAINED_STAGES,
+        backbone_name="resnet50", weights=None, norm_layer=FrozenBatchNorm2d, trainable_layers=_TRAINED_STAGES
     )
     _calm(backbone)
     network: nn.Module = MaskRCNN(
@@ -63,9 +60,7 @@ def loss(network: nn.Module, images: torch.Tensor, targets: Mapping[str, torch.T
     `targets`: `boxes` (batch, n, 4) as left, top, right, bottom in pixels, `labels` (batch, n)
     and `masks` (batch, n, height, width) of 0 and 1.
     """
-    each = [
-        {name: values[index] for name, values in targets.items()} for index in range(len(images))
-    ]
+    each = [{name: values[index] for name, values in targets.items()} for index in range(len(images))]
     losses = network(list(images.unbind()), each)
     return torch.stack(list(losses.values())).sum()
 

@@ -174,9 +174,7 @@ def recording(log: KernelLog) -> Any:
     class Recorder(mode):  # type: ignore[misc]
         before = ""
 
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name = func.overloadpacket.__name__
             if name == _ASKS and self.before in _ANSWERS:
                 return _ANSWERS[self.before]

@@ -83,10 +83,7 @@ def _timm(name: str, side: int) -> torch.nn.Module:
         module: torch.nn.Module = build_on_meta(lambda: _at_size(timm, plain, side))
     except Exception as error:
         raise UsageError(
-            "timm cannot build {plain} for {side} pixels ({error})",
-            plain=plain,
-            side=side,
-            error=error,
+            "timm cannot build {plain} for {side} pixels ({error})", plain=plain, side=side, error=error
         ) from error
     if name.endswith(FOLDED):
         module = timm.utils.reparameterize_model(module)

@@ -160,9 +160,7 @@ def _left_by_forward(spans: Sequence[Span], log: MemoryLog) -> list[Span]:
     return [span for span in spans if span.born < end and (span.ended is None or span.ended > end)]
 
 
-def reserved_mib(
-    spans: Sequence[Span], workspaces: Sequence[Workspace], batch: int, width: int
-) -> float:
+def reserved_mib(spans: Sequence[Span], workspaces: Sequence[Workspace], batch: int, width: int) -> float:
     """What torch's allocator has reserved after the step.
 
     Each convolution takes a workspace as large as its tensors, of `width` bytes an element.
@@ -211,12 +209,7 @@ def _as_recorded(log: MemoryLog) -> list[Span]:
     """Autocast keeps its casts of weights until it is left, which is after the forward pass."""
     end = _forward_end(log)
     return [
-        _span(
-            entry,
-            entry.width,
-            entry.born,
-            _kept_until(entry, end) if entry.born < end else entry.ended,
-        )
+        _span(entry, entry.width, entry.born, _kept_until(entry, end) if entry.born < end else entry.ended)
         for entry in log.storages
     ]
 

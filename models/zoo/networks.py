@@ -108,11 +108,7 @@ def _segmentation(name: str, title: str) -> NetworkInfo:
 
 def _detection(name: str, title: str, pixels: int, classes: int) -> NetworkInfo:
     return NetworkInfo(
-        name=name,
-        title=title,
-        input_shape=(3, pixels, pixels),
-        kind=Kind.DETECTION,
-        classes=classes,
+        name=name, title=title, input_shape=(3, pixels, pixels), kind=Kind.DETECTION, classes=classes
     )
 
 

@@ -33,9 +33,7 @@ class Runnable(Protocol):
     def build(self) -> torch.nn.Module:
         """A new network on the CPU."""
 
-    def synthetic_batch(
-        self, batch_size: int, device: str | torch.device = "cpu"
-    ) -> tuple[Any, Any]:
+    def synthetic_batch(self, batch_size: int, device: str | torch.device = "cpu") -> tuple[Any, Any]:
         """Inputs and targets on the device."""
 
     def synthetic_targets(self, inputs: Any) -> Any:
@@ -77,9 +75,7 @@ class BuiltIn(Struct, frozen=True):
         """See `advisor.models.zoo.forward`."""
         return steps.forward(self.info.name, network, inputs)
 
-    def training_loss(
-        self, network: torch.nn.Module, inputs: torch.Tensor, targets: Any
-    ) -> torch.Tensor:
+    def training_loss(self, network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
         """See `advisor.models.zoo.training_loss`."""
         return steps.training_loss(self.info.name, network, inputs, targets)
 

@@ -85,9 +85,7 @@ class OwnNetwork(Struct, frozen=True):
                 reference=self.reference,
             )
 
-    def synthetic_batch(
-        self, batch_size: int, device: str | torch.device = "cpu"
-    ) -> tuple[Any, Any]:
+    def synthetic_batch(self, batch_size: int, device: str | torch.device = "cpu") -> tuple[Any, Any]:
         """The file's example_batch(batch_size), or noise of its INPUT_SHAPE and class numbers."""
         import torch
 
@@ -144,9 +142,7 @@ class OwnNetwork(Struct, frozen=True):
         with torch.no_grad(), self._imports.first():
             with self._user_errors(f"does not take an input of {shape}", advice):
                 self.forward(network, inputs)
-            with self._user_errors(
-                "has a loss that fails", "see loss(outputs, targets) in the file"
-            ):
+            with self._user_errors("has a loss that fails", "see loss(outputs, targets) in the file"):
                 loss = self.training_loss(network, inputs, targets)
         if not isinstance(loss, torch.Tensor) or loss.ndim:
             raise UsageError(
@@ -178,9 +174,7 @@ class OwnNetwork(Struct, frozen=True):
         return functional.cross_entropy(logits, targets % logits.shape[1])
 
     @contextmanager
-    def _user_errors(
-        self, what: str, advice: str = "run the file by itself to see where"
-    ) -> Iterator[None]:
+    def _user_errors(self, what: str, advice: str = "run the file by itself to see where") -> Iterator[None]:
         try:
             yield
         except UsageError:

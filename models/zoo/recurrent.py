@@ -33,9 +33,7 @@ def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
         """One direction of one layer over (rows, steps, width) or (steps, rows, width)."""
 
         @staticmethod
-        def forward(
-            ctx: Any, inputs: Any, by_input: Any, by_state: Any, steps: int, gates: int
-        ) -> Any:
+        def forward(ctx: Any, inputs: Any, by_input: Any, by_state: Any, steps: int, gates: int) -> Any:
             ctx.steps = steps
             places, hidden = inputs.shape[:-1], by_state.shape[1]
             outputs = inputs.new_empty(*places, hidden)
@@ -106,9 +104,7 @@ def _groups(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
     return [items[first : first + size] for first in range(0, len(items), size)]
 
 
-def _log_product(
-    log: KernelLog, inputs: torch.Tensor, weight: torch.Tensor, result: torch.Tensor
-) -> None:
+def _log_product(log: KernelLog, inputs: torch.Tensor, weight: torch.Tensor, result: torch.Tensor) -> None:
     """A product of every row of the inputs with the weight, in whichever direction."""
     from advisor.models.zoo.kernels import product_work
 

@@ -182,11 +182,8 @@ def _facts(
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         weight_tensors=sum(1 for _ in network.parameters()),
         weights_mib=_mib(weights),
-        trained_mib=_mib(
-            [parameter for parameter in network.parameters() if parameter.requires_grad]
-        ),
-        input_bytes=sum(entry.numel() * entry.element_size() for entry in tensors_in(inputs))
-        / PRIME_BATCH,
+        trained_mib=_mib([parameter for parameter in network.parameters() if parameter.requires_grad]),
+        input_bytes=sum(entry.numel() * entry.element_size() for entry in tensors_in(inputs)) / PRIME_BATCH,
         memory=_memory(inference, trained),
         inference=table_rows(inference.kernels),
         training=table_rows(trained.kernels),
@@ -203,11 +200,7 @@ def _followed(network: torch.nn.Module, log: StepLog, *, training: bool) -> Iter
     wanted = torch._C._is_any_autocast_enabled
     torch._C._is_any_autocast_enabled = lambda: True
     try:
-        with (
-            torch.set_grad_enabled(training),
-            recording(log),
-            as_on_a_gpu(log, autocast=True),
-        ):
+        with torch.set_grad_enabled(training), recording(log), as_on_a_gpu(log, autocast=True):
             yield
     finally:
         torch._C._is_any_autocast_enabled = wanted

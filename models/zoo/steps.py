@@ -29,9 +29,7 @@ def forward(name: str, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
     return network(inputs)
 
 
-def training_loss(
-    name: str, network: torch.nn.Module, inputs: torch.Tensor, targets: Any
-) -> torch.Tensor:
+def training_loss(name: str, network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
     """The scalar to send back through the network (in training mode), with its forward pass.
 
     Raises `UsageError` for an unknown network, or a batch too small for it to train on.
@@ -41,8 +39,7 @@ def training_loss(
         raise UsageError(
             "{name} cannot train on a batch of {count}: it normalises single values over the batch",
             hint=Message(
-                "use --batch-size {min_training_batch} or more",
-                min_training_batch=info.min_training_batch,
+                "use --batch-size {min_training_batch} or more", min_training_batch=info.min_training_batch
             ),
             name=name,
             count=len(inputs),
@@ -61,9 +58,7 @@ def autocast(device_type: str, precision: Precision) -> AbstractContextManager[A
     return context
 
 
-def to_device(
-    batch: Any, device: str | torch.device, image_format: torch.memory_format | None = None
-) -> Any:
+def to_device(batch: Any, device: str | torch.device, image_format: torch.memory_format | None = None) -> Any:
     """Tensors, in tuples, lists and dictionaries, copied to the device without waiting; images
     (4 dimensions) are laid out there in `image_format`. What else a batch has stays as it is."""
     import torch

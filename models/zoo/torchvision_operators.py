@@ -84,14 +84,10 @@ def roi_align(
 
 
 def _with_image_index(boxes: Sequence[torch.Tensor]) -> torch.Tensor:
-    return torch.cat(
-        [torch.cat([box.new_full((len(box), 1), i), box], 1) for i, box in enumerate(boxes)]
-    )
+    return torch.cat([torch.cat([box.new_full((len(box), 1), i), box], 1) for i, box in enumerate(boxes)])
 
 
-def _pooled(
-    features: torch.Tensor, boxes: torch.Tensor, points: tuple[int, int, int, int]
-) -> torch.Tensor:
+def _pooled(features: torch.Tensor, boxes: torch.Tensor, points: tuple[int, int, int, int]) -> torch.Tensor:
     """(channels, h, w) under k boxes (left, top, width, height) to (k, channels, rows, columns).
 
     `points` are rows and columns of bins, and samples down and across each bin.
@@ -177,9 +173,7 @@ def pairwise_iou(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return shared / (_area(first)[..., :, None] + _area(second)[..., None, :] - shared)
 
 
-def non_maximum_suppression(
-    boxes: torch.Tensor, scores: torch.Tensor, iou_threshold: float
-) -> torch.Tensor:
+def non_maximum_suppression(boxes: torch.Tensor, scores: torch.Tensor, iou_threshold: float) -> torch.Tensor:
     """Indices of the boxes (n, 4) kept, best score first: what `torchvision.ops.nms` gives.
 
     A box falls when it overlaps a better one that is kept by more than the threshold. Instead

@@ -112,11 +112,7 @@ def _points(facts: dict[str, float], precision: str) -> Points:
 
 
 def step_facts(
-    network: torch.nn.Module,
-    runnable: Steps,
-    batch: tuple[Any, Any],
-    run: Run,
-    inside: Context = nullcontext,
+    network: torch.nn.Module, runnable: Steps, batch: tuple[Any, Any], run: Run, inside: Context = nullcontext
 ) -> dict[str, float]:
     """`memory_facts` of a step without computing, recorded as a GPU would run it under autocast.
 
@@ -152,9 +148,7 @@ def _computed(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> d
             for size in (largest // 2, largest):
                 log = MemoryLog([*network.parameters(), *network.buffers()])
                 cast: AbstractContextManager[Any] = (
-                    torch.autocast("cpu", dtype=torch.bfloat16)
-                    if width == "16bit"
-                    else nullcontext()
+                    torch.autocast("cpu", dtype=torch.bfloat16) if width == "16bit" else nullcontext()
                 )
                 batch = _batch(runnable, size, pixels)
                 with _as(run, network), recording(log), cast:
@@ -165,9 +159,7 @@ def _computed(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> d
     return _document(network, runnable, "run", result)
 
 
-def _step(
-    network: torch.nn.Module, runnable: Steps, batch: tuple[Any, Any], run: Run, log: MemoryLog
-) -> Any:
+def _step(network: torch.nn.Module, runnable: Steps, batch: tuple[Any, Any], run: Run, log: MemoryLog) -> Any:
     import torch
 
     inputs, targets = batch

@@ -51,8 +51,7 @@ class _Head(nn.Module):
             _convolution(2 * filters, filters, 1),
         )
         self.prediction = nn.Sequential(
-            _convolution(filters, 2 * filters, 3),
-            nn.Conv2d(2 * filters, ANCHORS_PER_CELL * values, 1),
+            _convolution(filters, 2 * filters, 3), nn.Conv2d(2 * filters, ANCHORS_PER_CELL * values, 1)
         )
         self.values = values
 
@@ -148,9 +147,7 @@ def _centred(sizes: torch.Tensor) -> torch.Tensor:
     return torch.cat([-sizes / 2, sizes / 2], dim=-1)
 
 
-def _grid_loss(
-    grid: torch.Tensor, anchors: torch.Tensor, truth: _Truth, level: int
-) -> torch.Tensor:
+def _grid_loss(grid: torch.Tensor, anchors: torch.Tensor, truth: _Truth, level: int) -> torch.Tensor:
     cells = grid.shape[2]
     flat = grid.flatten(1, 3)
     owned = (truth.real & (truth.owner // ANCHORS_PER_CELL == level)).float()
@@ -189,11 +186,7 @@ def _class_loss(chosen: torch.Tensor, truth: _Truth, owned: torch.Tensor) -> tor
 
 
 def _objectness_loss(
-    flat: torch.Tensor,
-    decoded: torch.Tensor,
-    truth: _Truth,
-    index: torch.Tensor,
-    owned: torch.Tensor,
+    flat: torch.Tensor, decoded: torch.Tensor, truth: _Truth, index: torch.Tensor, owned: torch.Tensor
 ) -> torch.Tensor:
     wanted = torch.zeros_like(flat[..., 4]).scatter_reduce(1, index, owned, reduce="amax")
     overlap = pairwise_iou(decoded, _corners(truth.boxes)).nan_to_num(0.0)

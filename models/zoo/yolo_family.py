@@ -104,9 +104,7 @@ class _Decoupled(nn.Module):
         super().__init__()
         sides, classes = max(16, finest // 4, 4 * _DISTANCES), max(finest, min(_CLASSES, 100))
         self.sides = nn.Sequential(
-            _Convolution(inputs, sides, 3),
-            _Convolution(sides, sides, 3),
-            nn.Conv2d(sides, 4 * _DISTANCES, 1),
+            _Convolution(inputs, sides, 3), _Convolution(sides, sides, 3), nn.Conv2d(sides, 4 * _DISTANCES, 1)
         )
         self.classes = nn.Sequential(
             _Convolution(inputs, classes, 3),

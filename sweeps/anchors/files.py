@@ -15,15 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.domain import (
-    STEP_SIGMA,
-    Observation,
-    Precision,
-    ScalingObservation,
-    Status,
-    Task,
-    Workload,
-)
+from advisor.domain import STEP_SIGMA, Observation, Precision, ScalingObservation, Status, Task, Workload
 from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import UsageError
@@ -55,10 +47,7 @@ def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFi
             return read_document(path, document, sheet_of, precision)
         if isinstance(document["schema"], str):
             raise UsageError(
-                "{path} is {schema}, not a measurement",
-                hint=WAY_OUT,
-                path=path,
-                schema=document["schema"],
+                "{path} is {schema}, not a measurement", hint=WAY_OUT, path=path, schema=document["schema"]
             )
     return read_measurements(path, content, sheet_of)
 
@@ -122,9 +111,7 @@ def read_document(
     )
 
 
-def _scaling(
-    row: Mapping[str, Any], document: Mapping[str, Any], sheet_of: SheetOf
-) -> ScalingObservation:
+def _scaling(row: Mapping[str, Any], document: Mapping[str, Any], sheet_of: SheetOf) -> ScalingObservation:
     device = document["device"]
     on_gpu = device["kind"] == "cuda"
     return ScalingObservation(

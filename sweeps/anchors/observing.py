@@ -8,16 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.domain import (
-    REPLAYED_FROM,
-    STEP_SIGMA,
-    Measurement,
-    Observation,
-    Stage,
-    Status,
-    Task,
-    Tf32,
-)
+from advisor.domain import REPLAYED_FROM, STEP_SIGMA, Measurement, Observation, Stage, Status, Task, Tf32
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
 from advisor.sweeps.anchors.records import (
@@ -157,10 +148,6 @@ def _step_seconds(row: Measurement) -> float | None:
     GPU on a batch that nothing loads."""
     trial, batch = row.trial, row.trial.samples_per_step
     rate = row.stage_rates.get(Stage.ACCELERATOR.value)
-    if (
-        rate is None
-        and trial.processes == 1
-        and trial.workload.dataset.storage_format == _SYNTHETIC
-    ):
+    if rate is None and trial.processes == 1 and trial.workload.dataset.storage_format == _SYNTHETIC:
         rate = row.throughput_samples_per_second
     return batch / rate if rate and is_positive(rate) else None

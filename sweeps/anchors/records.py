@@ -23,9 +23,7 @@ TOO_LONG = "a step of more than a day is no measured one; times are in seconds"
 class SheetOf(Protocol):
     """From what CUDA calls a card, and says of its size, to its data sheet."""
 
-    def __call__(
-        self, name: str, *, memory_mib: float | None = None, sm_count: int | None = None
-    ) -> Gpu:
+    def __call__(self, name: str, *, memory_mib: float | None = None, sm_count: int | None = None) -> Gpu:
         """`UsageError` where there is none, and for a slice of a card."""
 
 

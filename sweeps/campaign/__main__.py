@@ -81,9 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m advisor.sweeps.campaign", description=__doc__)
     parser.add_argument("device", choices=sorted(_ACCELERATORS), help="what computes the steps")
     parser.add_argument("--out", type=Path, help="a JSONL file that is gone on with")
-    parser.add_argument(
-        "--networks", type=_names, help="of the zoo, or file.py:build; default: all"
-    )
+    parser.add_argument("--networks", type=_names, help="of the zoo, or file.py:build; default: all")
     parser.add_argument("--minutes", type=_minutes, default=9.0, help="nothing begins later (9)")
     parser.add_argument("--data", type=Path, help="JPEG files for the real input pipeline")
     brief = "batches of 1, 8 and 32 in fp32 and no real input: a CPU's rates"

@@ -23,12 +23,7 @@ from advisor.domain import (
 )
 from advisor.models.zoo.networks import Kind, NetworkInfo
 from advisor.sweeps.planning.repeating import wanted_runs
-from advisor.sweeps.worker.pipeline.policy import (
-    CPU_CLOCK,
-    PREFETCH_FACTOR,
-    SYNTHETIC,
-    loader_workers,
-)
+from advisor.sweeps.worker.pipeline.policy import CPU_CLOCK, PREFETCH_FACTOR, SYNTHETIC, loader_workers
 
 _COMPUTED = (Task.INFERENCE, Task.TRAINING)
 _VCPUS = (1, 2, 4, 8, 16)
@@ -100,9 +95,7 @@ _LAST = tuple(
     Setting(precision=precision, memory_format=MemoryFormat.CHANNELS_LAST)
     for precision in (Precision.AMP, Precision.BF16)
 )
-_COMPILED = tuple(
-    Setting(precision=precision, stack=Stack.COMPILE) for precision in MEASURABLE_PRECISIONS
-)
+_COMPILED = tuple(Setting(precision=precision, stack=Stack.COMPILE) for precision in MEASURABLE_PRECISIONS)
 FULL = BenchmarkBudget(
     seconds=10.0, min_steps=8, max_seconds=20.0, batches=(1, 8, 32, 128, 512),
     settings=_USUAL + _LAST + _COMPILED, other_batches=(32, 128), anchor_batch=32,
@@ -197,16 +190,10 @@ def _is_last(row: Measurement) -> bool:
     return bool(row.step_seconds) and min(row.step_seconds) > LONGEST_STEP_SECONDS
 
 
-def synthetic_trial(
-    ladder: Ladder, batch_size: int, machine: Machine, budget: BenchmarkBudget
-) -> Trial:
+def synthetic_trial(ladder: Ladder, batch_size: int, machine: Machine, budget: BenchmarkBudget) -> Trial:
     """The network alone, on a batch made on the device."""
     setting = ladder.setting
-    is_anchor = (
-        batch_size == budget.anchor_batch
-        and setting.is_usual
-        and setting.precision is Precision.FP32
-    )
+    is_anchor = batch_size == budget.anchor_batch and setting.is_usual and setting.precision is Precision.FP32
     more = budget.anchor_seconds - budget.seconds if is_anchor else 0.0
     plan = {
         "input": SYNTHETIC,

@@ -13,14 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain import (
-    Accelerator,
-    DatasetProfile,
-    Measurement,
-    Stack,
-    Status,
-    Trial,
-)
+from advisor.domain import Accelerator, DatasetProfile, Measurement, Stack, Status, Trial
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from advisor.models.zoo.networks import NETWORKS
 from advisor.models.zoo.opening import Runnable, open_network
@@ -79,9 +72,7 @@ def run_campaign(
     if data is not None:
         profile_folder(data)  # a wrong folder is refused before minutes are spent
     machine = this_machine(accelerator, budget)
-    campaign = Campaign(
-        machine=machine, budget=budget, records=Records(out), report=report, ends_at=ends_at
-    )
+    campaign = Campaign(machine=machine, budget=budget, records=Records(out), report=report, ends_at=ends_at)
     where = machine.gpu or (machine.resources.cpu and machine.resources.cpu.model)
     report(f"campaign: {where}; {len(campaign.records.done)} cells are in {out} already")
     if accelerator.is_gpu and campaign.seconds_left > _LEAST_SECONDS_FOR_A_PROBE:
@@ -143,9 +134,7 @@ def measure_ladder(campaign: Campaign, ladder: Ladder) -> bool:
 def _all_ladders(campaign: Campaign, networks: Sequence[Runnable]) -> bool:
     infos = [network.info for network in networks]
     fingerprints = {network.info.name: network.fingerprint for network in networks}
-    return all(
-        measure_ladder(campaign, ladder) for ladder in ladders(infos, campaign.budget, fingerprints)
-    )
+    return all(measure_ladder(campaign, ladder) for ladder in ladders(infos, campaign.budget, fingerprints))
 
 
 def _real_input(campaign: Campaign, networks: Sequence[Runnable], data: Path | None) -> bool:
@@ -166,9 +155,7 @@ def _real_input(campaign: Campaign, networks: Sequence[Runnable], data: Path | N
 
 
 def _all_measured(campaign: Campaign, trials: Iterable[Trial]) -> bool:
-    return all(
-        trial.trial_id in campaign.records.done or campaign.measure(trial) for trial in trials
-    )
+    return all(trial.trial_id in campaign.records.done or campaign.measure(trial) for trial in trials)
 
 
 def _networks(names: Sequence[str] | None, accelerator: Accelerator) -> list[Runnable]:

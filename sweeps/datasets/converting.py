@@ -57,9 +57,7 @@ def convert(
     if target not in TARGETS:
         raise unknown_name("format", target, TARGETS)
     if target == "lmdb" and change.shorter_edge:
-        raise UsageError(
-            "an LMDB holds decoded images of 256 x 256", hint="--resize goes with the others"
-        )
+        raise UsageError("an LMDB holds decoded images of 256 x 256", hint="--resize goes with the others")
     check_free(folder)
     source = open_dataset(path)
     change = replace(change, decoded=target == "lmdb")
@@ -68,9 +66,7 @@ def convert(
     processes = 1 if copied else processes
     start = time.perf_counter()
     with made_whole(folder) as unfinished:
-        samples = _reported(
-            _changed(source, path, change, 0 if copied else processes), source, progress
-        )
+        samples = _reported(_changed(source, path, change, 0 if copied else processes), source, progress)
         _write(target, unfinished, samples, len(source))
         seconds = time.perf_counter() - start
         profile = replace(profile_folder(unfinished), name=folder.name)
@@ -104,9 +100,7 @@ def _changed_chunk(work: tuple[Path, int, int, Change]) -> list[Sample]:
     return [changed(_source(path), index, change) for index in range(first, last)]
 
 
-def _reported(
-    samples: Iterator[Sample], source: SampleSource, progress: Progress
-) -> Iterator[Sample]:
+def _reported(samples: Iterator[Sample], source: SampleSource, progress: Progress) -> Iterator[Sample]:
     last = time.monotonic()
     for count, sample in enumerate(samples, start=1):
         yield sample
@@ -135,9 +129,7 @@ def _check_room(source: SampleSource, folder: Path, target: str) -> None:
         )
 
 
-def broken_samples(
-    path: Path, processes: int, progress: Callable[[int, int], None]
-) -> tuple[int, list[str]]:
+def broken_samples(path: Path, processes: int, progress: Callable[[int, int], None]) -> tuple[int, list[str]]:
     """How many samples there are, and a line for each that a trial would fail at.
 
     Every sample is read and decoded, in `processes` side processes. Raises `UsageError` and
@@ -171,10 +163,7 @@ def _fault(source: SampleSource, index: int) -> str | None:
 
 def _spans(count: int) -> Iterator[tuple[int, int]]:
     """(first, end) of each piece of work of a side process."""
-    return (
-        (first, min(first + _SAMPLES_TOGETHER, count))
-        for first in range(0, count, _SAMPLES_TOGETHER)
-    )
+    return ((first, min(first + _SAMPLES_TOGETHER, count)) for first in range(0, count, _SAMPLES_TOGETHER))
 
 
 @lru_cache(maxsize=1)

@@ -33,8 +33,7 @@ def decoder(name: str) -> Decode:
         return _decode_by_pillow
     if not _installed(SIMPLEJPEG):
         raise MeasuringError(
-            "no simplejpeg here",
-            hint=f"use pillow, or install it: {install_command('formats')}",
+            "no simplejpeg here", hint=f"use pillow, or install it: {install_command('formats')}"
         )
     return _decode_by_simplejpeg
 
@@ -77,10 +76,7 @@ def _seconds_a_sample(way: Callable[[Sample], object], samples: dict[str, Sample
             way(sample)
         except (OSError, SyntaxError, ValueError) as error:
             raise DataError(
-                "{name} cannot be decoded ({error})",
-                hint="repair or remove it",
-                name=name,
-                error=error,
+                "{name} cannot be decoded ({error})", hint="repair or remove it", name=name, error=error
             ) from error
     return (time.perf_counter() - start) / len(samples)
 

@@ -22,9 +22,7 @@ class JpegFiles:
         self._manifest = manifest_of(folder, IMAGE_SUFFIXES)
         self.files: Sequence[Path] = self._manifest
         if not self.files:
-            raise UsageError(
-                "no JPEG files beneath '{folder}'", hint="name a folder of them", folder=folder
-            )
+            raise UsageError("no JPEG files beneath '{folder}'", hint="name a folder of them", folder=folder)
 
     def __len__(self) -> int:
         return len(self.files)
@@ -35,9 +33,7 @@ class JpegFiles:
         try:
             return Sample(SampleKind.JPEG, path.read_bytes(), self._manifest.label(index))
         except OSError as error:
-            raise DataError(
-                "cannot read '{path}': {strerror}", path=path, strerror=error.strerror
-            ) from error
+            raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
 
     def name(self, index: int) -> str:
         """See `SampleSource`."""

@@ -48,9 +48,7 @@ class LmdbImages:
         # Not kept open: mapped pages would stay when the page cache is emptied.
         self._keys = _Keys(_environment(file))
         if not len(self._keys):
-            raise UsageError(
-                "no records in '{file}'", hint="an image set needs at least one", file=file
-            )
+            raise UsageError("no records in '{file}'", hint="an image set needs at least one", file=file)
         self._environment = PerProcess[Any](partial(_environment, file))
 
     def __len__(self) -> int:
@@ -154,10 +152,7 @@ def _open(file: Path) -> lmdb.Environment:
         )
     except library.Error as error:
         raise DataError(
-            "cannot open '{file}' as an LMDB ({error})",
-            hint="convert it again",
-            file=file,
-            error=error,
+            "cannot open '{file}' as an LMDB ({error})", hint="convert it again", file=file, error=error
         ) from error
     # A page behind the end of a mapped file ends the process that reads it (SIGBUS).
     pages = environment.info()["last_pgno"] + 1
@@ -171,9 +166,7 @@ def _library() -> Any:
     try:
         import lmdb
     except ImportError as error:
-        raise MeasuringError(
-            "an LMDB needs the lmdb package", hint=install_hint("formats")
-        ) from error
+        raise MeasuringError("an LMDB needs the lmdb package", hint=install_hint("formats")) from error
     return lmdb
 
 

@@ -59,8 +59,7 @@ def ensure_dataset(
 
 def _make(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
     chunks = [
-        (folder, range(first, min(first + _CHUNK, samples)), SEED)
-        for first in range(0, samples, _CHUNK)
+        (folder, range(first, min(first + _CHUNK, samples)), SEED) for first in range(0, samples, _CHUNK)
     ]
     made = 0
     # Not forked: the parent may run threads by now (a progress bar).
@@ -94,11 +93,7 @@ def _profile(folder: Path) -> DatasetProfile:
 
 
 # Name: (tokens with <eos>, sentences).
-PTB_PARTS = {
-    "train": (929_589, 42_068),
-    "valid": (73_760, 3_370),
-    "test": (82_430, 3_761),
-}
+PTB_PARTS = {"train": (929_589, 42_068), "valid": (73_760, 3_370), "test": (82_430, 3_761)}
 _SYLLABLES = ["".join(letters) for letters in product("bdklmst", "aeiou", "nrs")]
 _SHIFT = 1.0
 _WORDS = VOCABULARY - 1  # `<eos>` is the last one

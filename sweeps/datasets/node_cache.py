@@ -66,9 +66,7 @@ class CachedData(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def cached_data(
-    address: str, on_progress: Progress = lambda _here, _all: None
-) -> Iterator[CachedData]:
+def cached_data(address: str, on_progress: Progress = lambda _here, _all: None) -> Iterator[CachedData]:
     """The data set of an address on this machine, brought now if it is not here; nobody removes it
     inside of the block.
 

@@ -43,9 +43,7 @@ def recognise(path: Path) -> str:
         ) from error
     if not is_there:
         raise UsageError(
-            "no folder or file '{path}'",
-            hint=Message("needed: {formats}", formats=_FORMATS),
-            path=path,
+            "no folder or file '{path}'", hint=Message("needed: {formats}", formats=_FORMATS), path=path
         )
     suffix = path.suffix.lower()
     if suffix in IMAGE_SUFFIXES:
@@ -68,9 +66,7 @@ def open_dataset(path: Path) -> SampleSource:
     if kind == LMDB:
         return LmdbImages(path / DATA_FILE if path.is_dir() else path)
     raise UsageError(
-        "'{path}' is text, and this needs images: {formats}",
-        path=path,
-        formats=_FORMATS.partition(" or ")[0],
+        "'{path}' is text, and this needs images: {formats}", path=path, formats=_FORMATS.partition(" or ")[0]
     )
 
 
@@ -83,9 +79,7 @@ def _recognise_folder(folder: Path) -> str:
         if _containers(folder, suffix):
             return _SUFFIXES[suffix]
     raise UsageError(
-        "no images or text in '{folder}'",
-        hint=Message("needed: {formats}", formats=_FORMATS),
-        folder=folder,
+        "no images or text in '{folder}'", hint=Message("needed: {formats}", formats=_FORMATS), folder=folder
     )
 
 

@@ -12,11 +12,7 @@ from pathlib import Path, PurePosixPath
 from advisor.errors import DataError, UsageError
 from advisor.sweeps.datasets.opening import count_samples
 from advisor.sweeps.datasets.remote import is_address
-from advisor.sweeps.trial.orphans.folders import (
-    FOLDER_ON_MOUNTS,
-    forget_unfinished,
-    unfinished_name,
-)
+from advisor.sweeps.trial.orphans.folders import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
 
 
 def check_free(folder: Path) -> None:
@@ -27,9 +23,7 @@ def check_free(folder: Path) -> None:
         raise _not_written(folder, error) from error
     if taken or folder.is_symlink():
         raise UsageError(
-            "'{folder}' exists and is not empty",
-            hint="remove it, or name a new folder",
-            folder=folder,
+            "'{folder}' exists and is not empty", hint="remove it, or name a new folder", folder=folder
         )
 
 

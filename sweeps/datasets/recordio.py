@@ -33,9 +33,7 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 def frame(content: bytes) -> bytes:
     """The content as one record. Raises `DataError` above 512 MiB, which the word cannot say."""
     if len(content) > MOST_BYTES:
-        raise DataError(
-            "a record of {count:,} bytes is more than RecordIO can hold", count=len(content)
-        )
+        raise DataError("a record of {count:,} bytes is more than RecordIO can hold", count=len(content))
     cuts = _aligned_magics(content)
     if not cuts:
         return _part(_WHOLE, content)
@@ -139,9 +137,7 @@ class RecordIoImages:
         self._spans = np.concatenate(parts)
         if not len(self._spans):
             raise UsageError(
-                "no records in '{records}'",
-                hint="an image set needs at least one",
-                records=records[0],
+                "no records in '{records}'", hint="an image set needs at least one", records=records[0]
             )
         self._opened = OpenFiles(self.files)
 
@@ -160,10 +156,7 @@ class RecordIoImages:
             ) from error
         except DataError as error:
             raise DataError(
-                "{name}: {error}",
-                hint="convert or copy it again",
-                name=self.name(index),
-                error=error,
+                "{name}: {error}", hint="convert or copy it again", name=self.name(index), error=error
             ) from error
         return Sample(SampleKind.JPEG, content, label)
 
@@ -195,9 +188,7 @@ def _index_of(path: Path) -> np.ndarray:
                 return np.array(rows, dtype=np.int64).reshape(-1, 2)
             _check_last(file, int(offsets[-1]), size)
     except OSError as error:
-        raise DataError(
-            "cannot read '{path}': {strerror}", path=path, strerror=error.strerror
-        ) from error
+        raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
     except DataError as error:
         raise DataError(
             "'{path}': {error}", hint="convert or copy it again", path=path, error=error

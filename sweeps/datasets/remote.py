@@ -31,9 +31,7 @@ _ENDPOINT_VARIABLES = (
 )  # fmt: skip
 _TRIES = 5
 _DENIED = frozenset({"403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"})
-_WRONG_KEY = frozenset(
-    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"}
-)
+_WRONG_KEY = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"})
 
 
 class RemoteFile(Struct, frozen=True):
@@ -69,9 +67,7 @@ def name_of(address: str) -> str:
     """The last part of an address: what a folder or file of this machine would be called."""
     name = PurePosixPath(address.partition("://")[2]).name
     if not name or name in (".", ".."):
-        raise UsageError(
-            "'{address}' names no data set", hint="write s3://BUCKET/PREFIX", address=address
-        )
+        raise UsageError("'{address}' names no data set", hint="write s3://BUCKET/PREFIX", address=address)
     return name
 
 
@@ -107,16 +103,12 @@ class S3Folder(Struct, frozen=True, dict=True):
                 for entry in page.get("Contents", ()):
                     path = _beneath(entry["Key"], self.prefix)
                     if path:
-                        yield RemoteFile(
-                            path, entry["Key"], entry["Size"], entry["ETag"].strip('"')
-                        )
+                        yield RemoteFile(path, entry["Key"], entry["Size"], entry["ETag"].strip('"'))
 
     def read(self, file: RemoteFile) -> Iterator[bytes]:
         """See `RemoteFolder`; what was overwritten since it was listed is refused."""
         with self._faults():
-            body = self._client.get_object(
-                Bucket=self.bucket, Key=file.key, IfMatch=f'"{file.tag}"'
-            )["Body"]
+            body = self._client.get_object(Bucket=self.bucket, Key=file.key, IfMatch=f'"{file.tag}"')["Body"]
             yield from body.iter_chunks(PART_BYTES)
 
     @cached_property
@@ -259,9 +251,7 @@ def _beneath(key: str, prefix: str) -> str:
         return ""
     if key == prefix:
         return key.rpartition("/")[2]
-    return (
-        key.removeprefix(prefix).lstrip("/") if not prefix or key.startswith(prefix + "/") else ""
-    )
+    return key.removeprefix(prefix).lstrip("/") if not prefix or key.startswith(prefix + "/") else ""
 
 
 @contextmanager

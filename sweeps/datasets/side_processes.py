@@ -19,9 +19,7 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 
-def in_order(
-    do: Callable[[Work], Result], work: Iterable[Work], processes: int
-) -> Iterator[Result]:
+def in_order(do: Callable[[Work], Result], work: Iterable[Work], processes: int) -> Iterator[Result]:
     """`do` of each piece of work, in order. At most two pieces a process are under way, so that
     a slow reader of the results bounds the memory. No process is left when it ends, however."""
     waiting: deque[Future[Result]] = deque()
@@ -37,9 +35,7 @@ def in_order(
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool as error:
-        raise DataError(
-            "a converting process was killed", hint="is there enough memory?"
-        ) from error
+        raise DataError("a converting process was killed", hint="is there enough memory?") from error
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -42,9 +42,7 @@ class TarShards:
         self._rows = np.concatenate(parts)
         if not len(self._rows):
             raise UsageError(
-                "no JPEG members in '{shards}'",
-                hint="an image set needs at least one",
-                shards=shards[0],
+                "no JPEG members in '{shards}'", hint="an image set needs at least one", shards=shards[0]
             )
         self._opened = OpenFiles(self.files)
 
@@ -160,10 +158,7 @@ def _scan(shard: Path) -> list[Row]:
                     labels[key] = _label(archive, member)
     except (tarfile.TarError, OSError) as error:
         raise DataError(
-            "cannot read '{shard}' as a tar file ({error})",
-            hint="copy it again",
-            shard=shard,
-            error=error,
+            "cannot read '{shard}' as a tar file ({error})", hint="copy it again", shard=shard, error=error
         ) from error
     return [(offset, length, labels.get(key, 0)) for key, (offset, length) in images.items()]
 

@@ -85,13 +85,9 @@ def _words(file: Path) -> list[str]:
             start=error.start,
         ) from error
     except OSError as error:
-        raise UsageError(
-            "cannot read '{file}': {strerror}", file=file, strerror=error.strerror
-        ) from error
+        raise UsageError("cannot read '{file}': {strerror}", file=file, strerror=error.strerror) from error
     if "\0" in text:
-        raise UsageError(
-            "'{file}' is no text (it has zero bytes)", hint="name a text file", file=file
-        )
+        raise UsageError("'{file}' is no text (it has zero bytes)", hint="name a text file", file=file)
     lines = (line.split() for line in text.splitlines())
     words = [word for line in lines if line for word in (*line, END_OF_SENTENCE)]
     if not words:

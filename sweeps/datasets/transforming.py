@@ -36,9 +36,7 @@ def changed(source: SampleSource, index: int, change: Change) -> Sample:
     sample = source.read(index)
     if sample.kind is SampleKind.JPEG and change.keeps_bytes:
         if not sample.content.startswith(b"\xff\xd8"):
-            raise DataError(
-                "{name} is no JPEG image", hint="repair or remove it", name=source.name(index)
-            )
+            raise DataError("{name} is no JPEG image", hint="repair or remove it", name=source.name(index))
         return sample
     image = picture(source, index, sample)
     if change.decoded:

@@ -63,9 +63,7 @@ def read_serving_anchor(
     say. `UsageError` where none of it can be used."""
     document = _document(path)
     try:
-        deployment, replicas = _deployment(
-            path, document, model_of, gpu_of, precision, kv_precision
-        )
+        deployment, replicas = _deployment(path, document, model_of, gpu_of, precision, kv_precision)
         rows = [
             _row(f"{path}, load {number}", load, deployment, replicas, document["traffic"])
             for number, load in enumerate(document["loads"], 1)

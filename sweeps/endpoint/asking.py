@@ -165,9 +165,7 @@ class Client:
         if 300 <= answer.status < 400:
             place = self._line(answer.headers.get("Location", ""))
             raise RequestFailed(Fault.REDIRECTED, place, answer.status)
-        raise RequestFailed(
-            fault_of_status(answer.status), await self._reason(answer), answer.status
-        )
+        raise RequestFailed(fault_of_status(answer.status), await self._reason(answer), answer.status)
 
     async def _reason(self, answer: aiohttp.ClientResponse) -> str:
         try:
@@ -246,9 +244,7 @@ async def opened(
     address: Address, key: ApiKey | None, patience_seconds: float, replicas: Sequence[Address] = ()
 ) -> AsyncIterator[Client]:
     """A client whose requests fail where nothing comes for `patience_seconds`."""
-    timeout = aiohttp.ClientTimeout(
-        total=None, sock_connect=_CONNECT_SECONDS, sock_read=patience_seconds
-    )
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=patience_seconds)
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS)
     uses = aiohttp.TraceConfig()
     uses.on_connection_reuseconn.append(_note_use)

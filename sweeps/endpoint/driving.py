@@ -79,9 +79,7 @@ class Driver:
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
             tokens = self._prompts.drawn_length(self._lengths.output_tokens)
 
-    async def _poisson(
-        self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[None]]
-    ) -> None:
+    async def _poisson(self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[None]]) -> None:
         rate = driven.load.requests_per_second or 0.0
         moment, slot = driven.began_seconds, 0
         while driven.failed is None:
@@ -102,9 +100,7 @@ class Driver:
     async def _request_of_poisson(self, driven: DrivenLoad, slot: int, tokens: int) -> None:
         await self._request(driven, slot, tokens)
 
-    async def _until_over(
-        self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[None]]
-    ) -> None:
+    async def _until_over(self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[None]]) -> None:
         """Until the load's time is up and its answers are whole, or it is given up."""
         while (left := ends_at - self._client.now_seconds) > 0 and driven.failed is None:
             if all(task.done() for task in tasks):

@@ -25,9 +25,7 @@ class Prompts:
     """Random words. A prompt has `fixed_tokens` (what a chat's template adds) and
     `tokens_per_word` for each of its words."""
 
-    def __init__(
-        self, seed: int, *, fixed_tokens: float = 0.0, tokens_per_word: float = 1.0
-    ) -> None:
+    def __init__(self, seed: int, *, fixed_tokens: float = 0.0, tokens_per_word: float = 1.0) -> None:
         self._random = random.Random(seed)
         self.fixed_tokens = fixed_tokens
         self.tokens_per_word = tokens_per_word

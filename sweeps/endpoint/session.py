@@ -203,9 +203,7 @@ def _warnings_of_load(load: Load, figures: Figures) -> list[Message]:
         ))  # fmt: skip
     if generator["is_capped"]:
         found.append(
-            Message(
-                "{load}: requests were left out, the server falls behind at this rate", load=name
-            )
+            Message("{load}: requests were left out, the server falls behind at this rate", load=name)
         )
     if counts["failed"]:
         found.append(Message(

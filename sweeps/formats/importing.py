@@ -71,9 +71,7 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
                 raise UsageError(
                     "more than {most_refused} lines are no measurements",
                     hint=Message(
-                        "nothing was kept; line {line}: {reason}",
-                        line=first.line,
-                        reason=first.reason,
+                        "nothing was kept; line {line}: {reason}", line=first.line, reason=first.reason
                     ),
                     most_refused=most_refused,
                 ) from error

@@ -49,9 +49,7 @@ def trial_from_dict(document: Mapping[str, Any]) -> Trial:
     try:
         return _trial(document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(
-            "not a trial: {name}: {error}", name=type(error).__name__, error=error
-        ) from error
+        raise DataError("not a trial: {name}: {error}", name=type(error).__name__, error=error) from error
 
 
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:

@@ -74,9 +74,7 @@ def _loaded() -> ModuleType:
         import pynvml
     except ModuleNotFoundError as error:
         raise MeasuringError(
-            "nvidia-ml-py is not installed",
-            hint=install_hint("sweep"),
-            code=NO_NVML,
+            "nvidia-ml-py is not installed", hint=install_hint("sweep"), code=NO_NVML
         ) from error
     try:
         pynvml.nvmlInit()

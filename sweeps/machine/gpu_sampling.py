@@ -130,9 +130,7 @@ class _Device:
             "sm_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_SM),
             "memory_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_MEM),
             "power_watts": None if milliwatts is None else milliwatts / 1000,
-            "temperature_celsius": ask(
-                "nvmlDeviceGetTemperature", whole, library.NVML_TEMPERATURE_GPU
-            ),
+            "temperature_celsius": ask("nvmlDeviceGetTemperature", whole, library.NVML_TEMPERATURE_GPU),
             "utilization_percent": self.utilization_percent(),
             "used_memory_mib": memory.used / MIB if memory else None,
             "pcie_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", whole),
@@ -187,10 +185,7 @@ def gpu_states() -> list[Facts]:
     """The present state of every GPU, with its UUID; `MeasuringError` as `Nvml` has it."""
     nvml = Nvml()
     return [
-        {
-            "uuid": nvml.ask("nvmlDeviceGetUUID", handle),
-            **_Device(nvml, handle).sample(os.getpgrp()),
-        }
+        {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample(os.getpgrp())}
         for handle in nvml.handles()
         if handle is not None
     ]
@@ -226,9 +221,7 @@ def summarised(samples: Sequence[Sample]) -> dict[str, Any]:
 
 def throttle_shares(bits: Sequence[int]) -> dict[str, float]:
     """NVML's name of each reason that was active, with its share of the samples."""
-    counts = {
-        name: sum(1 for value in bits if value & bit) for bit, name in _THROTTLE_REASONS.items()
-    }
+    counts = {name: sum(1 for value in bits if value & bit) for bit, name in _THROTTLE_REASONS.items()}
     return {name: count / len(bits) for name, count in counts.items() if count}
 
 

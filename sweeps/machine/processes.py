@@ -97,8 +97,5 @@ def busy_seconds(cpus: Iterable[int], stat: Path = Path("/proc/stat")) -> float:
 def judge(*, busy: float, own: float, wall_seconds: float, cpus: int, vcpus: float) -> Contention:
     """The contention of a window in which `cpus` were busy and the trial's own part of it."""
     return Contention(
-        own_cores=own / wall_seconds,
-        other_cores=max(0.0, busy - own) / wall_seconds,
-        cpus=cpus,
-        vcpus=vcpus,
+        own_cores=own / wall_seconds, other_cores=max(0.0, busy - own) / wall_seconds, cpus=cpus, vcpus=vcpus
     )

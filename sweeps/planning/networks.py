@@ -58,9 +58,7 @@ class PlannedNetwork(Struct, frozen=True, kw_only=True):
         return DatasetProfile(
             name="made-in-memory",
             samples=1_000_000 * self.samples_per_row,
-            bytes_per_sample=_BYTES_PER_VALUE
-            * math.prod(self.info.input_shape)
-            / self.samples_per_row,
+            bytes_per_sample=_BYTES_PER_VALUE * math.prod(self.info.input_shape) / self.samples_per_row,
             storage_format="synthetic",
             width=1,
             height=1,
@@ -113,10 +111,7 @@ def planned_network(reference: str) -> PlannedNetwork:
     except (ValueError, IndexError) as error:
         last = done.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
         raise UsageError(
-            "{reference} cannot be tried ({last})",
-            hint="run it by itself",
-            reference=reference,
-            last=last[0],
+            "{reference} cannot be tried ({last})", hint="run it by itself", reference=reference, last=last[0]
         ) from error
     if "refused" in answer:
         raise UsageError(answer["refused"])

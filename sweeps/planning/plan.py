@@ -123,9 +123,7 @@ def _grid(
     step_seconds: StepSeconds,
     describe: Callable[[str], PlannedNetwork],
 ) -> Iterable[Trial]:
-    for name, task, batch_size in itertools.product(
-        request.networks, request.tasks, request.batch_sizes
-    ):
+    for name, task, batch_size in itertools.product(request.networks, request.tasks, request.batch_sizes):
         network = describe(name)
         network.refuse_impossible(task, batch_size)
         stored = request.data.of(network)
@@ -149,9 +147,7 @@ def _grid(
             emulated = accelerator.is_emulated
             yield Trial(
                 workload=workload,
-                resources=replace(
-                    _resources(vcpus, memory_mib, disk, machine), gpu_count=processes
-                ),
+                resources=replace(_resources(vcpus, memory_mib, disk, machine), gpu_count=processes),
                 accelerator=accelerator,
                 emulated_step_seconds=step_seconds(workload, accelerator.gpu) if emulated else None,
                 cache=cache,
@@ -186,11 +182,7 @@ def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine
     threads_per_core = max(1, int(machine.cpus / machine.physical_cores + 1e-9))
     cores = -(-vcpus // threads_per_core)
     return Resources(
-        vcpus=vcpus,
-        physical_cores=min(vcpus, cores),
-        memory_mib=memory_mib,
-        disk=disk,
-        cpu=machine.cpu,
+        vcpus=vcpus, physical_cores=min(vcpus, cores), memory_mib=memory_mib, disk=disk, cpu=machine.cpu
     )
 
 
@@ -265,16 +257,14 @@ def _refuse_impossible(request: SweepRequest, machine: Machine) -> None:
         raise UsageError(
             "{vcpus:g} vCPUs asked for, but this machine has {cpus:g}",
             hint=Message(
-                "ask for at most {cpus:g}, or name a larger machine with --ray-address",
-                cpus=machine.cpus,
+                "ask for at most {cpus:g}, or name a larger machine with --ray-address", cpus=machine.cpus
             ),
             vcpus=max(request.vcpus),
             cpus=machine.cpus,
         )
     if max(request.memory_mib) > machine.memory_mib:
         raise UsageError(
-            "{memory_mib:,.0f} MiB of memory asked for, but this machine has "
-            "{available_mib:,.0f} MiB",
+            "{memory_mib:,.0f} MiB of memory asked for, but this machine has {available_mib:,.0f} MiB",
             hint="ask for less",
             memory_mib=max(request.memory_mib),
             available_mib=machine.memory_mib,

@@ -19,9 +19,7 @@ def wanted_runs(trial: Trial) -> int:
 
 
 def rounds(
-    trials: Sequence[Trial],
-    done: Mapping[str, int],
-    runs_of: Callable[[Trial], int] = wanted_runs,
+    trials: Sequence[Trial], done: Mapping[str, int], runs_of: Callable[[Trial], int] = wanted_runs
 ) -> list[list[Trial]]:
     """What is left to measure, in rounds: each trial at most once in each. `done` has the runs that
     need no other, by trial_id.
@@ -44,11 +42,7 @@ def rounds(
 
 def runs_made(row: Measurement) -> int:
     """The good runs of a trial's row, those on another CPU among them."""
-    return (
-        1
-        + len(row.repeats)
-        + len([run for run in row.attempts if run["status"] == Status.OK.value])
-    )
+    return 1 + len(row.repeats) + len([run for run in row.attempts if run["status"] == Status.OK.value])
 
 
 def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
@@ -60,11 +54,7 @@ def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
         return replace(row, attempts=(*row.attempts, *fresh.attempts, run_facts(fresh)))
     if row.status is not Status.OK:
         return replace(fresh, attempts=(*row.attempts, run_facts(row), *fresh.attempts))
-    return replace(
-        row,
-        repeats=(*row.repeats, run_facts(fresh)),
-        attempts=(*row.attempts, *fresh.attempts),
-    )
+    return replace(row, repeats=(*row.repeats, run_facts(fresh)), attempts=(*row.attempts, *fresh.attempts))
 
 
 def _cpu(row: Measurement) -> str:

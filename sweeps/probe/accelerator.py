@@ -58,9 +58,7 @@ def need_cuda() -> None:
     if torch.version.cuda is None and torch.version.hip is None:
         raise MeasuringError("this torch is a CPU build", hint="install one built for CUDA")
     if not torch.cuda.is_available():
-        raise MeasuringError(
-            "torch sees no CUDA device", hint="is the driver loaded and new enough?"
-        )
+        raise MeasuringError("torch sees no CUDA device", hint="is the driver loaded and new enough?")
 
 
 def compute_capability() -> tuple[int, int]:
@@ -71,11 +69,7 @@ def compute_capability() -> tuple[int, int]:
 
 def missing(package: str) -> MeasuringError:
     """The error that names the extra which brings `package`."""
-    return MeasuringError(
-        "{package} is not installed",
-        hint=install_hint("sweep"),
-        package=package,
-    )
+    return MeasuringError("{package} is not installed", hint=install_hint("sweep"), package=package)
 
 
 def load_torch() -> ModuleType:

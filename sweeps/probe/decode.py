@@ -70,9 +70,7 @@ def _rates(decoders: Decoders, counts: Sequence[int], window: float) -> dict[int
 def _hyperthread_yield(rates: dict[int, list[float]], physical: int, threads: int) -> Document:
     if threads == physical:
         return skipped("one hardware thread a core is visible")
-    shares = [
-        every / first - 1 for every, first in zip(rates[threads], rates[physical], strict=True)
-    ]
+    shares = [every / first - 1 for every, first in zip(rates[threads], rates[physical], strict=True)]
     method = f"rate with {threads} threads over rate with {physical} (one a core), less 1"
     return figure(shares, "ratio", method)
 
@@ -97,9 +95,7 @@ def _decoders(cpus: Sequence[int], images: Sequence[bytes]) -> Iterator[Decoders
             ours.recv()
         yield [ours for ours, _ in pipes]
     except (EOFError, BrokenPipeError) as error:
-        raise MeasuringError(
-            "a decoding process ended early", hint="is there enough memory?"
-        ) from error
+        raise MeasuringError("a decoding process ended early", hint="is there enough memory?") from error
     finally:
         for ours, _ in pipes:
             ours.close()

@@ -48,9 +48,7 @@ def probe(session: Session) -> Document:
             "file_mib": file.size_bytes / MIB,
             "past_page_cache": file.direct and facts.get("file_system") not in MEMORY_FILE_SYSTEMS,
             **{
-                f"{kind}_depth_{depth}": session.attempt(
-                    partial(_measured, session, file, kind, depth)
-                )
+                f"{kind}_depth_{depth}": session.attempt(partial(_measured, session, file, kind, depth))
                 for kind in _KINDS
                 for depth in _DEPTHS
             },
@@ -61,8 +59,7 @@ def _warn(session: Session, facts: Document, file: Opened) -> None:
     kind = facts.get("file_system")
     if kind in MEMORY_FILE_SYSTEMS:
         session.warnings.append(
-            f"disk: '{facts['path']}' is {kind}, so memory was measured; name a folder on a disk "
-            "with --disk"
+            f"disk: '{facts['path']}' is {kind}, so memory was measured; name a folder on a disk with --disk"
         )
     elif not file.direct:
         session.warnings.append(
@@ -82,12 +79,8 @@ def _measured(session: Session, file: Opened, kind: str, depth: int) -> Document
 
 def _figures(windows: Sequence[TimedRead], pattern: Pattern, method: str) -> Document:
     rates = [window.reads_per_second for window in windows]
-    busy = sum(entry.processor_seconds for entry in windows) / sum(
-        entry.wall_seconds for entry in windows
-    )
-    result: Document = {
-        "rate": figure([rate * pattern.block_bytes / MIB for rate in rates], "MiB/s", method)
-    }
+    busy = sum(entry.processor_seconds for entry in windows) / sum(entry.wall_seconds for entry in windows)
+    result: Document = {"rate": figure([rate * pattern.block_bytes / MIB for rate in rates], "MiB/s", method)}
     if pattern.at_random:
         result["iops"] = figure(rates, "reads/s", method)
     return result | {

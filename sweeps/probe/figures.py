@@ -79,8 +79,7 @@ def fingerprint(document: Mapping[str, Any]) -> Document:
         "operations_device": parts.get("operations", {}).get("device"),
         "sizes": dict(_sizes(parts)),
         "figures": {
-            name: {"value": result["value"], "unit": result["unit"]}
-            for name, result in figures(parts)
+            name: {"value": result["value"], "unit": result["unit"]} for name, result in figures(parts)
         },
     }
 

@@ -9,14 +9,7 @@ from functools import partial
 from typing import Any
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.probe.accelerator import (
-    CPU,
-    CUDA,
-    Device,
-    compute_capability,
-    has_cuda,
-    load_torch,
-)
+from advisor.sweeps.probe.accelerator import CPU, CUDA, Device, compute_capability, has_cuda, load_torch
 from advisor.sweeps.probe.figures import Document, figure
 from advisor.sweeps.probe.session import Session
 from advisor.sweeps.probe.timing import largest_affordable
@@ -33,9 +26,7 @@ def probe(session: Session) -> Document:
     document: Document = {"cpu_threads": torch.get_num_threads()}
     for accelerator in (CPU, CUDA) if has_cuda() else (CPU,):
         document[accelerator.kind] = {
-            precision: session.attempt(
-                partial(_figure, accelerator, precision, session.budget.gemm_figure)
-            )
+            precision: session.attempt(partial(_figure, accelerator, precision, session.budget.gemm_figure))
             for precision in _PRECISIONS[accelerator.kind]
         }
         accelerator.free()
@@ -47,9 +38,7 @@ def _figure(accelerator: Device, precision: str, seconds: float) -> Document:
     _refuse_emulated(accelerator, precision)
     dtype = getattr(load_torch(), _TYPES[precision])
     with _float32_products(tf32=precision == "tf32"):
-        size = largest_affordable(
-            _SIZES, partial(_seconds_once, accelerator, dtype), seconds, growth=3
-        )
+        size = largest_affordable(_SIZES, partial(_seconds_once, accelerator, dtype), seconds, growth=3)
         left, right, product = _matrices(accelerator, size, dtype)
         times = accelerator.time_calls(partial(_multiply, left, right, product), seconds)
     method = f"torch.mm of two {size}x{size} matrices of normal random numbers, {precision}"

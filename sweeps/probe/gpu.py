@@ -80,8 +80,7 @@ def busy_gpus(states: list[Facts]) -> list[str]:
     """A warning for each GPU that somebody uses already."""
     shares = [(number, state.get("utilization_percent")) for number, state in enumerate(states)]
     return [
-        f"gpu: GPU {number} was {share:.0f} % busy before anything was measured; its figures may "
-        "be too low"
+        f"gpu: GPU {number} was {share:.0f} % busy before anything was measured; its figures may be too low"
         for number, share in shares
         if isinstance(share, (int, float)) and share > _BUSY_PERCENT
     ]
@@ -124,9 +123,7 @@ def _absence(on_bus: list[dict[str, object]], document: Document) -> str:
     """Why there is no GPU to speak of; a card without its driver is named."""
     if not on_bus:
         return f"no GPU: none on a PCI bus; {document.get('skipped', 'NVML lists none')}"
-    cards = ", ".join(
-        str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus
-    )
+    cards = ", ".join(str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus)
     return f"on the PCI bus: {cards}; but {document.get('skipped', 'NVML lists none')}"
 
 

@@ -56,9 +56,7 @@ Build = Callable[[Setting], Layer]
 def _convolution(channels_in: int, channels: int, side: int, kernel: int, groups: int = 1) -> Build:
     def build(setting: Setting) -> Layer:
         nn = load_torch().nn
-        module = nn.Conv2d(
-            channels_in, channels, kernel, padding=kernel // 2, groups=groups, bias=False
-        )
+        module = nn.Conv2d(channels_in, channels, kernel, padding=kernel // 2, groups=groups, bias=False)
         products = channels * side**2 * (channels_in // groups) * kernel**2
         image = setting.activation(setting.batch, channels_in, side, side)
         shape = f"{setting.batch}x{channels_in}x{side}x{side} -> {channels} channels"
@@ -75,9 +73,7 @@ def _linear(features_in: int, features: int) -> Build:
         rows = setting.activation(setting.batch, features_in)
         flops = 2 * setting.batch * features_in * features
         sizes = {"batch": setting.batch, "channels_in": features_in, "channels": features}
-        return _layer(
-            setting, module, (rows,), flops, f"{setting.batch}x{features_in} -> {features}", sizes
-        )
+        return _layer(setting, module, (rows,), flops, f"{setting.batch}x{features_in} -> {features}", sizes)
 
     return build
 

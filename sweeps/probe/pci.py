@@ -98,9 +98,7 @@ def _lspci() -> str:
         return ""
     command = [program, "-D", "-mm", "-nn"]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout

@@ -45,9 +45,7 @@ def probe(session: Session) -> Document:
     for name, chosen in {"one_thread": cpus[-1:], "all_threads": cpus}.items():
         size = min(array_bytes, _MOST_BYTES_A_THREAD * len(chosen))
         with _pinned_threads(chosen, size) as run:
-            document[name] = {
-                work: session.attempt(partial(_figure, session, work, run)) for work in _WORKS
-            }
+            document[name] = {work: session.attempt(partial(_figure, session, work, run)) for work in _WORKS}
         document[name] |= {"threads": len(chosen), "array_mib": size / 2**20}
     return document
 
@@ -61,8 +59,7 @@ def _array_bytes(cpus: Sequence[int]) -> int:
         raise MeasuringError(
             "only {allowed:.0f} MiB of memory are free",
             hint=Message(
-                "{least_bytes:.0f} MiB are needed",
-                least_bytes=2 * _LEAST_BYTES / _SHARE_OF_MEMORY / 2**20,
+                "{least_bytes:.0f} MiB are needed", least_bytes=2 * _LEAST_BYTES / _SHARE_OF_MEMORY / 2**20
             ),
             allowed=allowed * 2 / _SHARE_OF_MEMORY / 2**20,
         )
@@ -86,8 +83,7 @@ def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[
     length = array_bytes // 8 // len(cpus)
     with ExitStack() as stack:
         threads = [
-            stack.enter_context(ThreadPoolExecutor(1, initializer=_pin, initargs=(cpu,)))
-            for cpu in cpus
+            stack.enter_context(ThreadPoolExecutor(1, initializer=_pin, initargs=(cpu,))) for cpu in cpus
         ]
         made = [thread.submit(_touched_pair, length) for thread in threads]
         pairs = [entry.result() for entry in made]

@@ -103,9 +103,7 @@ def _offsets(pattern: Pattern, blocks: int, in_order: Iterator[int], thread: int
         yield block * pattern.block_bytes
 
 
-def _read(
-    file: Opened, pattern: Pattern, offsets: Iterator[int], stop: threading.Event
-) -> list[float]:
+def _read(file: Opened, pattern: Pattern, offsets: Iterator[int], stop: threading.Event) -> list[float]:
     latencies: list[float] = []
     with mmap.mmap(-1, pattern.block_bytes) as buffer:  # aligned to a page, as O_DIRECT asks
         while not (latencies and stop.is_set()):

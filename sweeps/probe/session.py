@@ -75,9 +75,7 @@ class Session(Struct, kw_only=True):
         self.ends_at += self.budget.total / 2
 
 
-def run_probe(
-    parts: Iterable[str], *, quick: bool, disk: Path, report: Callable[[str], None]
-) -> Document:
+def run_probe(parts: Iterable[str], *, quick: bool, disk: Path, report: Callable[[str], None]) -> Document:
     """The document `advisor.probe/1` of the asked parts (names of `PARTS`), in their order.
 
     Never raises for what a machine lacks: the place of what is missing says why.

@@ -111,9 +111,7 @@ def _gpu(device: Node, part: Node) -> Section:
 
 
 def _state_of(device: Node, under_load: Node) -> Node:
-    same = (
-        entry for entry in under_load.get("gpus", ()) if entry.get("uuid") == device.get("uuid")
-    )
+    same = (entry for entry in under_load.get("gpus", ()) if entry.get("uuid") == device.get("uuid"))
     return next(same, {})
 
 
@@ -142,10 +140,7 @@ def _disk_reads(part: Node) -> Section:
     for name, result in part.items():
         kind, depth_of, depth = name.partition("_depth_")
         if depth_of and not is_skipped(result):
-            cells = [
-                format_rate(result[column]["value"]) if column in result else "-"
-                for column in columns
-            ]
+            cells = [format_rate(result[column]["value"]) if column in result else "-" for column in columns]
             limit = "or more: own CPU" if result["limited_by_own_cpu"] else ""
             spread = f"{result['rate']['spread']:.1%}"
             section.rows.append((kind.replace("_", " "), depth, *cells, spread, limit))
@@ -161,9 +156,7 @@ def _layers(part: Node) -> Iterator[Section]:
         section = Section(title, (*header, "spread"), [], (2, 3, 4, 5, 6, 7, 8))
         for name, sizes in part.get(precision, {}).items():
             section.rows.extend(
-                (name, size, *_both_ways(result))
-                for size, result in sizes.items()
-                if not is_skipped(result)
+                (name, size, *_both_ways(result)) for size, result in sizes.items() if not is_skipped(result)
             )
         yield section
 

@@ -56,11 +56,7 @@ def _warmed_up(repeat: Callable[[int], float], calls: int, seconds: float, once:
 
 
 def largest_affordable(
-    sizes: Sequence[int],
-    seconds_of: Callable[[int], float],
-    seconds: float,
-    *,
-    growth: float,
+    sizes: Sequence[int], seconds_of: Callable[[int], float], seconds: float, *, growth: float
 ) -> int:
     """The largest of rising `sizes` whose warm-up and repeats fit in `seconds`.
 

@@ -79,10 +79,7 @@ def refusal_in(environment: Mapping[str, Any]) -> str:
 def _environments(measurement: Measurement) -> Iterator[Mapping[str, Any]]:
     """Of each run that counts, and of the GPU's own after it: a GPU may be cool in the first and
     hot in the next."""
-    for run in (
-        measurement.environment,
-        *(run.get("environment", {}) for run in measurement.repeats),
-    ):
+    for run in (measurement.environment, *(run.get("environment", {}) for run in measurement.repeats)):
         yield run
         if alone := (run.get("stage_runs") or {}).get(Stage.ACCELERATOR.value):
             yield alone
@@ -97,9 +94,7 @@ def _issue(code: str, detail: str, advice: str, **numbers: Any) -> QualityIssue:
     return QualityIssue(code=code, detail=Message(detail, **numbers), advice=Message(advice))
 
 
-def quality_issues(
-    measurement: Measurement, now: datetime | None = None
-) -> tuple[QualityIssue, ...]:
+def quality_issues(measurement: Measurement, now: datetime | None = None) -> tuple[QualityIssue, ...]:
     """Everything that is weak in one measurement; with `now`, its age too. Each code once."""
     found = [*_of_ending(measurement)]
     if measurement.status is Status.OK:
@@ -189,8 +184,7 @@ def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
     if share > _STOLEN:
         yield _issue(
             "stolen_cpu_time",
-            "the hypervisor took {stolen_percent:.0f} % of the CPU time (neighbours, or CPU "
-            "credits spent)",
+            "the hypervisor took {stolen_percent:.0f} % of the CPU time (neighbours, or CPU credits spent)",
             "measure on an instance that is not burstable, or with unlimited credits",
             stolen_percent=100 * share,
         )
@@ -224,8 +218,7 @@ def _of_gpu_state(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
     if is_gpu_shared(environment):
         yield _issue(
             "gpu_shared",
-            "{others} other processes computed on the GPU meanwhile; it is not fitted, and no "
-            "anchor",
+            "{others} other processes computed on the GPU meanwhile; it is not fitted, and no anchor",
             "end them (`nvidia-smi` names them), or take another GPU; then measure again",
             others=environment["gpu_other_processes"],
         )
@@ -255,9 +248,7 @@ def _slowdowns(environment: Mapping[str, Any]) -> dict[str, float]:
     if not isinstance(shares, dict):
         return {}
     known = {name: shares[name] for name in sorted(_SLOWDOWNS & set(shares))}
-    return {
-        n: share for n, share in known.items() if is_positive(share) and share > _SLOWED_SAMPLES
-    }
+    return {n: share for n, share in known.items() if is_positive(share) and share > _SLOWED_SAMPLES}
 
 
 def _of_disk(burst: Mapping[str, Any]) -> Iterator[QualityIssue]:
@@ -317,9 +308,7 @@ def _throttle_reasons(environment: Mapping[str, Any]) -> list[Message]:
 
 
 def _of_clocks(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
-    suspended, jump = (
-        environment.get(name) for name in ("suspended_seconds", "wall_clock_jump_seconds")
-    )
+    suspended, jump = (environment.get(name) for name in ("suspended_seconds", "wall_clock_jump_seconds"))
     if suspended:
         yield _issue(
             "suspended",

@@ -55,9 +55,7 @@ class RateInterval(Struct, frozen=True, kw_only=True):
     relative_error: float
 
 
-def rate_interval(
-    measurement: Measurement, spread: RunSpread = BETWEEN_RUNS
-) -> RateInterval | None:
+def rate_interval(measurement: Measurement, spread: RunSpread = BETWEEN_RUNS) -> RateInterval | None:
     """Of all good runs of a measurement; None where one of them has too few steps for an error.
 
     The runs' variance is the pooled one of the prior (`spread`, and the error within a run) and of
@@ -117,9 +115,7 @@ def runs_error(
 def run_intervals(measurement: Measurement) -> list[RateInterval | None]:
     """What each run that has steps says by itself."""
     runs = [run for run in measurement.run_steps if run]
-    return [
-        rate_interval(replace(measurement, step_seconds=tuple(run), repeats=())) for run in runs
-    ]
+    return [rate_interval(replace(measurement, step_seconds=tuple(run), repeats=())) for run in runs]
 
 
 class MeanError(Struct, frozen=True):

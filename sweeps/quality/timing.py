@@ -41,9 +41,7 @@ def is_steady(step_seconds: Sequence[float], period: int = 1) -> bool:
     return _change(values, _TOLERATED_DRIFT) is None
 
 
-def count_warmup_steps(
-    step_seconds: Sequence[float], period: int = 1, *, cold: bool = False
-) -> int:
+def count_warmup_steps(step_seconds: Sequence[float], period: int = 1, *, cold: bool = False) -> int:
     """How many leading steps come before steady state; none after it is ever left out.
 
     A series begins where the pipeline already runs; of a `cold` one the first step loads kernels

@@ -111,14 +111,10 @@ class _Ranks:
         engine, batches = self._engine(parallel=False)
         size = _gradient_bytes(engine)
         if self._place.rank == 0:
-            box = TimeBox(
-                seconds=self._seconds / 2, min_steps=_LEAST_STEPS, max_seconds=self._seconds
-            )
+            box = TimeBox(seconds=self._seconds / 2, min_steps=_LEAST_STEPS, max_seconds=self._seconds)
             with self._session.sampler() as sampler:
                 steps = steps_on(self._runner(engine), batches, box)
-            run = self._session.run_of(
-                Task.TRAINING, SYNTHETIC, self._job.batch_size, steps, sampler
-            )
+            run = self._session.run_of(Task.TRAINING, SYNTHETIC, self._job.batch_size, steps, sampler)
             if self._job.emulated_step_seconds is None:
                 self._session.add(run)
             steps = run["step_seconds"]

@@ -104,18 +104,14 @@ class MeasurementStore(Protocol):
     def append(self, measurement: Measurement, *, replace: bool = False) -> bool:
         """Keep it; False, and nothing changed, when the trial already has a row."""
 
-    def append_all(
-        self, measurements: Sequence[Measurement], *, since: datetime | None = None
-    ) -> Appended:
+    def append_all(self, measurements: Sequence[Measurement], *, since: datetime | None = None) -> Appended:
         """Keep all of them, or none when anything fails.
 
         A row gives way to one that ended `ok` where it did not, and to one that has all its
         runs and more; one that began before `since` (aware) also to one that ended `ok` and did
         not, and is kept among the `earlier` then. Every other row stays."""
 
-    def join(
-        self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None
-    ) -> Measurement | None:
+    def join(self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None) -> Measurement | None:
         """Make `combine(row, fresh)` the trial's row (`row` is None where there is none, or none
         that can be read) and end the owner's lease on it, both or neither. Returns the new row.
 

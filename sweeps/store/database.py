@@ -50,9 +50,7 @@ class Database:
         self.in_memory = self.engine.dialect.name == "sqlite" and self.file is None
         self._patience_seconds = patience_seconds
         # The one connection of a database in memory serves all threads, one at a time.
-        self._turn: AbstractContextManager[object] = (
-            threading.RLock() if self.in_memory else nullcontext()
-        )
+        self._turn: AbstractContextManager[object] = threading.RLock() if self.in_memory else nullcontext()
 
     def write(self, work: Work[Outcome], *, patience_seconds: float | None = None) -> Outcome:
         """Do the work in a transaction that may write; everything of it is kept, or nothing."""
@@ -116,9 +114,7 @@ class Database:
         _LOG.warning("database '%s': %s; waiting up to %.0f s", self.name, trouble.what, left)
 
     def _error(self, trouble: Trouble) -> DataError:
-        return DataError(
-            "database '{name}': {what}", hint=trouble.way_out, name=self.name, what=trouble.what
-        )
+        return DataError("database '{name}': {what}", hint=trouble.way_out, name=self.name, what=trouble.what)
 
 
 _FREE_SPACE = "free some space and run the same command again, nothing stored is lost"

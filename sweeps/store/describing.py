@@ -29,9 +29,7 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
         }  # fmt: skip
         if not ready and database.file is not None:
             return answer | {"program": _program(database), "now": None}
-        answer["now"] = database.read(
-            lambda connection: connection.scalar(sql.select(DatabaseSeconds()))
-        )
+        answer["now"] = database.read(lambda connection: connection.scalar(sql.select(DatabaseSeconds())))
         answer["program"] = _program(database)
         if ready:
             count = sql.select(sql.func.count()).select_from(MEASUREMENTS)
@@ -39,9 +37,9 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
             held = Leases(database).held()
             count = sql.select(sql.func.count()).select_from(LEASES)
             answer["held"] = sorted({entry.driver for entry in held.values()})
-            answer["left_leases"] = (
-                database.read(lambda connection: connection.scalar(count)) or 0
-            ) - len(held)
+            answer["left_leases"] = (database.read(lambda connection: connection.scalar(count)) or 0) - len(
+                held
+            )
         return answer
 
 

@@ -65,10 +65,7 @@ def parsed_url(text: str) -> sql.URL:
     backend = url.drivername.partition("+")[0]
     if backend in ("postgres", POSTGRESQL):
         if not importlib.util.find_spec("psycopg"):
-            raise UsageError(
-                "PostgreSQL needs psycopg",
-                hint=install_hint("postgres"),
-            )
+            raise UsageError("PostgreSQL needs psycopg", hint=install_hint("postgres"))
         return url.set(drivername="postgresql+psycopg")
     if backend != SQLITE:
         raise _no_url(f"'{backend}' is neither sqlite nor postgresql")
@@ -93,9 +90,7 @@ def sqlite_file(url: sql.URL) -> Path | None:
 
 def server_identity(connection: sql.Connection) -> str:
     """A PostgreSQL server by the number that it got when it was made, with database and schema."""
-    query = (
-        "SELECT system_identifier, current_database(), current_schema() FROM pg_control_system()"
-    )
+    query = "SELECT system_identifier, current_database(), current_schema() FROM pg_control_system()"
     return "/".join(map(str, connection.exec_driver_sql(query).one()))
 
 
@@ -107,8 +102,7 @@ def is_there(file: Path) -> bool:
         raise DataError(
             "cannot read the database '{file}' ({reason})",
             hint=Message(
-                "set {database_variable} to a place that you may read",
-                database_variable=DATABASE_VARIABLE,
+                "set {database_variable} to a place that you may read", database_variable=DATABASE_VARIABLE
             ),
             file=file,
             reason=error.strerror or error,
@@ -136,8 +130,7 @@ def make_folder(file: Path) -> None:
         raise DataError(
             "cannot make the folder of the database '{file}' ({strerror})",
             hint=Message(
-                "set {database_variable} to a place that can be written",
-                database_variable=DATABASE_VARIABLE,
+                "set {database_variable} to a place that can be written", database_variable=DATABASE_VARIABLE
             ),
             file=file,
             strerror=error.strerror,
@@ -212,10 +205,7 @@ def _begin_sqlite(connection: sql.Connection) -> None:
 def _no_url(reason: str) -> UsageError:
     return UsageError(
         "{database_variable} is no database URL that can be opened ({reason})",
-        hint=(
-            "write it like sqlite:////path/to/file.sqlite or "
-            "postgresql://user:password@host/database"
-        ),
+        hint=("write it like sqlite:////path/to/file.sqlite or postgresql://user:password@host/database"),
         database_variable=DATABASE_VARIABLE,
         reason=reason,
     )

@@ -35,14 +35,10 @@ class Leases:
     def begin(self, trial_id: str, owner: Owner, label: str) -> None:
         """See `LeaseBook`."""
         begun = (
-            LEASES.update()
-            .where(_of(trial_id, owner.name))
-            .values(taken_at=DatabaseSeconds(), label=label)
+            LEASES.update().where(_of(trial_id, owner.name)).values(taken_at=DatabaseSeconds(), label=label)
         )
         with suppress(DataError):
-            self._database.write(
-                lambda connection: connection.execute(begun), patience_seconds=_NO_PATIENCE
-            )
+            self._database.write(lambda connection: connection.execute(begun), patience_seconds=_NO_PATIENCE)
 
     def renew(self, owner: Owner) -> None:
         """See `LeaseBook`; does not wait for a database that is away, the next beat comes soon."""
@@ -51,9 +47,7 @@ class Leases:
             .where(LEASES.c.owner == owner.name)
             .values(expires_at=DatabaseSeconds() + self._seconds)
         )
-        self._database.write(
-            lambda connection: connection.execute(renewed), patience_seconds=_NO_PATIENCE
-        )
+        self._database.write(lambda connection: connection.execute(renewed), patience_seconds=_NO_PATIENCE)
 
     def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
         """See `LeaseBook`; all of them are given back without waiting, since they end by
@@ -62,9 +56,7 @@ class Leases:
         ended = LEASES.delete().where(LEASES.c.owner == owner.name)
         if trial_ids is not None:
             ended = ended.where(LEASES.c.trial_id.in_(list(trial_ids)))
-        self._database.write(
-            lambda connection: connection.execute(ended), patience_seconds=patience
-        )
+        self._database.write(lambda connection: connection.execute(ended), patience_seconds=patience)
 
     def held(self) -> dict[str, Held]:
         """See `LeaseBook`."""

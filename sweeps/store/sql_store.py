@@ -14,11 +14,7 @@ from advisor.errors import DataError
 from advisor.places import user_folder
 from advisor.sweeps.formats.serialization import NewerFormatError
 from advisor.sweeps.store.contract import Appended, Combine, Held, Stored, Summary
-from advisor.sweeps.store.database import (
-    READING_PATIENCE_SECONDS,
-    WRITING_PATIENCE_SECONDS,
-    Database,
-)
+from advisor.sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
 from advisor.sweeps.store.dialects import DATABASE_VARIABLE as DATABASE_VARIABLE
 from advisor.sweeps.store.dialects import insert_if_absent
 from advisor.sweeps.store.leases import LEASE_SECONDS, Leases, end
@@ -84,9 +80,7 @@ class SqlStore:
 
         return self._database.write(work)
 
-    def append_all(
-        self, measurements: Sequence[Measurement], *, since: datetime | None = None
-    ) -> Appended:
+    def append_all(self, measurements: Sequence[Measurement], *, since: datetime | None = None) -> Appended:
         """See `MeasurementStore`."""
         rows = [row_of(measurement) for measurement in measurements]
 
@@ -105,9 +99,7 @@ class SqlStore:
 
         return self._database.write(work)
 
-    def join(
-        self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None
-    ) -> Measurement | None:
+    def join(self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None) -> Measurement | None:
         """See `MeasurementStore`."""
         trial_id = fresh.trial.trial_id
         written: list[str] = []  # by an attempt whose answer was lost
@@ -157,10 +149,8 @@ class SqlStore:
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
         """See `MeasurementStore`."""
         query = sql.select(EARLIER.c.trial_id, EARLIER.c.payload, EARLIER.c.number)
-        if trial_ids is None:
-            rows = self.rows(query)
-        else:
-            rows = self._rows_of(query, trial_ids, EARLIER.c.trial_id)
+        column = EARLIER.c.trial_id
+        rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids, column)
         rows.sort(key=lambda row: row.number)
         kept = ((row.trial_id, row.payload) for row in rows)
         return list(sorted_out(kept, self._database.name).measurements)
@@ -197,10 +187,7 @@ class SqlStore:
         return list(self._database.read(lambda connection: connection.execute(query).all()))
 
     def _rows_of(
-        self,
-        query: sql.Select[Any],
-        trial_ids: Iterable[str],
-        column: sql.Column[str] = ROWS.c.trial_id,
+        self, query: sql.Select[Any], trial_ids: Iterable[str], column: sql.Column[str] = ROWS.c.trial_id
     ) -> list[Any]:
         rows = []
         for part in in_parts(sorted(set(trial_ids))):

@@ -120,12 +120,7 @@ def started_worker(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={
-                **worker_environment(),
-                **environment,
-                "TMPDIR": scratch,
-                OWNER_VARIABLE: str(own_tag()),
-            },
+            env={**worker_environment(), **environment, "TMPDIR": scratch, OWNER_VARIABLE: str(own_tag())},
             start_new_session=True,
         )
         try:

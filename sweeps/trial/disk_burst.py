@@ -71,10 +71,7 @@ def disk_burst(
 
 
 def _is_lent(reads: Reads, lasting: DiskRate) -> bool:
-    rates = (
-        (reads.mib, lasting.read_mib_per_second),
-        (reads.operations or 0.0, lasting.read_iops),
-    )
+    rates = ((reads.mib, lasting.read_mib_per_second), (reads.operations or 0.0, lasting.read_iops))
     return any(most and amount / reads.seconds > _TOLERATED * most for amount, most in rates)
 
 

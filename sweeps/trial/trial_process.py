@@ -193,9 +193,7 @@ def _request(trial: Trial, cpus: tuple[int, ...]) -> LimitRequest:
     return request
 
 
-def _job(
-    trial: Trial, request: LimitRequest, hold: ResourceLimits, shares_disk: bool
-) -> dict[str, Any]:
+def _job(trial: Trial, request: LimitRequest, hold: ResourceLimits, shares_disk: bool) -> dict[str, Any]:
     """What a worker is sent (`advisor.sweeps.worker.__main__`)."""
     return {
         "trial": trial_to_dict(trial),
@@ -248,9 +246,7 @@ def _converse(
     return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
 
 
-def _with_stages(
-    measured: Measurement, hold: ResourceLimits, worker: Worker, deadline: float
-) -> Measurement:
+def _with_stages(measured: Measurement, hold: ResourceLimits, worker: Worker, deadline: float) -> Measurement:
     """What the worker sends once its stages ran; what was measured before, where they ended it."""
     try:
         whole = measurement_from_dict(worker.receive(deadline))
@@ -321,9 +317,7 @@ def _with_memory_verdict(measurement: Measurement, hold: ResourceLimits) -> Meas
     was measured before it stays."""
     if measurement.step_seconds or not hold.killed_for_memory():
         return measurement
-    return replace(
-        measurement, status=Status.OUT_OF_MEMORY, reason=_at_its_limit(measurement.trial)
-    )
+    return replace(measurement, status=Status.OUT_OF_MEMORY, reason=_at_its_limit(measurement.trial))
 
 
 def _at_its_limit(trial: Trial) -> str:

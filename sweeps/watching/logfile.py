@@ -67,9 +67,7 @@ class SharedFile(RotatingFileHandler):
     it, and only one turns it at a time. A log that cannot be written is reported once; the sweep
     goes on."""
 
-    def __init__(
-        self, path: Path, *, most_bytes: int = MOST_BYTES, older: int = OLDER_FILES
-    ) -> None:
+    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES, older: int = OLDER_FILES) -> None:
         super().__init__(path, maxBytes=most_bytes, backupCount=older, encoding="utf-8")
         # What is no file (/dev/null) is never turned, and has no place for a lock beside it.
         is_file = Path(self.baseFilename).is_file()

@@ -52,9 +52,7 @@ class TextFile:
         # A link keeps pointing; what is no regular file (/dev/null) must not be replaced by one.
         self._path, self._registry, self._reported = path.resolve(), registry, False
         if self._path.exists() and not self._path.is_file():
-            raise DataError(
-                "'{path}' is no file", hint="name another place: --metrics-file", path=path
-            )
+            raise DataError("'{path}' is no file", hint="name another place: --metrics-file", path=path)
         try:
             self._write()
         except OSError as error:
@@ -100,20 +98,12 @@ class _OfSweep(Collector):
         ended = {status.value: now.counts.get(status, 0) for status in Status}
         yield _counts("trials", "Trials that have ended, by how they ended.", "status", ended)
         yield _counter("attempts", "Attempts, with those that neighbours spoiled.", now.attempts)
-        yield _counter(
-            "trial_seconds", "Seconds from a trial's beginning to its storing.", now.trial_seconds
-        )
+        yield _counter("trial_seconds", "Seconds from a trial's beginning to its storing.", now.trial_seconds)
         yield _gauge("elapsed_seconds", "Seconds since the sweep began.", now.elapsed_seconds)
-        yield _gauge(
-            "remaining_seconds", "Seconds until all trials have ended, expected.", now.rest_seconds
-        )
+        yield _gauge("remaining_seconds", "Seconds until all trials have ended, expected.", now.rest_seconds)
         yield _gauge("trials_left", "Trials that have not ended yet.", now.left)
-        yield _gauge(
-            "trials_running", "Trials that are being measured by this driver.", len(now.running)
-        )
-        yield _gauge(
-            "trials_skipped", "Trials that were measured before the sweep began.", now.skipped
-        )
+        yield _gauge("trials_running", "Trials that are being measured by this driver.", len(now.running))
+        yield _gauge("trials_skipped", "Trials that were measured before the sweep began.", now.skipped)
         renewals = {outcome: now.heartbeats.get(outcome, 0) for outcome in _OUTCOMES}
         yield _counts("heartbeats", "Renewals of this driver's leases.", "outcome", renewals)
         if now.last_heartbeat_at is not None:

@@ -81,9 +81,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 def look_at(
-    store: Readable,
-    trial_ids: Collection[str] | None = None,
-    damaged: Collection[str] = frozenset(),
+    store: Readable, trial_ids: Collection[str] | None = None, damaged: Collection[str] = frozenset()
 ) -> Snapshot:
     """The state of these trials, or of all; rows of `damaged` ones count as none. Nothing is
     changed. `DataError` as the store raises."""
@@ -91,11 +89,7 @@ def look_at(
     result = store.summaries(trial_ids)
     rows = {name: row for name, row in result.items() if name not in damaged}
     # A trial that has a row and a lease (a repeat, a retry) is counted by its row.
-    mine = (
-        held
-        if trial_ids is None
-        else {entry: held[entry] for entry in set(trial_ids) & held.keys()}
-    )
+    mine = held if trial_ids is None else {entry: held[entry] for entry in set(trial_ids) & held.keys()}
     running = [entry for entry in mine.values() if entry.seconds_held is not None]
     names = set(rows) | set(mine if trial_ids is None else trial_ids)
     return Snapshot(

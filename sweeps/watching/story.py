@@ -78,10 +78,7 @@ def row_story(row: Measurement) -> list[Line]:
     stored = {"time": "", "event": "stored", "runs": 1 + len(row.repeats)}
     middle = [measured, ended] if row.step_seconds else [ended]
     return [
-        {
-            **{name: value for name, value in entry.items() if value is not None},
-            "trial_id": trial_id,
-        }
+        {**{name: value for name, value in entry.items() if value is not None}, "trial_id": trial_id}
         for entry in (wanted, *runs, *middle, stored)
     ]
 
@@ -98,13 +95,9 @@ def story_text(story: Iterable[Line], *, of_many: bool = False) -> list[str]:
         event = str(line["event"])
         phrase = _PHRASES.get(event, event.replace("_", " "))
         existing = {name: value for name, value in line.items() if value is not None}
-        facts = ", ".join(
-            _fact(name, entry) for name, entry in existing.items() if name not in _HEAD
-        )
+        facts = ", ".join(_fact(name, entry) for name, entry in existing.items() if name not in _HEAD)
         whose = f"{str(line.get('trial_id', ''))[:8]:8}  " if of_many else ""
-        lines.append(
-            f"{when:19}  {since:>10}  {whose}{phrase}{': ' if facts else ''}{facts}".rstrip()
-        )
+        lines.append(f"{when:19}  {since:>10}  {whose}{phrase}{': ' if facts else ''}{facts}".rstrip())
     return lines
 
 

@@ -40,9 +40,7 @@ Run = tuple[float, list[float]]
 class CommonRun:
     """What every process of a group does, each call at the same time as all others."""
 
-    def __init__(
-        self, trial: Trial, runner: StepRunner, batches: Iterator[Any], group: Group
-    ) -> None:
+    def __init__(self, trial: Trial, runner: StepRunner, batches: Iterator[Any], group: Group) -> None:
         self._trial, self._runner, self._batches, self._group = trial, runner, batches, group
         self._taken = 0
         self._pace = 0.0

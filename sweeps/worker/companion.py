@@ -109,9 +109,7 @@ def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def companions_of(
-    job: dict[str, Any], count: int, fail: Callable[[str, str], None]
-) -> Iterator[None]:
+def companions_of(job: dict[str, Any], count: int, fail: Callable[[str, str], None]) -> Iterator[None]:
     """So many others beside this process, which find it at the job's `rendezvous`; all are gone on
     leaving."""
     import tempfile

@@ -16,13 +16,7 @@ from advisor.messages import Message
 from advisor.models.zoo.opening import Runnable
 from advisor.sweeps.worker.group import exchanges_gradients
 from advisor.sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads
-from advisor.sweeps.worker.step_runner import (
-    QUEUE_DEPTH,
-    EmulatedGpu,
-    Engine,
-    HostEngine,
-    StepRunner,
-)
+from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, EmulatedGpu, Engine, HostEngine, StepRunner
 from advisor.sweeps.worker.torch_engine import TorchEngine
 from advisor.sweeps.worker.torch_facts import present_gpu
 
@@ -38,9 +32,7 @@ def runner_of(trial: Trial, opened: Runnable) -> StepRunner:
     """
     ahead = not trial.accelerator.is_cpu
     synchronised = bool(trial.plan.get("synchronise_each_step"))
-    runner = StepRunner(
-        _engine(trial, opened), depth=QUEUE_DEPTH if ahead and not synchronised else 0
-    )
+    runner = StepRunner(_engine(trial, opened), depth=QUEUE_DEPTH if ahead and not synchronised else 0)
     if isinstance(runner.engine, TorchEngine) and trial.workload.stack is Stack.COMPILE:
         runner.submit(*runner.engine.batch(trial.workload.batch_size))
         runner.restart()

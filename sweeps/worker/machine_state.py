@@ -78,8 +78,7 @@ def _steal_seconds(cpus: Sequence[int], root: Path) -> float | None:
 
 def _thermal_throttles(cpus: Sequence[int], root: Path) -> int | None:
     values = [
-        _integer(root / f"sys/devices/system/cpu/cpu{n}/thermal_throttle/core_throttle_count")
-        for n in cpus
+        _integer(root / f"sys/devices/system/cpu/cpu{n}/thermal_throttle/core_throttle_count") for n in cpus
     ]
     existing = [value for value in values if value is not None]
     return sum(existing) if existing else None
@@ -111,9 +110,7 @@ def _share(part: float | None, whole: float) -> float | None:
     return None if part is None or whole <= 0 else part / whole
 
 
-def _jump(
-    before: Mapping[str, Any], after: Mapping[str, Any], name: str, elapsed: float
-) -> float | None:
+def _jump(before: Mapping[str, Any], after: Mapping[str, Any], name: str, elapsed: float) -> float | None:
     """How much more (or less) than the monotonic clock another clock advanced; None: as it."""
     grown = _grown(before, after, name)
     if grown is None or abs(grown - elapsed) <= _TOLERATED_SECONDS + _TOLERATED_SHARE * elapsed:

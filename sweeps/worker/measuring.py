@@ -98,9 +98,7 @@ def measure(
     _emit_timed_run(trial, window)
     shares["cached_share_after"] = _cached_share_after(files, read)
     measured = replace(
-        _measurement(trial, job, window, runner, shares),
-        peak_memory_mib=peak.read(),
-        started_at=started_at,
+        _measurement(trial, job, window, runner, shares), peak_memory_mib=peak.read(), started_at=started_at
     )
     if is_synthetic(trial.plan):
         group.leave()
@@ -144,11 +142,7 @@ def _loaded(trial: Trial) -> tuple[Runnable, StepRunner, SampleSource | None]:
 
 
 def _measurement(
-    trial: Trial,
-    job: Mapping[str, Any],
-    window: TimedRun,
-    runner: StepRunner,
-    shares: Mapping[str, Any],
+    trial: Trial, job: Mapping[str, Any], window: TimedRun, runner: StepRunner, shares: Mapping[str, Any]
 ) -> Measurement:
     """What the timed run gave; the stages come later."""
     contention = _contention(trial, window, len(job["cpus"]))

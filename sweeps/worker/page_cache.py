@@ -20,8 +20,7 @@ class _Range(ctypes.Structure):
 
 class _CacheStat(ctypes.Structure):
     _fields_ = tuple(
-        (name, ctypes.c_uint64)
-        for name in ("cached", "dirty", "writeback", "evicted", "recently_evicted")
+        (name, ctypes.c_uint64) for name in ("cached", "dirty", "writeback", "evicted", "recently_evicted")
     )
 
 
@@ -79,6 +78,4 @@ def _opened(path: Path) -> Iterator[int]:
         finally:
             os.close(file)
     except OSError as error:
-        raise DataError(
-            "cannot read '{path}': {strerror}", path=path, strerror=error.strerror
-        ) from error
+        raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error

@@ -67,11 +67,7 @@ class _Run(Struct, frozen=True):
 
 
 def stage_results(
-    trial: Trial,
-    job: Mapping[str, Any],
-    opened: Runnable,
-    runner: StepRunner,
-    source: SampleSource | None,
+    trial: Trial, job: Mapping[str, Any], opened: Runnable, runner: StepRunner, source: SampleSource | None
 ) -> StageResults:
     """Every stage that the trial has and that can be measured by itself. With the job's
     `shares_disk` the storage is not: that would empty the page cache of other trials. Of several
@@ -112,9 +108,7 @@ def _of_accelerator(trial: Trial, runner: StepRunner) -> dict[Stage, Callable[[]
     return {Stage.ACCELERATOR: lambda: _accelerator(trial, runner, engine)}
 
 
-def _of_transfer(
-    trial: Trial, opened: Runnable, runner: StepRunner
-) -> dict[Stage, Callable[[], _Run]]:
+def _of_transfer(trial: Trial, opened: Runnable, runner: StepRunner) -> dict[Stage, Callable[[], _Run]]:
     engine = runner.engine
     if not (isinstance(engine, TorchEngine) and engine.device.type == AcceleratorKind.CUDA):
         return {}

@@ -133,9 +133,7 @@ class HostEngine:
     is the product. Subclasses compute in the foreground, or say when a step will have ended."""
 
     def __init__(
-        self,
-        clock: Callable[[], float] = time.perf_counter,
-        sleep: Callable[[float], None] = time.sleep,
+        self, clock: Callable[[], float] = time.perf_counter, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self.clock = clock
         self._sleep = sleep

@@ -64,8 +64,7 @@ class StoredPart:
         looked_at = random.Random(1).sample(self.files, min(_LOOKED_AT_FILES, len(self.files)))
         if (cached_share(looked_at) or 0.0) > _STILL_CACHED:
             raise MeasuringError(
-                "the samples stay in the page cache: they lie in memory (tmpfs), or somebody uses "
-                "them"
+                "the samples stay in the page cache: they lie in memory (tmpfs), or somebody uses them"
             )
 
     def keep(self, count: int) -> None:

@@ -67,9 +67,7 @@ def timed_run(
     taken += _settle(trial, runner, batches)
     first_minute = _first_minute(trial, runner, batches)
     box = _time_box(trial, taken)
-    return watched_run(
-        trial, job, state, gpu_uuid, first_minute, lambda: timed_steps(runner, batches, box)
-    )
+    return watched_run(trial, job, state, gpu_uuid, first_minute, lambda: timed_steps(runner, batches, box))
 
 
 def watched_run(

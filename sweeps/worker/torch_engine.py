@@ -205,11 +205,7 @@ class TorchEngine:
         if not (on_cpu and any(isinstance(part, nn.LSTM) for part in module.modules())):
             return False
         try:
-            with (
-                torch.random.fork_rng(),
-                torch.inference_mode(),
-                autocast(self.device.type, self._precision),
-            ):
+            with torch.random.fork_rng(), torch.inference_mode(), autocast(self.device.type, self._precision):
                 nn.LSTM(8, 8)(torch.zeros(1, 1, 8))
         except RuntimeError:
             return True

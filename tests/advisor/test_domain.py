@@ -28,9 +28,7 @@ from advisor.domain import (
 def trial(**changes):
     values = {
         "workload": Workload(network="googlenet", task=Task.INFERENCE, batch_size=32),
-        "resources": Resources(
-            vcpus=2, physical_cores=2, memory_mib=2048, disk=DiskRate(type="gp3")
-        ),
+        "resources": Resources(vcpus=2, physical_cores=2, memory_mib=2048, disk=DiskRate(type="gp3")),
         "accelerator": ON_CPU,
     }
     return Trial(**{**values, **changes})
@@ -53,9 +51,7 @@ def test_a_trials_name_is_its_content_and_not_the_place_of_its_data():
     assert trial().trial_id == trial(dataset_path="/elsewhere").trial_id
     other = Workload(network="googlenet", task=Task.TRAINING, batch_size=32)
     assert trial().trial_id != trial(workload=other).trial_id
-    bf16 = Workload(
-        network="googlenet", task=Task.INFERENCE, batch_size=32, precision=Precision.BF16
-    )
+    bf16 = Workload(network="googlenet", task=Task.INFERENCE, batch_size=32, precision=Precision.BF16)
     assert trial().trial_id != trial(workload=bf16).trial_id
 
 

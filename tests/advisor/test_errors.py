@@ -50,9 +50,7 @@ def test_every_error_is_given_what_its_text_names():
     lacking = []
     for file, line, text, given in _calls():
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
-            named = {
-                name.partition(".")[0] for _, name, _, _ in Formatter().parse(text.value) if name
-            }
+            named = {name.partition(".")[0] for _, name, _, _ in Formatter().parse(text.value) if name}
             if named - given:
                 lacking.append((file.relative_to(ROOT).as_posix(), line, named - given))
     assert lacking == []

@@ -13,11 +13,7 @@ from advisor.cli.main import EXTRA_OF
 from advisor.extras import ROOT, core_and, install_command
 
 PIP = [sys.executable, "-m", "pip", "install"]
-NEEDED = [
-    "rich>=13",
-    'Jinja2>=3.1; extra == "report"',
-    'uvloop>=0.22; os_name != "nt" and extra == "serve"',
-]
+NEEDED = ["rich>=13", 'Jinja2>=3.1; extra == "report"', 'uvloop>=0.22; os_name != "nt" and extra == "serve"']
 
 
 @pytest.fixture

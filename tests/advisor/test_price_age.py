@@ -30,9 +30,7 @@ days = st.integers(0, 3000).map(lambda number: DAY + timedelta(days=number))
 
 
 @given(prices, days, days)
-def test_the_older_a_price_is_the_wider_it_lies_and_never_before_its_source_is_old(
-    one, first, then
-):
+def test_the_older_a_price_is_the_wider_it_lies_and_never_before_its_source_is_old(one, first, then):
     first, then = sorted((first, then))
     before, after = aged(one, first), aged(one, then)
     assert after.low <= before.low <= one.low
@@ -64,9 +62,7 @@ def test_a_spot_price_ages_faster_than_a_list_price_whether_it_was_seen_or_estim
 
 @given(prices, days)
 def test_listed_is_what_the_seller_lists_and_is_not_old(one, today):
-    assert is_listed(one, today) == (
-        one.kind == FREE or (one.kind == LIST and not is_old(one, today))
-    )
+    assert is_listed(one, today) == (one.kind == FREE or (one.kind == LIST and not is_old(one, today)))
     assert counts(one, (), None)
     assert counts(one, (), today) == is_listed(one, today)
     assert counts(one, (LIST,), None) == (one.kind in (LIST, FREE))

@@ -29,22 +29,13 @@ from advisor.units import (
 
 @pytest.mark.parametrize(
     ("text", "mib"),
-    [
-        ("512MiB", 512),
-        ("2GiB", 2048),
-        ("2 gib", 2048),
-        ("0.5GB", 512),
-        ("1TiB", 1024**2),
-        (" 16g ", 16384),
-    ],
+    [("512MiB", 512), ("2GiB", 2048), ("2 gib", 2048), ("0.5GB", 512), ("1TiB", 1024**2), (" 16g ", 16384)],
 )
 def test_sizes_are_binary_whatever_the_spelling(text, mib):
     assert parse_memory_mib(text) == mib
 
 
-@pytest.mark.parametrize(
-    "text", ["", "2", "GiB", "-1GiB", "0GiB", "1e999GiB", "2 lightyears", "nan"]
-)
+@pytest.mark.parametrize("text", ["", "2", "GiB", "-1GiB", "0GiB", "1e999GiB", "2 lightyears", "nan"])
 def test_what_is_no_size_is_refused_with_an_example(text):
     with pytest.raises(UsageError, match=r"512MiB|above 0"):
         parse_memory_mib(text)
@@ -119,9 +110,7 @@ def test_a_point_that_may_divide_thousands_is_refused_with_both_readings(text, c
         assert parse_number(reading, "it", counted=counted) > 0
 
 
-@pytest.mark.parametrize(
-    "text", ["5,00", "5,0000", ",500", "1.281.167", "1,28,167", "5 000", "5kk"]
-)
+@pytest.mark.parametrize("text", ["5,00", "5,0000", ",500", "1.281.167", "1,28,167", "5 000", "5kk"])
 def test_thousands_that_are_divided_otherwise_are_refused_with_the_way_to_write_them(text):
     with pytest.raises(UsageError, match=r"write it like 5000, 5,000, 5k or 1.5M"):
         parse_number(text, "it", counted=True)
@@ -153,13 +142,7 @@ def test_any_text_is_a_number_above_0_or_a_usage_error(text, counted):
 
 @pytest.mark.parametrize(
     ("mib", "text"),
-    [
-        (512, "512 MiB"),
-        (1024, "1 GiB"),
-        (1536, "1.5 GiB"),
-        (16384, "16 GiB"),
-        (2 * 1024**2, "2 TiB"),
-    ],
+    [(512, "512 MiB"), (1024, "1 GiB"), (1536, "1.5 GiB"), (16384, "16 GiB"), (2 * 1024**2, "2 TiB")],
 )
 def test_sizes_are_printed_in_the_largest_unit(mib, text):
     assert format_mib(mib) == text
@@ -167,14 +150,7 @@ def test_sizes_are_printed_in_the_largest_unit(mib, text):
 
 @pytest.mark.parametrize(
     ("rate", "text"),
-    [
-        (0.789, "0.789"),
-        (45.64, "45.6"),
-        (612.4, "612"),
-        (1234, "1,230"),
-        (99.96, "100"),
-        (12345, "12,300"),
-    ],
+    [(0.789, "0.789"), (45.64, "45.6"), (612.4, "612"), (1234, "1,230"), (99.96, "100"), (12345, "12,300")],
 )
 def test_rates_are_printed_with_three_digits(rate, text):
     assert format_rate(rate) == text
@@ -198,13 +174,7 @@ def test_prices_keep_the_digits_that_matter():
 
 @pytest.mark.parametrize(
     ("usd", "text"),
-    [
-        (9.9996, "$10.00"),
-        (9.9994, "$9.999"),
-        (-0.5, "-$0.500"),
-        (-12, "-$12.00"),
-        (0.09996, "$0.100"),
-    ],
+    [(9.9996, "$10.00"), (9.9994, "$9.999"), (-0.5, "-$0.500"), (-12, "-$12.00"), (0.09996, "$0.100")],
 )
 def test_a_price_has_the_digits_of_what_is_printed(usd, text):
     assert format_usd(usd) == text
@@ -234,12 +204,7 @@ def test_a_bound_that_is_told_in_hours_really_holds(hours):
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [
-        (1, "1 epoch"),
-        (2.5, "2.5 epochs"),
-        (12_800, "12,800 epochs"),
-        (1.28e8, "128 million epochs"),
-    ],
+    [(1, "1 epoch"), (2.5, "2.5 epochs"), (12_800, "12,800 epochs"), (1.28e8, "128 million epochs")],
 )
 def test_what_is_counted_has_its_plural(count, text):
     assert format_counted(count, "epoch") == text

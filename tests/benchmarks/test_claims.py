@@ -50,9 +50,7 @@ def _profile(storage: str, size: float = 200_000) -> DatasetProfile:
 def _row(rate: float, *, vcpus: float = 2.0, status: Status = Status.OK) -> Measurement:
     """A trial at the scale that reached `rate`; its accelerator alone reaches 100."""
     trial = Trial(
-        workload=Workload(
-            network="googlenet", task=Task.INFERENCE, batch_size=32, dataset=_profile("lmdb")
-        ),
+        workload=Workload(network="googlenet", task=Task.INFERENCE, batch_size=32, dataset=_profile("lmdb")),
         resources=Resources(
             vcpus=vcpus, physical_cores=vcpus, memory_mib=4096, disk=DiskRate(type="unlimited")
         ),
@@ -166,9 +164,7 @@ def test_a_result_is_made_once_and_survives_a_torn_line(tmp_path: Path) -> None:
 
 def test_the_page_names_how_each_figure_came_about() -> None:
     findings = {
-        "A11": Finding(
-            kind=Kind.MEASURED, verdict=Verdict.DIFFERS, ours="65 %", why="cold", scale=SCALE
-        ),
+        "A11": Finding(kind=Kind.MEASURED, verdict=Verdict.DIFFERS, ours="65 %", why="cold", scale=SCALE),
         "B01": Finding(kind=Kind.OUT_OF_SCOPE, verdict=Verdict.UNKNOWN, ours="-", why="prices"),
     }
     told = {

@@ -41,9 +41,7 @@ def test_the_bundled_step_times_are_what_the_rows_give():
 
 @pytest.mark.slow
 def test_networks_and_batches_held_out_are_told_as_well_as_the_documents_say():
-    found = {
-        name: summary_of(-held.residuals) for name, held in held_out(measured_cpu_steps()).items()
-    }
+    found = {name: summary_of(-held.residuals) for name, held in held_out(measured_cpu_steps()).items()}
     for name, mean, median in (("network", 13.6, 9.9), ("cell", 11.6, 8.7)):
         assert found[name]["mean_percent"] == pytest.approx(mean, abs=0.5)
         assert found[name]["median_percent"] == pytest.approx(median, abs=0.7)

@@ -23,11 +23,7 @@ def test_unseen_rows_are_scored_by_market_and_kind(tmp_path):
     rows.write_text(LINES)
     scores = rows_scored(load_catalog(), read_rows(rows))
     listed = scores["aws on-demand list"]
-    assert (listed["n"], listed["same"], listed["listed_off"]) == (
-        3,
-        pytest.approx(1 / 3, abs=1e-3),
-        1,
-    )
+    assert (listed["n"], listed["same"], listed["listed_off"]) == (3, pytest.approx(1 / 3, abs=1e-3), 1)
     assert scores["aws on-demand estimated"]["n"] == 1
     assert scores["aws commitment-3y-convertible list"]["same"] == 1
     assert scores["missing"] == {"aws on-demand": 1}

@@ -116,9 +116,7 @@ def keys(**changes):
 def test_small_families_share_at_most_eight_fits():
     folds = folds_of([keys(family=f"family{n}") for n in range(40)], Without("family"))
     assert len(folds) == 8
-    assert set().union(*(fold.values["family"] for fold in folds)) == {
-        f"family{n}" for n in range(40)
-    }
+    assert set().union(*(fold.values["family"] for fold in folds)) == {f"family{n}" for n in range(40)}
 
 
 def test_a_gpu_with_many_rows_is_left_out_alone():
@@ -142,9 +140,7 @@ def test_six_networks_that_somebody_measured_tell_of_their_others():
     (place,) = (place for place, one in enumerate(after) if isinstance(one, Answer))
     assert 0.4 < after[place].median / plain[place].median < 0.7
     # Six alone leave nothing to score, and five tell nothing.
-    assert not any(
-        isinstance(one, Answer) for one in probed(asked, slow[:6], asked.model.step_times)
-    )
+    assert not any(isinstance(one, Answer) for one in probed(asked, slow[:6], asked.model.step_times))
 
 
 def test_what_is_new_in_both_ways_is_scored_and_what_is_in_one_left_out():
@@ -166,9 +162,7 @@ def test_every_cell_keeps_a_batch_size():
 
 def test_an_anchor_is_a_row_on_another_gpu():
     asked = Asked()
-    rows = rows_of(
-        [record(), record(gpu="V100", samples_per_second="1000"), record(task="training")]
-    )
+    rows = rows_of([record(), record(gpu="V100", samples_per_second="1000"), record(task="training")])
     plain, told = asked.rates(rows), anchored(asked, rows, asked.model.step_times)
     assert isinstance(told[2], str)
     # The V100 was told to be slow, so the T4 is, too.

@@ -135,13 +135,9 @@ def few_rows():
 
 @pytest.mark.slow
 def test_a_finished_fit_is_not_done_again(few_rows, tmp_path, capsys):
-    first = {
-        fold.fold: fold for fold in answers_without("model", few_rows, few_rows, 0.9, tmp_path)
-    }
+    first = {fold.fold: fold for fold in answers_without("model", few_rows, few_rows, 0.9, tmp_path)}
     capsys.readouterr()
-    again = {
-        fold.fold: fold for fold in answers_without("model", few_rows, few_rows, 0.9, tmp_path)
-    }
+    again = {fold.fold: fold for fold in answers_without("model", few_rows, few_rows, 0.9, tmp_path)}
     assert "0 of" in capsys.readouterr().err
     assert again == first
     every = [place for fold in first.values() for place in fold.by_trials[0]]
@@ -151,9 +147,7 @@ def test_a_finished_fit_is_not_done_again(few_rows, tmp_path, capsys):
 @pytest.mark.slow
 def test_trials_of_its_own_bring_answers_nearer(few_rows, tmp_path):
     document = truth(few_rows, "model", folder=tmp_path)
-    (five,) = (
-        one for one in document["after_trials"] if (one["trials"], one["quantity"]) == (5, "tpot")
-    )
+    (five,) = (one for one in document["after_trials"] if (one["trials"], one["quantity"]) == (5, "tpot"))
     assert five["after"]["n"] == five["before"]["n"] > 0
     assert five["after"]["half_width_log"] < five["before"]["half_width_log"]
 
@@ -220,9 +214,7 @@ def test_the_page_marks_a_miss_after_trials_and_of_a_choice():
 
 @pytest.mark.slow
 def test_a_run_of_training_is_scored_by_fits_without_its_size_gpu_and_source():
-    runs = [
-        one for one in read_table(TrainingRow, TRAINING_PATH) if one.tokens_per_second_per_gpu > 0
-    ]
+    runs = [one for one in read_table(TrainingRow, TRAINING_PATH) if one.tokens_per_second_per_gpu > 0]
     runs = [*runs[:8], *runs[-8:], runs[0]._replace(gpu="Abacus 9")]
     document = tuning_truth(runs)
     assert (document["rows"], document["answered"]) == (17, 16)
@@ -236,9 +228,7 @@ def test_a_run_of_training_is_scored_by_fits_without_its_size_gpu_and_source():
 def test_what_ships_stays_within_the_gate():
     rows = [one for one in read_serving() if one.fit][::10]
     document = truth(rows)
-    (every,) = (
-        one for one in document["tables"] if (one["quantity"], one["by"]) == ("step", "all")
-    )
+    (every,) = (one for one in document["tables"] if (one["quantity"], one["by"]) == ("step", "all"))
     assert every["n"] > 250
     assert every["mean_percent"] < MOST_MEAN_PERCENT
     assert every["median_percent"] < MOST_MEDIAN_PERCENT

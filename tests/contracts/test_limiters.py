@@ -17,9 +17,7 @@ from advisor.sweeps.machine.processes import stat_fields
 from advisor.sweeps.machine.size import allowed_cpus
 from advisor.sweeps.trial.limits.cgroup_v1 import CgroupV1
 from advisor.sweeps.trial.limits.cgroup_v2 import CgroupV2
-from advisor.sweeps.trial.limits.choosing import (
-    asks_for_whole_machine,
-)
+from advisor.sweeps.trial.limits.choosing import asks_for_whole_machine
 from advisor.sweeps.trial.limits.delegation import delegated_parent
 from advisor.sweeps.trial.limits.types import LimitRequest
 from advisor.sweeps.trial.limits.usage import MemoryPeak, read_usage
@@ -143,9 +141,7 @@ class TestAffinity(LimiterContract):
     def limiter(self):
         return Affinity()
 
-    @pytest.mark.parametrize(
-        "changes", [{"vcpus": 0.5}, {"read_mib_per_second": 50.0}, {"processes": 2}]
-    )
+    @pytest.mark.parametrize("changes", [{"vcpus": 0.5}, {"read_mib_per_second": 50.0}, {"processes": 2}])
     def test_what_it_cannot_hold_it_does_not_claim(self, limiter, changes):
         with limiter.hold(asked(**changes)) as hold:
             assert hold.limited_by is LimitedBy.NONE
@@ -224,9 +220,7 @@ class KernelContract(LimiterContract):
             self.check_peak(peak.read(), 40, 48.1)
 
     def test_the_peak_is_that_under_the_limit_not_that_of_loading(self, limiter):
-        code = (
-            "loaded = bytearray(2**27); del loaded; print('up', flush=True); sys.stdin.readline()"
-        )
+        code = "loaded = bytearray(2**27); del loaded; print('up', flush=True); sys.stdin.readline()"
         with limiter.hold(asked(memory_mib=256)) as hold, loaded(hold, code):
             hold.limit_memory()
             peak = MemoryPeak(hold.usage_source())
@@ -368,6 +362,4 @@ def test_only_all_of_the_machine_is_the_whole_machine():
     everything = asked(float(len(allowed_cpus())), memory_mib=2.0**40)
     assert asks_for_whole_machine(everything)
     assert not asks_for_whole_machine(asked(0.5, memory_mib=2.0**40))
-    assert not asks_for_whole_machine(
-        asked(float(len(allowed_cpus())), memory_mib=2.0**40, read_iops=5.0)
-    )
+    assert not asks_for_whole_machine(asked(float(len(allowed_cpus())), memory_mib=2.0**40, read_iops=5.0))

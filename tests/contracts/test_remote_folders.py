@@ -104,8 +104,7 @@ class TestS3(FolderContract):
             list(remote_folder("s3://nowhere/set").files())
 
     @pytest.mark.parametrize(
-        ("code", "words"),
-        [("InvalidAccessKeyId", "sign in again"), ("AccessDenied", "s3:ListBucket")],
+        ("code", "words"), [("InvalidAccessKeyId", "sign in again"), ("AccessDenied", "s3:ListBucket")]
     )
     def test_what_s3_refuses_says_the_way_out(self, monkeypatch, code, words):
         """By a server that refuses as S3 does: moto takes any key."""

@@ -166,9 +166,7 @@ class ScheduleContract:
         kept = book.add(wanted(), now=NOW)
         for _ in range(3):
             assert book.runs.claim(kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
-        assert book.runs.claim(
-            kept.number, NOW + 2 * HOUR, [NewRun(NOW + HOUR), NewRun(NOW + 2 * HOUR)]
-        )
+        assert book.runs.claim(kept.number, NOW + 2 * HOUR, [NewRun(NOW + HOUR), NewRun(NOW + 2 * HOUR)])
         assert [run.due_at for run in book.runs.open()] == [NOW + HOUR, NOW + 2 * HOUR]
 
     def test_of_many_processes_one_begins_a_run(self, book, run):

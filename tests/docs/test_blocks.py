@@ -116,9 +116,6 @@ def test_the_commands_of_a_page_answer(page, tmp_path, monkeypatch, capsys):
                 continue
             code = run(words)
             said = capsys.readouterr()
-            assert code in ((0, 3) if "One change would do" in block["text"] else (0,)), (
-                words,
-                said.err,
-            )
+            assert code in ((0, 3) if "One change would do" in block["text"] else (0,)), (words, said.err)
             if target := re.search(rf"{re.escape(words[-1])} > (\S+)", block["text"]):
                 (tmp_path / target[1]).write_text(said.out)

@@ -33,9 +33,7 @@ def test_both_lead_to_the_same_documents():
 
 def test_both_name_the_same_options():
     """Every option and command that one names in its text is in the other."""
-    told = [
-        set(re.findall(r"`[^`]*?(--[a-z-]+)", FENCE.sub("", text))) for text in (ENGLISH, CHINESE)
-    ]
+    told = [set(re.findall(r"`[^`]*?(--[a-z-]+)", FENCE.sub("", text))) for text in (ENGLISH, CHINESE)]
     assert told[0] == told[1]
 
 

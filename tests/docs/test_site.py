@@ -17,9 +17,7 @@ def site(tmp_path_factory):
 
 def test_no_page_loads_anything_from_another_host(site):
     for page in site.rglob("*.html"):
-        loaded = re.findall(
-            r"<(?:script|img|link|iframe)[^>]*(?:src|href)=\"?https?:[^>]*", page.read_text()
-        )
+        loaded = re.findall(r"<(?:script|img|link|iframe)[^>]*(?:src|href)=\"?https?:[^>]*", page.read_text())
         assert not loaded, page
 
 

@@ -51,10 +51,7 @@ def behind_the_loader(gpu, photographs, task=Task.TRAINING):
         (Task.TRAINING, FP32),
         (Task.TRAINING, Setting(precision=Precision.AMP)),
         (Task.TRAINING, Setting(precision=Precision.BF16)),
-        (
-            Task.TRAINING,
-            Setting(precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST),
-        ),
+        (Task.TRAINING, Setting(precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST)),
     ],
     ids=["inference", "fp32", "amp", "bf16", "channels_last"],
 )
@@ -161,9 +158,7 @@ def test_loading_and_computing_overlap(gpu):
     assert float(answer.stdout) <= 1.4
 
 
-ASSERTION = (
-    "torch.zeros(4, device=images.device)[torch.full((9,), 99, device=images.device)].sum().item()"
-)
+ASSERTION = "torch.zeros(4, device=images.device)[torch.full((9,), 99, device=images.device)].sum().item()"
 # The stand-in's memory is this machine's: it can only be said to be full.
 TOO_MUCH = (
     "raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 90 GiB')"
@@ -203,13 +198,7 @@ def test_a_full_gpu_is_no_fault_and_ends_the_ladder(gpu, tmp_path):
 def test_the_campaign_command_measures_and_goes_on(gpu, tmp_path):
     gpu.needs_a_real_one("the campaign starts its own workers")
     out = tmp_path / "c.jsonl"
-    command = [
-        *gpu.program("advisor.sweeps.campaign"),
-        "gpu",
-        "--quick",
-        "--networks",
-        "cifar10_cnn",
-    ]
+    command = [*gpu.program("advisor.sweeps.campaign"), "gpu", "--quick", "--networks", "cifar10_cnn"]
     for minutes in ("0.6", "3"):
         asked = [*command, "--out", str(out), "--minutes", minutes]
         assert subprocess.run(asked, check=False).returncode == 0

@@ -18,9 +18,7 @@ from advisor.sweeps.trial.limits.usage import read_usage
 
 DISK = Path("/disk")
 BURN = "while True: pass"
-EAT = (
-    "import sys\nheld = []\nwhile True: held.append(bytearray(2**20)); print(len(held), flush=True)"
-)
+EAT = "import sys\nheld = []\nwhile True: held.append(bytearray(2**20)); print(len(held), flush=True)"
 READ = "import sys\nf = open(sys.argv[1], 'rb')\nwhile f.read(2**20): pass"
 WAIT = "import sys; print('up', flush=True); sys.stdin.readline()\n"
 SECONDS = 4.0
@@ -143,11 +141,7 @@ def disk(mib_per_second):
         begun = time.monotonic()
         process.wait()
         seconds = time.monotonic() - begun
-        facts = {
-            "limited_by": hold.limited_by,
-            "held": hold.held,
-            "mib_per_second": round(48 / seconds, 2),
-        }
+        facts = {"limited_by": hold.limited_by, "held": hold.held, "mib_per_second": round(48 / seconds, 2)}
     path.unlink()
     return facts
 
@@ -202,15 +196,7 @@ def trial(name):
         timeout_seconds=900.0,
     )  # fmt: skip
     facts = row.environment
-    names = (
-        "limits_held",
-        "cpus",
-        "usable_cpus",
-        "cpu_quota",
-        "memory_mib",
-        "memory_limit_mib",
-        "cpus_used",
-    )
+    names = ("limits_held", "cpus", "usable_cpus", "cpu_quota", "memory_mib", "memory_limit_mib", "cpus_used")
     used = row.cpu_seconds / row.wall_seconds if row.wall_seconds else None
     return {
         "status": row.status, "limited_by": row.limited_by, "reason": row.reason,

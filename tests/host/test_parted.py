@@ -71,9 +71,7 @@ def on(node):
 
 def driving(node, url, name, lease_seconds=120):
     command = [*on(node), sys.executable, "-c", _DRIVER, url, name, str(lease_seconds)]
-    return subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def wait_for(store, count):
@@ -99,9 +97,7 @@ def test_a_driver_parted_from_its_database_for_a_while_measures_each_trial_once(
     assert not any(row.repeats for row in rows)
 
 
-def test_what_a_parted_driver_had_in_hand_goes_to_another_one_and_is_stored_once(
-    nodes, far_postgresql
-):
+def test_what_a_parted_driver_had_in_hand_goes_to_another_one_and_is_stored_once(nodes, far_postgresql):
     """Its leases end meanwhile; what it measured of these comes second, and is not stored."""
     url = far_postgresql.new_database()
     with closing(SqlStore(far_postgresql.near_url(url))) as store:
@@ -165,9 +161,7 @@ def test_a_node_parted_from_its_cluster_costs_no_trial(nodes, cluster, tmp_path,
     assert len({row.environment["node"] for row in rows}) == (3 if given_up else 2)
 
 
-def test_a_driver_parted_from_its_head_ends_and_the_same_command_continues(
-    nodes, cluster, tmp_path
-):
+def test_a_driver_parted_from_its_head_ends_and_the_same_command_continues(nodes, cluster, tmp_path):
     """What its own node measures meanwhile is stored."""
     url, count = f"sqlite:///{tmp_path}/m.sqlite", 60
     beside = cluster(nodes[1], *_OWN_PROCESSES)
@@ -203,9 +197,7 @@ def address_of_head(nodes):
 
 def refuse_other_than(rows, count):
     """Each trial has one row and one good run."""
-    assert Counter(row.trial.trial_id for row in rows) == Counter(
-        one.trial_id for one in numbered(count)
-    )
+    assert Counter(row.trial.trial_id for row in rows) == Counter(one.trial_id for one in numbered(count))
     assert {row.reason for row in rows} == {""}
     assert {row.status for row in rows} == {Status.OK}
     assert not any(row.repeats for row in rows)

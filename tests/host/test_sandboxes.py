@@ -21,9 +21,7 @@ class Guest:
         self.documents = documents
 
     def of(self, sandbox, what):
-        found = [
-            one for one in self.documents if (one["what"], one.get("sandbox")) == (what, sandbox)
-        ]
+        found = [one for one in self.documents if (one["what"], one.get("sandbox")) == (what, sandbox)]
         assert found, f"the guest found no {what} in {sandbox}"
         return found[0]
 

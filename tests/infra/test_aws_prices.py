@@ -103,10 +103,7 @@ def test_an_estimate_comes_from_the_nearest_kin(name, listed, usd, way):
 
 def test_how_wrong_estimates_are_is_measured_without_what_is_estimated():
     """c7g and c8g differ by a quarter: each misses the other by that, not by half of it."""
-    prices = {
-        "c7g.large": {"us-east-1": 1.0, "far": 1.0},
-        "c8g.large": {"us-east-1": 1.0, "far": 1.25},
-    }
+    prices = {"c7g.large": {"us-east-1": 1.0, "far": 1.0}, "c8g.large": {"us-east-1": 1.0, "far": 1.25}}
     wrong = sorted(Estimates(prices, TYPES).left_out())
     assert wrong == [("class", 0.8), ("class", 1.25), ("line", 0.8), ("line", 1.25)]
 
@@ -130,11 +127,7 @@ def seen(name, observed, advised):
 
 def test_a_spot_estimate_is_what_was_observed_at_such_advice():
     """Shares that grow with the square root of the advice, on three families."""
-    rows = [
-        seen(f"m{at}.large", 0.4 * share**0.5, share)
-        for at in (5, 6, 7)
-        for share in (0.1, 0.3, 0.9)
-    ]
+    rows = [seen(f"m{at}.large", 0.4 * share**0.5, share) for at in (5, 6, 7) for share in (0.1, 0.3, 0.9)]
     rules = SpotRules(rows, {row.name: "usual" for row in rows})
     assert rules.share("usual", 0.25) == pytest.approx(0.2)
     assert rules.interval("usual") == (pytest.approx(1, abs=0.002), pytest.approx(1, abs=0.002))
@@ -149,11 +142,7 @@ def test_an_estimate_of_spot_never_exceeds_the_on_demand_price():
 
 @pytest.mark.parametrize(
     ("name", "gpu", "expected"),
-    [
-        ("g5.xlarge", True, "gpu"),
-        ("m7i-flex.large", False, "usual"),
-        ("im4gn.large", False, "other"),
-    ],
+    [("g5.xlarge", True, "gpu"), ("m7i-flex.large", False, "usual"), ("im4gn.large", False, "other")],
 )
 def test_spot_prices_behave_alike_within_a_group(name, gpu, expected):
     """GPUs, the usual classes, and the rest."""

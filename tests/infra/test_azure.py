@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.catalog.assumed import (
-    LOCAL_READ_IOPS_PER_GB,
-    NETWORK_LIMIT,
-    SERIES,
-    SERIES_CORES,
-)
+from advisor.catalog.assumed import LOCAL_READ_IOPS_PER_GB, NETWORK_LIMIT, SERIES, SERIES_CORES
 from advisor.infra.catalog_build.azure import disks, prices, sizes
 from advisor.infra.catalog_build.azure.sources import GPU_LIST, LIST
 from tests.rows import assert_each

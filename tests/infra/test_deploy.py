@@ -89,9 +89,7 @@ def test_every_metric_and_label_of_the_dashboard_is_served():
     for expression in EXPRESSIONS:
         names = re.findall(r"advisor_\w+", expression)
         assert set(names) <= set(labels)
-        grouped = {
-            one.strip() for by in re.findall(r"by \((.*?)\)", expression) for one in by.split(",")
-        }
+        grouped = {one.strip() for by in re.findall(r"by \((.*?)\)", expression) for one in by.split(",")}
         asked = grouped | set(re.findall(r"(\w+)=~?\"", expression))
         assert asked - SCRAPED <= set.union(*(labels[name] for name in names))
 
@@ -228,9 +226,7 @@ def until(holds, seconds=60):
 
 @contextmanager
 def running(words, environment):
-    with subprocess.Popen(
-        [*ADVISOR, *words], env=environment, stderr=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen([*ADVISOR, *words], env=environment, stderr=subprocess.DEVNULL) as process:
         try:
             yield process
         finally:

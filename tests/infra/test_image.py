@@ -50,14 +50,8 @@ def test_it_installs_where_the_start_script_looks(tmp_path):
     archive = tmp_path / "software.tar.gz"
     for name in ("requirements.txt", "constraints.txt"):
         (tmp_path / name).write_text("")
-    subprocess.run(
-        ["tar", "-czf", archive, "requirements.txt", "constraints.txt"], cwd=tmp_path, check=True
-    )
-    box.run(
-        text.replace("${1:-", f"${{1:-{box.folder}").replace(
-            "/tmp/software", f"{tmp_path}/software"
-        )
-    )
+    subprocess.run(["tar", "-czf", archive, "requirements.txt", "constraints.txt"], cwd=tmp_path, check=True)
+    box.run(text.replace("${1:-", f"${{1:-{box.folder}").replace("/tmp/software", f"{tmp_path}/software"))
     assert any(
         one.startswith("pip install") and "--requirement" in one and "--constraint" in one
         for one in box.calls

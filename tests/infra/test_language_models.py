@@ -76,18 +76,14 @@ def test_defaults_shapes_and_other_networks_are_left_out(built):
 
 def test_layers_that_no_formula_covers_are_named_and_have_no_sizes(built):
     """So that nothing is guessed of them."""
-    line = built({"name": "x/hybrid", "model_type": "nemotron_h", "formula_ok": "False"})[
-        "x/hybrid"
-    ]
+    line = built({"name": "x/hybrid", "model_type": "nemotron_h", "formula_ok": "False"})["x/hybrid"]
     assert line["uncovered"] == "hybrid"
     assert not line["layers"]
 
 
 def test_tokenizers_vocabularies_are_padded(built):
     """litgpt's Llama 3 has 128,000 words; its embedding has 128,256 rows."""
-    line = built(
-        {"vocab": "128000", "source": "Lightning-AI/litgpt", "model_type": "litgpt:LLaMAMLP"}
-    )
+    line = built({"vocab": "128000", "source": "Lightning-AI/litgpt", "model_type": "litgpt:LLaMAMLP"})
     assert line["some/Model-7B"]["vocab"] == "128256"
     assert line["some/Model-7B"]["family"] == "llama"
 

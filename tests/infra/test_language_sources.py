@@ -181,9 +181,7 @@ def test_the_two_cards_of_one_table_share_columns():
     )
     (row,) = maxima.qserve(names | {"Llama-3-8B": "1326"})
     assert (row.gpu, row.output_tokens_per_second) == ("L40S", 1326)
-    (row,) = maxima.qserve(
-        names | {"L40S (48G)": "", "A100 (80G)": "TRT-LLM-W4A16", "Llama-3-8B": "2370"}
-    )
+    (row,) = maxima.qserve(names | {"L40S (48G)": "", "A100 (80G)": "TRT-LLM-W4A16", "Llama-3-8B": "2370"})
     assert (row.gpu, row.precision) == ("A100-SXM4-80GB", "int4-awq")
 
 
@@ -219,9 +217,7 @@ def test_repeats_are_one_row_with_their_spread():
 
 
 def test_a_run_that_is_filed_twice_counts_once():
-    same = [
-        row(date=date, engine_version="1", tpot_seconds=0.01) for date in ("2026-03", "2026-04")
-    ]
+    same = [row(date=date, engine_version="1", tpot_seconds=0.01) for date in ("2026-03", "2026-04")]
     (merged,) = merged_repeats(same)
     assert math.isnan(merged.sigma)
 

@@ -64,10 +64,7 @@ def test_what_nebius_adds_to_an_l40s_gave_every_price_of_its_own_list():
 
 def test_the_tiers_of_runpod_are_types_of_their_own():
     """Its own hosts are listed, those of others were seen."""
-    secure, community = (
-        price("runpod", "1x-h100-sxm.secure"),
-        price("runpod", "1x-h100-sxm.community"),
-    )
+    secure, community = (price("runpod", "1x-h100-sxm.secure"), price("runpod", "1x-h100-sxm.community"))
     assert (secure.usd_per_hour, secure.kind) == (3.29, LIST)
     assert (community.usd_per_hour, community.kind) == (2.69, OBSERVED)
 

@@ -6,14 +6,7 @@ import pytest
 
 from advisor.infra.catalog_build import wide
 from advisor.infra.catalog_build.aws.extracts import aws_extracts
-from advisor.infra.catalog_build.wide import (
-    Basis,
-    Cell,
-    PriceRow,
-    price_cell,
-    price_files,
-    price_row,
-)
+from advisor.infra.catalog_build.wide import Basis, Cell, PriceRow, price_cell, price_files, price_row
 
 
 def test_zero_is_how_sources_say_missing():
@@ -47,8 +40,7 @@ def test_no_builder_can_write_what_is_no_price(price):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"currency": ""}, {"currency": "XYZ"}, {"kind": "guessed"}, {"low": 1.1}, {"high": 0}],
+    "changes", [{"currency": ""}, {"currency": "XYZ"}, {"kind": "guessed"}, {"low": 1.1}, {"high": 0}]
 )
 def test_a_basis_that_cannot_be_is_refused(changes):
     """Every price says what it is in, how it is known, and between what it lies."""

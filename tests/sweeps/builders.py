@@ -17,16 +17,9 @@ from advisor.sweeps.planning.networks import StoredData, SweepData
 from advisor.sweeps.planning.plan import Machine, SweepRequest
 
 PROFILE = DatasetProfile(
-    name="tiny",
-    samples=1000,
-    bytes_per_sample=100_000.0,
-    storage_format="jpeg-files",
-    width=500,
-    height=375,
+    name="tiny", samples=1000, bytes_per_sample=100_000.0, storage_format="jpeg-files", width=500, height=375
 )
-MACHINE = Machine(
-    cpus=2, physical_cores=2, memory_mib=24_000.0, cpu=Cpu(model="EPYC", architecture="x86_64")
-)
+MACHINE = Machine(cpus=2, physical_cores=2, memory_mib=24_000.0, cpu=Cpu(model="EPYC", architecture="x86_64"))
 TIME_BOX = {
     "measure_seconds": 0.5,
     "min_steps": 4,
@@ -37,12 +30,7 @@ TIME_BOX = {
 
 
 def resources(**changes):
-    values = {
-        "vcpus": 1.0,
-        "physical_cores": 1.0,
-        "memory_mib": 2048.0,
-        "disk": DiskRate(type="unlimited"),
-    }
+    values = {"vcpus": 1.0, "physical_cores": 1.0, "memory_mib": 2048.0, "disk": DiskRate(type="unlimited")}
     return Resources(**{**values, **changes})
 
 

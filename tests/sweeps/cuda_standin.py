@@ -91,9 +91,7 @@ class StandIn:
 
 
 class _Event:
-    def __init__(
-        self, device: StandIn, *, enable_timing: bool = False, blocking: bool = False
-    ) -> None:
+    def __init__(self, device: StandIn, *, enable_timing: bool = False, blocking: bool = False) -> None:
         self._device, self._timed, self._blocking = device, enable_timing, blocking
         self.at: float | None = None
 

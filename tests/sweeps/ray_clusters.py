@@ -194,9 +194,7 @@ def numbered(count: int, *accelerators: str, first: int = 0) -> list[Trial]:
 def of_a_fleet(count: int) -> list[Trial]:
     """Trials of two GPUs in turn; each tenth needs no GPU, and 4 GiB."""
     return [
-        replace(one, accelerator=ON_CPU, resources=resources(memory_mib=4096.0 + n))
-        if n % 10 == 0
-        else one
+        replace(one, accelerator=ON_CPU, resources=resources(memory_mib=4096.0 + n)) if n % 10 == 0 else one
         for n, one in enumerate(numbered(count, "cuda:T4", "cuda:L4"))
     ]
 

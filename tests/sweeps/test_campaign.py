@@ -53,9 +53,7 @@ FP32 = Setting(precision=Precision.FP32)
 
 
 def ladder_of(info, budget=FULL, task=Task.INFERENCE, fingerprint=""):
-    return Ladder(
-        info=info, task=task, setting=FP32, batches=budget.batches, fingerprint=fingerprint
-    )
+    return Ladder(info=info, task=task, setting=FP32, batches=budget.batches, fingerprint=fingerprint)
 
 
 LADDER = ladder_of(network_info("cifar10_cnn"))
@@ -259,9 +257,7 @@ def test_a_ladder_is_really_measured_and_resumed(tmp_path):
 
 @pytest.mark.slow
 def test_the_three_runs_of_an_anchor_cell_are_one_row(tmp_path):
-    anchors = replace(
-        QUICK, batches=(2,), anchor_batch=2, anchor_seconds=0.2, seconds=0.01, max_seconds=0.1
-    )
+    anchors = replace(QUICK, batches=(2,), anchor_batch=2, anchor_seconds=0.2, seconds=0.01, max_seconds=0.1)
     ladder = ladder_of(network_info("cifar10_cnn"), anchors)
     assert measure_ladder(campaign(tmp_path, budget=anchors), ladder)
     assert len((tmp_path / "c.jsonl").read_text().splitlines()) in (1, 3)

@@ -39,10 +39,7 @@ def test_events_survive_the_way_to_another_process():
 
 
 def test_every_attempt_is_told_with_how_it_ended():
-    rows = [
-        measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.7}),
-        measurement(),
-    ]
+    rows = [measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.7}), measurement()]
     with collected() as told:
         measure_trial(trial(), attempt=lambda _trial: rows.pop(0))
     seen = [(one["event"], one["facts"]["attempt"], one["facts"].get("status")) for one in told]

@@ -121,9 +121,7 @@ class TestInARealWorker:
         assert "T4 was requested" in row.reason
         assert "a slice of a card (GRID T4-16Q, 16,384 MiB" in row.reason
 
-    def test_a_cluster_measures_it_on_the_node_with_that_gpu(
-        self, ray_cluster, images, monkeypatch
-    ):
+    def test_a_cluster_measures_it_on_the_node_with_that_gpu(self, ray_cluster, images, monkeypatch):
         monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
         with closing(RayExecutor(ray_cluster.address, measure=measured_with_standins)) as executor:
             one = on_a_t4(images)
@@ -179,8 +177,7 @@ def test_a_trial_computes_on_the_card_that_it_names_and_on_no_other(images, devi
 
 
 @pytest.mark.parametrize(
-    ("visible", "uuid"),
-    [(None, "6f6d"), ("GPU-6f6d", "6f6d"), ("MIG-b2", "MIG-b2"), ("", "6f6d")],
+    ("visible", "uuid"), [(None, "6f6d"), ("GPU-6f6d", "6f6d"), ("MIG-b2", "MIG-b2"), ("", "6f6d")]
 )
 def test_a_slice_goes_by_the_name_that_makes_it_visible(monkeypatch, visible, uuid):
     """CUDA may give a slice the UUID of its card."""

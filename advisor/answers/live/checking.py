@@ -142,9 +142,7 @@ class _Asking:
         ]  # fmt: skip
         return told, prices
 
-    def _prices(
-        self, cloud: str, region: str, market: Market, names: Sequence[str]
-    ) -> list[PriceAnswer]:
+    def _prices(self, cloud: str, region: str, market: Market, names: Sequence[str]) -> list[PriceAnswer]:
         known = self.catalog
         if cloud not in self._lists:
             self._lists[cloud] = price_list(cloud, known)

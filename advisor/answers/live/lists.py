@@ -23,8 +23,7 @@ URL_VARIABLES = {"aws": "ADVISOR_AWS_URL", "azure": "ADVISOR_AZURE_URL", "gcp": 
 SPOT_URL_VARIABLE = "ADVISOR_AWS_SPOT_URL"
 GCP_KEY_VARIABLE = "ADVISOR_GCP_KEY"
 _KEY_HINT = (
-    "make an API key for the Cloud Billing API in Google's console, and put it into the variable "
-    "{variable}"
+    "make an API key for the Cloud Billing API in Google's console, and put it into the variable {variable}"
 )
 
 Say = Callable[[str], None]
@@ -103,9 +102,7 @@ def _aws(access: Access, say: Say) -> PriceList:
         quotes_of = aws_public.AwsPrices(index, advisor, say).quotes
         return PriceList(cloud=AWS, quotes=quotes_of, has_account=False, sources=public)
 
-    def quotes(
-        names: Sequence[str], region: str, market: Market, today: date
-    ) -> Iterator[Quote | NoQuote]:
+    def quotes(names: Sequence[str], region: str, market: Market, today: date) -> Iterator[Quote | NoQuote]:
         return (on_demand if market is Market.ON_DEMAND else spot)(names, region, today)
 
     sources = {

@@ -39,8 +39,7 @@ def ask_offerings(
         warnings.append(f"facts of types are not confirmed: {error}")
     doubtful = [name for name in names if name in described and name not in there]
     warnings += [
-        f"{region} does not list {name} as offered, and yet describes it: left as it was"
-        for name in doubtful
+        f"{region} does not list {name} as offered, and yet describes it: left as it was" for name in doubtful
     ]
     warnings += [line for name in described for line in _differences(name, described[name], known)]
     told = {name: name in there for name in names if name not in doubtful}

@@ -75,9 +75,7 @@ def refresh(wanted: Wanted, known: Catalog, folder: Path, say: Say) -> Refresh:
     cloud = wanted.prices.cloud
     offerings = _offerings(wanted, known, say)
     names = [name for name in wanted.names if offerings.offered.get(name, True)]
-    answers = [
-        one for market in wanted.markets for one in _prices(wanted, market, names, known, say)
-    ]
+    answers = [one for market in wanted.markets for one in _prices(wanted, market, names, known, say)]
     if wanted.prices.by_type and not wanted.prices.has_account:
         offerings = _gone_from_list(wanted, answers, known)
     newer = refreshed_of(wanted.region, wanted.today, offerings.offered, answers)
@@ -105,9 +103,7 @@ def refreshed_of(
 ) -> Refreshed:
     """What was told and is believed, as it is laid over the snapshot."""
     prices = {
-        (answer.instance_type, answer.region, answer.market): answer.told
-        for answer in answers
-        if answer.told
+        (answer.instance_type, answer.region, answer.market): answer.told for answer in answers if answer.told
     }
     return Refreshed(prices, {(name, region): (there, today) for name, there in offered.items()})
 

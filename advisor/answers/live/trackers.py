@@ -19,13 +19,7 @@ Say = Callable[[str], None]
 
 
 def imported_from(
-    url: str,
-    folder: Path,
-    catalog: Catalog,
-    today: date,
-    say: Say,
-    *,
-    accept_implausible: bool = False,
+    url: str, folder: Path, catalog: Catalog, today: date, say: Say, *, accept_implausible: bool = False
 ) -> Imported:
     """The file at an address, kept in `folder` as an import of its host's name, or as refreshed
     prices.

@@ -9,16 +9,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
-from advisor.domain import (
-    HOURS_PER_MONTH,
-    Candidate,
-    Disk,
-    Market,
-    Price,
-    Recommendation,
-    Request,
-    Spec,
-)
+from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Request, Spec
 from advisor.engine import answers
 from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
@@ -147,11 +138,7 @@ def price_throughput(answer: Recommendation, prepared: Prepared) -> list[dict[st
         drawn.setdefault(_key(candidate), candidate)
     chosen = answer.chosen
     rows = [
-        Drawn(
-            candidate_block(candidate),
-            answers=answers(request, candidate),
-            chosen=candidate is chosen,
-        )
+        Drawn(candidate_block(candidate), answers=answers(request, candidate), chosen=candidate is chosen)
         for candidate in drawn.values()
     ]
     return drawn_rows(rows)

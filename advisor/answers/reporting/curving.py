@@ -39,9 +39,7 @@ def curves(subject: Subject) -> Curves:
     vcpus, memory, disks = _vcpus(subject), _memory(subject), _disks(subject)
     places = [*vcpus, *memory, *disks]
     reached = points_at(subject.context, subject.request, subject.candidate.workload, places)
-    points = [
-        point._replace(prediction=point.prediction.times(subject.machines)) for point in reached
-    ]
+    points = [point._replace(prediction=point.prediction.times(subject.machines)) for point in reached]
     first, second = len(vcpus), len(vcpus) + len(memory)
     by_rate = sorted(points[second:], key=_by_disk_rate)
     return Curves(points[:first], points[first:second], by_rate, _batches(subject))
@@ -53,9 +51,7 @@ def _vcpus(subject: Subject) -> list[tuple[InstanceType, Disk]]:
     most, threads = max(_FURTHER * has, _LEAST_VCPUS), max(1, round(has / cores))
     whole = (count for count in _VCPUS if count <= most and count % threads == 0)
     numbers = sorted({has, *whole})
-    return [
-        (with_host(subject.instance, vcpus=count), subject.candidate.spec.disk) for count in numbers
-    ]
+    return [(with_host(subject.instance, vcpus=count), subject.candidate.spec.disk) for count in numbers]
 
 
 def _memory(subject: Subject) -> list[tuple[InstanceType, Disk]]:
@@ -64,10 +60,7 @@ def _memory(subject: Subject) -> list[tuple[InstanceType, Disk]]:
     least = model.host_memory_mib(subject.candidate.workload, resources)
     steps = (size * _MIB_A_GIB for size in _GIB)
     sizes = sorted({float(has), *(size for size in steps if least <= size <= _FURTHER * has)})
-    return [
-        (with_host(subject.instance, memory_mib=size), subject.candidate.spec.disk)
-        for size in sizes
-    ]
+    return [(with_host(subject.instance, memory_mib=size), subject.candidate.spec.disk) for size in sizes]
 
 
 def _disks(subject: Subject) -> list[tuple[InstanceType, Disk]]:
@@ -102,18 +95,14 @@ def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]
     runs = [
         workload
         for workload, mib in zip(asked, needed, strict=True)
-        if mib <= card.memory_mib
-        and model.host_memory_mib(workload, resources) <= resources.memory_mib
+        if mib <= card.memory_mib and model.host_memory_mib(workload, resources) <= resources.memory_mib
     ]
     predictions = model.predict(
         [(workload, resources) for workload in runs], confidence=candidate.prediction.confidence
     )
-    rates = {
-        w.batch_size: p.times(subject.machines) for w, p in zip(runs, predictions, strict=True)
-    }
+    rates = {w.batch_size: p.times(subject.machines) for w, p in zip(runs, predictions, strict=True)}
     return [
-        (workload, mib, rates.get(workload.batch_size))
-        for workload, mib in zip(asked, needed, strict=True)
+        (workload, mib, rates.get(workload.batch_size)) for workload, mib in zip(asked, needed, strict=True)
     ]
 
 
@@ -131,9 +120,7 @@ def curves_block(curves: Curves) -> dict[str, Any]:
     """The document's `curves`, without the measured points."""
     return {
         "vcpus": {
-            "flat_after": flat_after(
-                curves.vcpus, [point.instance.vcpus for point in curves.vcpus]
-            ),
+            "flat_after": flat_after(curves.vcpus, [point.instance.vcpus for point in curves.vcpus]),
             "points": [
                 {"vcpus": point.instance.vcpus, "physical_cores": point.instance.physical_cores}
                 | _reached(point.prediction)
@@ -141,9 +128,7 @@ def curves_block(curves: Curves) -> dict[str, Any]:
             ],
         },
         "memory": {
-            "flat_after": flat_after(
-                curves.memory, [point.instance.memory_mib for point in curves.memory]
-            ),
+            "flat_after": flat_after(curves.memory, [point.instance.memory_mib for point in curves.memory]),
             "points": [
                 {"memory_mib": point.instance.memory_mib} | _reached(point.prediction)
                 for point in curves.memory

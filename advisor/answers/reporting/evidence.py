@@ -105,8 +105,7 @@ def _rows(measurements: Iterable[Measurement], origin: str) -> list[dict[str, An
     return [
         _row(measurement, rate, origin)
         for measurement in measurements
-        if not refusal(measurement)
-        and not why_not(measurement, (measurement.trial.workload.network,))
+        if not refusal(measurement) and not why_not(measurement, (measurement.trial.workload.network,))
         if (rate := measurement.throughput_samples_per_second) is not None
     ]
 
@@ -156,18 +155,13 @@ def _published(subject: Subject) -> dict[str, Any] | None:
         "inside": True,
         "times": 1.0,
         "detail": Message(
-            "the rate on a {card} is {provenance}",
-            card=card.name,
-            provenance=Message(str(provenance)),
+            "the rate on a {card} is {provenance}", card=card.name, provenance=Message(str(provenance))
         ),
     }
 
 
 def ages(
-    spec: Spec,
-    measured: Sequence[Mapping[str, Any]],
-    regions: Sequence[Mapping[str, Any]],
-    today: date,
+    spec: Spec, measured: Sequence[Mapping[str, Any]], regions: Sequence[Mapping[str, Any]], today: date
 ) -> list[dict[str, Any]]:
     """The dates of what decided, oldest first: prices, the instance's facts, measurements."""
     price, disk, facts = spec.offer.price, spec.disk.price, spec.offer.instance

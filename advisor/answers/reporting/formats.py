@@ -84,8 +84,7 @@ _ANSWERS: Mapping[str, Format] = {
     )
 }
 _REPORTS = {
-    f"{_REPORT if name in _ANSWERS else ''}{name}": _report(kind)
-    for name, kind in REPORT_FORMATS.items()
+    f"{_REPORT if name in _ANSWERS else ''}{name}": _report(kind) for name, kind in REPORT_FORMATS.items()
 }
 FORMATS: Mapping[str, Format] = {**_REPORTS, **_ANSWERS}
 

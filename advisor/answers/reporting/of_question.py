@@ -21,9 +21,7 @@ from advisor.questions.requests import today
 from advisor.questions.traffic import KNOWN_TRAFFIC
 
 
-def report_of_question(
-    question: AnyRecommend, sources: Sources, title: str = ""
-) -> dict[str, object]:
+def report_of_question(question: AnyRecommend, sources: Sources, title: str = "") -> dict[str, object]:
     """`advisor.report/1` about one question, as of today; without a title it is the workload's."""
     asked, day = question_of_report(question, sources), today()
     options = [*options_of(question), *options_of(sources), "--date", day.isoformat()]
@@ -68,6 +66,4 @@ def read_input(file: str) -> Input:
     try:
         return Input(as_text(file), Path(file).read_bytes())
     except OSError as error:
-        raise UsageError(
-            "'{file}' cannot be read: {why}", file=file, why=error.strerror or ""
-        ) from None
+        raise UsageError("'{file}' cannot be read: {why}", file=file, why=error.strerror or "") from None

@@ -62,9 +62,7 @@ def shown_name(text: str, what: str) -> str:
             hint=Message("take {most} at most", most=LONGEST_NAME),
         )  # fmt: skip
     if any(unicodedata.category(letter) in ("Cc", "Cs") or letter in _BIDI for letter in text):
-        raise UsageError(
-            "{what} has characters that cannot be shown: {text}", what=what, text=repr(text)
-        )
+        raise UsageError("{what} has characters that cannot be shown: {text}", what=what, text=repr(text))
     return text
 
 
@@ -83,9 +81,7 @@ def _root(content: bytes, name: str) -> Node | None:
         mark = getattr(error, "problem_mark", None)
         place = f"{name}, line {mark.line + 1}" if mark else name
         what = getattr(error, "problem", None) or "it cannot be read"
-        raise UsageError(
-            "{place}: no YAML: {what}", place=place, what=one_line(str(what))
-        ) from None
+        raise UsageError("{place}: no YAML: {what}", place=place, what=one_line(str(what))) from None
 
 
 class _Reader:
@@ -121,9 +117,7 @@ class _Reader:
             raise self._wrong(listed, fault)
         return Plan(title, self._entries(listed.value, defaults))
 
-    def _entries(
-        self, nodes: list[Node], defaults: Mapping[str, tuple[str, ...]]
-    ) -> tuple[Entry, ...]:
+    def _entries(self, nodes: list[Node], defaults: Mapping[str, tuple[str, ...]]) -> tuple[Entry, ...]:
         entries: dict[str, Entry] = {}
         for number, node in enumerate(nodes, start=1):
             fields = {**defaults, **self._fields(node, f"workload {number}")}

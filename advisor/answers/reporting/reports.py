@@ -74,9 +74,7 @@ def report_of_saved(
     return _assembled(context, asked, sections)
 
 
-def _saved_section(
-    context: Context, file: Input, as_of: date, measured: Measured
-) -> dict[str, Any]:
+def _saved_section(context: Context, file: Input, as_of: date, measured: Measured) -> dict[str, Any]:
     document = read_saved(file)
     request = document["request"]
     named = Named(f"{request['model']} {request['task']}", "")
@@ -102,9 +100,7 @@ def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[s
     return {**document, **{name: known(document[name]) for name in ("warnings", "assumptions")}}
 
 
-def _assembled(
-    context: Context, asked: Report, sections: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
+def _assembled(context: Context, asked: Report, sections: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "title": asked.title,

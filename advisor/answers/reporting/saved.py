@@ -49,9 +49,7 @@ def read_saved(file: Input) -> dict[str, Any]:
         )  # fmt: skip
     fault = first_fault(document, kind) or _unusable(document)
     if fault:
-        raise UsageError(
-            "{file} is damaged, or of another version: {fault}", file=file.name, fault=fault
-        )
+        raise UsageError("{file} is damaged, or of another version: {fault}", file=file.name, fault=fault)
     return dict(document)
 
 
@@ -127,9 +125,7 @@ def _known_dataset(asked: Mapping[str, Any], context: Context) -> dict[str, Any]
     known = dataset_for(saved["name"], facts) if saved["name"] in DATASETS else None
     names = ("name", "samples", "bytes_per_sample", "storage_format")
     if known is None or any(saved[name] != getattr(known, name) for name in names):
-        raise UsageError(
-            "how large the samples of {dataset} are was not saved", dataset=saved["name"]
-        )
+        raise UsageError("how large the samples of {dataset} are was not saved", dataset=saved["name"])
     return {**saved, "width": known.width, "height": known.height, "sample": known.sample}
 
 
@@ -138,6 +134,4 @@ def answered_on(document: Mapping[str, Any]) -> date:
     try:
         return date.fromisoformat(document["as_of"])
     except ValueError:
-        raise UsageError(
-            "a saved answer has the impossible day '{day}'", day=document["as_of"]
-        ) from None
+        raise UsageError("a saved answer has the impossible day '{day}'", day=document["as_of"]) from None

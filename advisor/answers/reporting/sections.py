@@ -10,24 +10,13 @@ from advisor.answers.context import Context
 from advisor.answers.explaining import explain_answer
 from advisor.answers.language_answers import ServingRecommended, TuningRecommended
 from advisor.answers.reporting.costs import Bought, costs, price_throughput, regions
-from advisor.answers.reporting.curving import (
-    curves,
-    curves_block,
-    gpu_memory_block,
-    sensitivity,
-)
+from advisor.answers.reporting.curving import curves, curves_block, gpu_memory_block, sensitivity
 from advisor.answers.reporting.evidence import Measured, ages, evidence, nearest_slice
 from advisor.answers.reporting.subject import Subject
 from advisor.catalog import Catalog
 from advisor.domain import Recommendation
 from advisor.engine.prepared import Prepared
-from advisor.render.sizing.facts import (
-    Drawn,
-    answer_facts,
-    bottleneck_facts,
-    break_evens,
-    drawn_rows,
-)
+from advisor.render.sizing.facts import Drawn, answer_facts, bottleneck_facts, break_evens, drawn_rows
 
 _VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
 

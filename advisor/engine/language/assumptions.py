@@ -11,11 +11,7 @@ from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, Generat
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.assumptions import price_warnings
 from advisor.engine.language.ready import USUAL_READY_SECONDS
-from advisor.engine.language.ways import (
-    SIXTEEN_BIT,
-    Way,
-    note_of_link,
-)
+from advisor.engine.language.ways import SIXTEEN_BIT, Way, note_of_link
 from advisor.messages import Message
 
 if TYPE_CHECKING:
@@ -26,10 +22,7 @@ _READING_TOKENS_PER_SECOND = 5.0
 
 
 def serving_assumptions(
-    request: GenerationRequest,
-    model: LanguageModel,
-    version: str,
-    chosen: GenerationCandidate | None,
+    request: GenerationRequest, model: LanguageModel, version: str, chosen: GenerationCandidate | None
 ) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each."""
     spec = chosen.spec if chosen else None
@@ -59,8 +52,7 @@ def _of_requests(request: GenerationRequest) -> Iterator[Message]:
     yield _arrivals(request)
     if request.prefix_share:
         yield Message(
-            "{percent:g} % of the input is found in the prefix cache",
-            percent=100 * request.prefix_share,
+            "{percent:g} % of the input is found in the prefix cache", percent=100 * request.prefix_share
         )
     else:
         yield Message("no prefix caching")
@@ -73,16 +65,12 @@ def _of_formats(
     if request.precision is None and chosen is not None:
         yield _format(model, chosen)
     if request.precision not in (None, model.own_precision, *SIXTEEN_BIT):
-        yield Message(
-            "a checkpoint whose weights are in {format} already", format=request.precision
-        )
+        yield Message("a checkpoint whose weights are in {format} already", format=request.precision)
     if chosen is not None and request.kv_precision in (None, model.own_kv_precision):
         yield Message("a KV cache in {precision}", precision=chosen.kv_precision)
 
 
-def _of_instances(
-    request: GenerationRequest, chosen: GenerationCandidate | None
-) -> Iterator[Message]:
+def _of_instances(request: GenerationRequest, chosen: GenerationCandidate | None) -> Iterator[Message]:
     yield Message("up to {most} sequences in a replica (--max-num-seqs)", most=MOST_SEQUENCES)
     if not request.targets:
         yield Message("ranked by cost per million output tokens at the median rate")
@@ -93,8 +81,7 @@ def _of_instances(
     yield Message("weights are on the disk already: their download is not counted")
     if request.disk is None and request.max_ready_seconds is None:
         yield Message(
-            "a disk for the weights plus 20 %, the cheapest with which it serves within "
-            "{minutes:g} minutes",
+            "a disk for the weights plus 20 %, the cheapest with which it serves within {minutes:g} minutes",
             minutes=USUAL_READY_SECONDS / 60,
         )
     if chosen is not None and chosen.spec.count > 1:
@@ -141,7 +128,5 @@ def serving_warnings(
         )
     idle = offer.instance.gpu_count - chosen.placement.gpus_used
     if idle > 0:
-        found.append(
-            Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count)
-        )
+        found.append(Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count))
     return tuple(found)

@@ -87,10 +87,7 @@ def close_calls(
 
 
 def _contenders(
-    request: GenerationRequest,
-    prepared: Prepared,
-    table: ServingTable,
-    chosen: _Contender | None,
+    request: GenerationRequest, prepared: Prepared, table: ServingTable, chosen: _Contender | None
 ) -> list[_Contender]:
     """Of each type the spec with the greatest expected saving, of those that would answer by their
     medians or by what may be hoped for, are not sure to, and cost less than the chosen one."""
@@ -145,9 +142,7 @@ def _reaching(request: GenerationRequest, values: Floats, target: float) -> floa
     return chance_of_reaching([Bounds(lower, median, upper, request.confidence, True)], target)
 
 
-def _cheaper(
-    request: GenerationRequest, contender: _Contender, chosen: _Contender | None
-) -> _Narrow:
+def _cheaper(request: GenerationRequest, contender: _Contender, chosen: _Contender | None) -> _Narrow:
     """A spec that is turned down, against the chosen one or against no answer at all."""
     if chosen is None:
         worth = _worth(request, [contender], [False])
@@ -156,9 +151,7 @@ def _cheaper(
     return _Narrow(CloseCallKind.CHEAPER_MAY_REACH, contender, chosen, worth)
 
 
-def _chosen(
-    request: GenerationRequest, first: _Contender, dearer: Iterator[_Contender]
-) -> list[_Narrow]:
+def _chosen(request: GenerationRequest, first: _Contender, dearer: Iterator[_Contender]) -> list[_Narrow]:
     """The chosen spec, where it may well miss and a dearer one hardly does."""
     miss = 1 - first.chance
     if miss < LEAST_CHANCE:
@@ -172,9 +165,7 @@ def _chosen(
 def _worth(request: GenerationRequest, by_rank: list[_Contender], taken: list[bool]) -> float:
     """What a trial of the first is expected to save over the horizon, in USD."""
     shares = worth_of_trials(
-        np.array([[one.chance for one in by_rank]]),
-        np.array([taken]),
-        np.array([one.usd for one in by_rank]),
+        np.array([[one.chance for one in by_rank]]), np.array([taken]), np.array([one.usd for one in by_rank])
     )
     return float(shares[0, 0]) * by_rank[0].usd * request.horizon_hours
 

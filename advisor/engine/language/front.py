@@ -71,16 +71,12 @@ def _record(request: GenerationRequest, point: _Point, usd: float) -> FrontPoint
     return FrontPoint(
         placement=point.way.placement,
         rates=rates,
-        usd_per_million_output_tokens=Span(
-            lower=millions[0], median=millions[1], upper=millions[2]
-        ),
+        usd_per_million_output_tokens=Span(lower=millions[0], median=millions[1], upper=millions[2]),
         misses=_missed(request, point),
     )
 
 
-def with_chosen(
-    front: Sequence[FrontPoint], candidate: GenerationCandidate
-) -> tuple[FrontPoint, ...]:
+def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> tuple[FrontPoint, ...]:
     """The front with what is recommended, whose load may lie between those of the grid."""
     chosen = FrontPoint(
         placement=candidate.placement,

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog
 from advisor.domain import Gpu
-from advisor.domain.language import (
-    GenerationRequest,
-    GpuMemoryUse,
-    ServingMemoryAnswer,
-    SplitMemory,
-)
+from advisor.domain.language import GenerationRequest, GpuMemoryUse, ServingMemoryAnswer, SplitMemory
 from advisor.engine.language.prepared import require_possible
 from advisor.engine.language.ways import Cards, Finder, kv_precision_of
 from advisor.messages import Message
@@ -30,10 +25,7 @@ def serving_memory_of(
     few cards as hold it."""
     require_possible(request, model)
     finder, known = Finder(request, catalog, model), Cards(catalog)
-    precision, kv_precision = (
-        finder.usual_precision,
-        kv_precision_of(request, finder.usual_precision),
-    )
+    precision, kv_precision = (finder.usual_precision, kv_precision_of(request, finder.usual_precision))
     return ServingMemoryAnswer(
         model=model.name,
         precision=precision,

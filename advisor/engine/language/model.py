@@ -44,11 +44,7 @@ class ServingModel(Protocol):
     """A predictor of replicas."""
 
     def closed_loop(
-        self,
-        deployments: Sequence[Deployment],
-        traffic: Traffic,
-        concurrency: Floats,
-        confidence: float,
+        self, deployments: Sequence[Deployment], traffic: Traffic, concurrency: Floats, confidence: float
     ) -> Served:
         """Each deployment with so many sequences in flight at all times, (n,)."""
 

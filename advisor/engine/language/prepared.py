@@ -52,10 +52,7 @@ class Prepared:
         return Replicas(self._request, self.ways, self.predictor, self._predicted)
 
     def table(
-        self,
-        request: GenerationRequest,
-        level: Level = Level.SURE,
-        ways: Sequence[Way] | None = None,
+        self, request: GenerationRequest, level: Level = Level.SURE, ways: Sequence[Way] | None = None
     ) -> ServingTable | None:
         """Some of the ways (None: all) solved for a request by the bound that counts; None where
         there are none."""

@@ -149,9 +149,7 @@ class Replicas:
         rows = np.repeat(np.arange(len(points)), len(steps))
         found = self._under(rows, points.ravel(), new.ravel(), loaded=False)
         shape = points.shape
-        output, ttft, tpot = (
-            column.reshape(3, *shape) for column in (found.output, found.ttft, found.tpot)
-        )
+        output, ttft, tpot = (column.reshape(3, *shape) for column in (found.output, found.ttft, found.tpot))
         binds, calibrated = found.binds.reshape(shape), found.calibrated.reshape(shape)
         return Rates(points, output, ttft, tpot, binds, calibrated)
 

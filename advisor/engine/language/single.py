@@ -14,11 +14,7 @@ from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
 from advisor.engine.language.decision import ranked_rows
 from advisor.engine.language.front import latency_front, with_chosen
-from advisor.engine.language.prepared import (
-    ServingPreparations,
-    require_possible,
-    solved_table,
-)
+from advisor.engine.language.prepared import ServingPreparations, require_possible, solved_table
 from advisor.engine.language.rates import Replicas
 from advisor.engine.language.shortfalls import nearest_row
 from advisor.engine.language.steps import steps_of
@@ -65,17 +61,12 @@ def predict_serving(
 
 
 def offer_of(
-    request: GenerationRequest | FineTuningRequest,
-    catalog: Catalog,
-    instance: InstanceType,
-    today: date,
+    request: GenerationRequest | FineTuningRequest, catalog: Catalog, instance: InstanceType, today: date
 ) -> tuple[Offer, Price | None]:
     """The instance in the region that is asked for, or in its cheapest; with a price of 0 where
     none is known, and then None."""
     region = request.region if instance.cloud == request.cloud else None
-    query = OfferQuery(
-        cloud=instance.cloud, region=region, market=request.market, instances=(instance.name,)
-    )
+    query = OfferQuery(cloud=instance.cloud, region=region, market=request.market, instances=(instance.name,))
     found, _ = catalog.cheapest(query, 1)
     if found:
         return found[0], found[0].price

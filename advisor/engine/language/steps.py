@@ -11,12 +11,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Rejected
 from advisor.domain.generation import KvPrecision, LlmPrecision, StepKind
-from advisor.domain.language import (
-    GenerationCandidate,
-    GenerationRequest,
-    ServingRates,
-    ServingStep,
-)
+from advisor.domain.language import GenerationCandidate, GenerationRequest, ServingRates, ServingStep
 from advisor.engine.language.prepared import ServingPreparations, solved_table
 from advisor.engine.language.rates import Replicas
 from advisor.engine.language.shortfalls import shortfall
@@ -67,9 +62,7 @@ def _changes(
     if chosen.kv_precision is not KvPrecision.FP8:
         yield StepKind.FP8_KV, "--kv-precision fp8", {**kept, "kv_precision": KvPrecision.FP8}
     gpus = chosen.spec.offer.instance.gpu_count
-    wider = [
-        one for one in splits_of(chosen.engine) if split < one <= gpus and can_split(model, one)
-    ]
+    wider = [one for one in splits_of(chosen.engine) if split < one <= gpus and can_split(model, one)]
     if wider:
         yield (
             StepKind.TENSOR_PARALLEL,
@@ -95,9 +88,7 @@ def _way(
 
 
 def _given(
-    request: GenerationRequest,
-    ways: Sequence[Way],
-    preparations: ServingPreparations,
+    request: GenerationRequest, ways: Sequence[Way], preparations: ServingPreparations
 ) -> list[ServingStep]:
     """What each way does for the target and the limits, all predicted at once; kind and option are
     left open."""

@@ -11,12 +11,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Offer, Spec
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision, ServingBind
-from advisor.domain.language import (
-    MOST_SEQUENCES,
-    GenerationCandidate,
-    GenerationRequest,
-    ServingRates,
-)
+from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, GenerationRequest, ServingRates
 from advisor.engine.language.loads import Solved
 from advisor.engine.language.rates import Level, Rates, rate_span, time_span
 from advisor.engine.language.ways import Way

@@ -27,13 +27,7 @@ from advisor.engine.offers import judged_offer, offers_in, place_query, rejected
 from advisor.messages import Message
 from advisor.models.language.deployments import Deployment
 from advisor.models.language.gpus import GpuFacts, gpu_facts
-from advisor.models.language.memory import (
-    ServingMemory,
-    can_split,
-    card_gib,
-    serving_memory,
-    weight_gib,
-)
+from advisor.models.language.memory import ServingMemory, can_split, card_gib, serving_memory, weight_gib
 from advisor.models.language.support import AMPERE, supported
 
 if TYPE_CHECKING:
@@ -84,9 +78,7 @@ class Cards:
 
 
 def offers_judged(
-    request: GenerationRequest | FineTuningRequest,
-    catalog: Catalog,
-    most_usd_per_hour: float | None = None,
+    request: GenerationRequest | FineTuningRequest, catalog: Catalog, most_usd_per_hour: float | None = None
 ) -> Iterator[tuple[Offer, tuple[Message, ...] | Rejected]]:
     """Every offer with a GPU (of those that cost no more), with what the user must mind, or why it
     is turned down."""
@@ -169,9 +161,7 @@ class Finder:
         if isinstance(precision, Message):
             return rejected_offer(offer, "unsupported", precision)
         gpus = used_gpus(offer.instance, self._request.max_gpus)
-        memories = {
-            split: one for split, one in self.memories(card, precision).items() if split <= gpus
-        }
+        memories = {split: one for split, one in self.memories(card, precision).items() if split <= gpus}
         if not memories:
             return rejected_offer(offer, "gpus", Message(
                 "has {gpus} GPUs to split the model over, not {needed}",
@@ -201,9 +191,7 @@ class Finder:
             replicas = gpus // split
             gib = gib_to_read(weights, offer.instance.memory_mib, replicas)
             if gib not in disks:
-                disks[gib] = ready_disk(
-                    self._request, self.catalog, offer, weights, gib=gib, gpus=gpus
-                )
+                disks[gib] = ready_disk(self._request, self.catalog, offer, weights, gib=gib, gpus=gpus)
             disk = disks[gib]
             if isinstance(disk, Rejected):
                 continue
@@ -235,9 +223,7 @@ class Finder:
         assert reasons[0] is not None
         return reasons[0]
 
-    def _deployment(
-        self, card: GpuFacts, precision: LlmPrecision, split: int, link: str
-    ) -> Deployment:
+    def _deployment(self, card: GpuFacts, precision: LlmPrecision, split: int, link: str) -> Deployment:
         """Made once for all offers that have the same."""
         key = card, precision, split, link
         if key not in self._deployments:
@@ -258,12 +244,7 @@ class Finder:
             kv_precision = kv_precision_of(self._request, precision, card)
             self._memory[key] = {
                 split: serving_memory(
-                    self._model,
-                    precision,
-                    kv_precision,
-                    card.memory_gib,
-                    split,
-                    self._request.engine,
+                    self._model, precision, kv_precision, card.memory_gib, split, self._request.engine
                 )
                 for split in splits
                 if can_split(self._model, split)

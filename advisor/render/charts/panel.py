@@ -7,16 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from advisor.render.charts.paper import (
-    BLUE,
-    FAINT,
-    GRID,
-    HAIR,
-    PALE_BLUE,
-    SMALL,
-    Paper,
-    Points,
-)
+from advisor.render.charts.paper import BLUE, FAINT, GRID, HAIR, PALE_BLUE, SMALL, Paper, Points
 
 # From here on a linear axis would crowd the small values into one spot.
 WIDE = 12.0
@@ -52,9 +43,7 @@ class Scale(NamedTuple):
         return [step * number for number in range(first, last + 1)]
 
 
-def scale_of(
-    values: Iterable[float], start: float, end: float, *, from_zero: bool = False
-) -> Scale:
+def scale_of(values: Iterable[float], start: float, end: float, *, from_zero: bool = False) -> Scale:
     """A scale that has room for all of them, wide ranges by ratios; any one value will do."""
     known = sorted(values) or [1.0]
     least, most = known[0], known[-1]

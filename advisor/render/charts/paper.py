@@ -51,9 +51,7 @@ class Paper:
         self.width, self.height = width, height
         self._elements: list[str] = []
 
-    def line(
-        self, *strokes: Points, colour: str = INK, width: float = LINE, dashed: bool = False
-    ) -> None:
+    def line(self, *strokes: Points, colour: str = INK, width: float = LINE, dashed: bool = False) -> None:
         """One or more strokes of one look."""
         dashes = f' stroke-dasharray="{_short(5 * width)} {_short(3 * width)}"' if dashed else ""
         path = "".join(f"M{'L'.join(map(self._point, stroke))}" for stroke in strokes if stroke)
@@ -88,9 +86,7 @@ class Paper:
 
     def mark(self, x: float, y: float, text: str, href: str = "") -> Mark:
         """A place that can be pointed at."""
-        return Mark(
-            round(100 * x / self.width, 2), round(100 * (1 - y / self.height), 2), text, href
-        )
+        return Mark(round(100 * x / self.width, 2), round(100 * (1 - y / self.height), 2), text, href)
 
     def svg(self) -> str:
         """What was drawn: the same for the same strokes."""

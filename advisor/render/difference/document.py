@@ -90,11 +90,7 @@ def _stands_on(old: Side, new: Side) -> dict[str, Any]:
     """Catalogue, performance model, measurements and program: which of them are others now."""
     before, after = _context(old), _context(new)
     return {
-        name: {
-            "changed": _is_other(before[name], after[name]),
-            "old": before[name],
-            "new": after[name],
-        }
+        name: {"changed": _is_other(before[name], after[name]), "old": before[name], "new": after[name]}
         for name in before
     }
 

@@ -103,9 +103,7 @@ def prices(workload: Workload) -> dict[Key, float]:
     recommended one on other markets and in other regions."""
     usd_by_key = dict(_elsewhere(workload))
     usd_by_key |= {key_of(row): row["total_usd_per_hour"] for row in _drawn(workload)}
-    return usd_by_key | {
-        key_of(row): row["price"]["total_usd_per_hour"] for row in workload.named()
-    }
+    return usd_by_key | {key_of(row): row["price"]["total_usd_per_hour"] for row in workload.named()}
 
 
 def _elsewhere(workload: Workload) -> Iterator[tuple[Key, float]]:

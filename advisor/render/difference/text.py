@@ -132,14 +132,11 @@ def _changes(workload: Document) -> Iterator[str]:
     lists = {
         "new on the list": [spec_name(row) for row in ranked["came"]],
         "gone from the list": [spec_name(row) for row in ranked["went"]],
-        "places": [
-            f"{type_name(row)} {row['old_place']} -> {row['new_place']}" for row in ranked["moved"]
-        ],
+        "places": [f"{type_name(row)} {row['old_place']} -> {row['new_place']}" for row in ranked["moved"]],
         "rejected now": [_rejected_text(row) for row in rejected["came"]],
         "no longer rejected": [_rejected_text(row) for row in rejected["went"]],
         "rejected for another reason": [
-            f"{row['instance_type']} ({row['old']} -> {row['new']})"
-            for row in rejected["reason_changed"]
+            f"{row['instance_type']} ({row['old']} -> {row['new']})" for row in rejected["reason_changed"]
         ],
     }
     yield from (f"{title}: {_listed(names)}" for title, names in lists.items() if names)

@@ -93,10 +93,7 @@ def _alternatives(old: Workload, new: Workload) -> dict[str, Any]:
     return {
         "came": [{**spec_document(key), "place": after[key]} for key in came],
         "went": [{**spec_document(key), "place": before[key]} for key in went],
-        "moved": [
-            {**spec_document(key), "old_place": before[key], "new_place": after[key]}
-            for key in both
-        ],
+        "moved": [{**spec_document(key), "old_place": before[key], "new_place": after[key]} for key in both],
     }
 
 
@@ -178,9 +175,7 @@ def _pick_block(pick: Document | None) -> dict[str, Any] | None:
     }
 
 
-def _reasons(
-    old: Workload, new: Workload, before: Key | None, after: Key | None
-) -> list[dict[str, Any]]:
+def _reasons(old: Workload, new: Workload, before: Key | None, after: Key | None) -> list[dict[str, Any]]:
     reasons = [_of_request(old, new)]
     if before is not None:
         reasons += [_how_it_stands("old_pick", before, new), _moved(before, old, new)]

@@ -11,12 +11,8 @@ from advisor.units import floor_rate, format_usd
 
 DATA_DEVICE = "/dev/sdf"
 # SSM parameters with the newest image of a region: AWS Deep Learning AMIs, and Canonical's.
-_GPU_IMAGE = (
-    "/aws/service/deeplearning/ami/{machine}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
-)
-_CPU_IMAGE = (
-    "/aws/service/canonical/ubuntu/server/22.04/stable/current/{machine}/hvm/ebs-gp2/ami-id"
-)
+_GPU_IMAGE = "/aws/service/deeplearning/ami/{machine}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
+_CPU_IMAGE = "/aws/service/canonical/ubuntu/server/22.04/stable/current/{machine}/hvm/ebs-gp2/ami-id"
 
 
 class Start(NamedTuple):

@@ -32,10 +32,7 @@ GPU_MEMORY_SHARE = "0.94"
 # (Those of the chats of Azure 2023 have up to 3.5 times the mean, by the 99th percentiles.)
 _LONGER = 4
 # What vLLM calls the formats; where there is nothing, the checkpoint itself says it.
-_FLAGS = {
-    LlmPrecision.BF16: ("--dtype", "bfloat16"),
-    LlmPrecision.FP16: ("--dtype", "half"),
-}
+_FLAGS = {LlmPrecision.BF16: ("--dtype", "bfloat16"), LlmPrecision.FP16: ("--dtype", "half")}
 _QUANTIZED = (LlmPrecision.FP8, LlmPrecision.INT4_AWQ, LlmPrecision.NVFP4, LlmPrecision.MXFP4)
 _IMAGE = "vllm/vllm-openai"
 _HUB, _OWN_DISK = "/root/.cache/huggingface", "/opt/dlami/nvme/huggingface"
@@ -122,7 +119,7 @@ def _about(
     lines = [
         f"{candidate.model} generation, weights {candidate.precision}: {lower_name(confidence)} "
         f"{floor_rate(rate.lower):,g} output tokens/s (modelled), {engine_text(candidate)}, "
-        f"{placement_text(candidate.placement)}",
+        f"{placement_text(candidate.placement)}"
     ]
     # Without a question about it the format is the published one.
     if request.precision in _QUANTIZED:
@@ -188,9 +185,7 @@ def _minor(version: str) -> str:
     return ".".join(parts) if len(parts) == 2 and all(map(str.isdigit, parts)) else ""
 
 
-def _compose(
-    candidate: GenerationCandidate, request: GenerationRequest, config: Path | None
-) -> str:
+def _compose(candidate: GenerationCandidate, request: GenerationRequest, config: Path | None) -> str:
     """A Docker Compose file (the Compose Specification's `deploy.resources`), for each instance."""
     import yaml
 
@@ -202,9 +197,7 @@ def _compose(
         f"replica-{at}": _service(candidate, words, FIRST_PORT + at, gpus.split(","), folder)
         for at, gpus in enumerate(_gpus_of(candidate))
     }
-    text: str = yaml.safe_dump(
-        {"services": services, "volumes": {"models": {}}}, sort_keys=False, width=1000
-    )
+    text: str = yaml.safe_dump({"services": services, "volumes": {"models": {}}}, sort_keys=False, width=1000)
     return header(Start(candidate.spec, _about(candidate, request, config), ("up",))) + text
 
 

@@ -78,9 +78,7 @@ def _texts(tree: ast.Module, file: str) -> Iterator[str]:
             if text and (name == "Message" or is_error):
                 yield text
             if is_error:
-                yield from filter(
-                    None, (_literal(k.value) for k in node.keywords if k.arg == "hint")
-                )
+                yield from filter(None, (_literal(k.value) for k in node.keywords if k.arg == "hint"))
 
 
 def _literal(node: ast.expr) -> str | None:

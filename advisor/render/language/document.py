@@ -48,12 +48,8 @@ from advisor.render.price_calls import price_call_block
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What the two latencies are the means of; users and tools mean different things by TPOT.
 _BOUNDS_MEANING = "; the bounds are those of this mean, no percentiles of requests"
-TTFT_MEANING = (
-    "seconds from a request's arrival to its first output token, in the mean" + _BOUNDS_MEANING
-)
-TPOT_MEANING = (
-    "seconds for each output token after the first one, in the mean of a request" + _BOUNDS_MEANING
-)
+TTFT_MEANING = "seconds from a request's arrival to its first output token, in the mean" + _BOUNDS_MEANING
+TPOT_MEANING = "seconds for each output token after the first one, in the mean of a request" + _BOUNDS_MEANING
 _RANGES = ("compute_capability", "vcpus", "memory_mib")
 
 
@@ -154,9 +150,7 @@ def _plain(name: str, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def generation_block(
-    candidate: GenerationCandidate, confidence: float, sources: Sources
-) -> dict[str, Any]:
+def generation_block(candidate: GenerationCandidate, confidence: float, sources: Sources) -> dict[str, Any]:
     """A spec that serves, with what is predicted of it."""
     spec, rates = candidate.spec, candidate.rates
     output = rates.output_tokens_per_second
@@ -286,8 +280,7 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
             "micro_batch": candidate.micro_batch,
             "checkpointing": candidate.checkpointing,
             "memory_per_gpu": {
-                name: getattr(candidate.memory, name)
-                for name in type(candidate.memory).__struct_fields__
+                name: getattr(candidate.memory, name) for name in type(candidate.memory).__struct_fields__
             },
         },
         "note": notes_text(candidate.notes),

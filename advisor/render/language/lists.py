@@ -58,9 +58,7 @@ def step_lines(steps: Sequence[ServingStep], before: GenerationCandidate) -> lis
 
 
 def _step_text(option: str, gives: GenerationCandidate, before: GenerationCandidate) -> str:
-    highest, now = (
-        one.most.output_tokens_per_second.median / one.spec.count for one in (gives, before)
-    )
+    highest, now = (one.most.output_tokens_per_second.median / one.spec.count for one in (gives, before))
     percent = 100 * (highest / now - 1)
     most = f"{percent:+.0f} %" if abs(percent) >= NOTHING_PERCENT else "as before"
     count = ""
@@ -125,9 +123,7 @@ def alternative_lines(
     return ["", *fitting_table(columns, left, ("runs as", "gpu"))]
 
 
-def place_column(
-    ranked: Sequence[AnyCandidate], request: SpecRequest, today: date
-) -> dict[str, list[str]]:
+def place_column(ranked: Sequence[AnyCandidate], request: SpecRequest, today: date) -> dict[str, list[str]]:
     """Where all but the first stand; nothing where all stand in one place."""
     places = place_texts(ranked, request, today)
     return {"region": places[1:]} if places else {}
@@ -189,8 +185,6 @@ def rejection_lines(
     lines = [
         line
         for one in shown[:SHOWN_REJECTED]
-        for line in textwrap.wrap(
-            rejection_text(one, answer.request), WIDTH, subsequent_indent="    "
-        )
+        for line in textwrap.wrap(rejection_text(one, answer.request), WIDTH, subsequent_indent="    ")
     ]
     return ["", *textwrap.wrap(title, WIDTH, subsequent_indent="  "), *lines] if lines else []

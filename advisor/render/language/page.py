@@ -7,28 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import LIST
-from advisor.render.content import (
-    Chart,
-    Column,
-    Facts,
-    Items,
-    Leaf,
-    Look,
-    Paragraph,
-    Part,
-    Table,
-    translated,
-)
+from advisor.render.content import Chart, Column, Facts, Items, Leaf, Look, Paragraph, Part, Table, translated
 from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
-from advisor.render.language.phrases import (
-    ENGINES,
-    count_text,
-    gib_text,
-    seconds_text,
-    tokens_text,
-)
+from advisor.render.language.phrases import ENGINES, count_text, gib_text, seconds_text, tokens_text
 from advisor.render.language.picture import front_picture
 from advisor.render.price_parts import by_price, price_call_leaves
 from advisor.render.text import lower_name, upper_name
@@ -116,9 +99,7 @@ def _nearest(document: Record, t: Texts) -> str:
 def _known_from(chosen: Record, t: Texts) -> str:
     level = chosen["risk"]
     anchored = chosen["predicted"]["provenance"] == "anchored"
-    return t(
-        "lm.stands_anchored" if anchored else "lm.stands", risk=t(f"risk.{level}"), number=level
-    )
+    return t("lm.stands_anchored" if anchored else "lm.stands", risk=t(f"risk.{level}"), number=level)
 
 
 def spec_facts(spec: Record, t: Texts) -> Facts:
@@ -179,9 +160,7 @@ def span_text(span: Record, t: Texts) -> str:
 
 
 def _memory_facts(memory: Record, t: Texts) -> Iterator[tuple[str, str]]:
-    sizes = {
-        part: gib_text(memory[f"{part}_gib"]) for part in ("weights", "kv", "overhead", "free")
-    }
+    sizes = {part: gib_text(memory[f"{part}_gib"]) for part in ("weights", "kv", "overhead", "free")}
     yield t("lm.memory"), t("lm.memory_value", **sizes)
     yield (
         t("lm.holds"),
@@ -270,9 +249,7 @@ def _alternatives(document: Record, t: Texts) -> list[Part]:
 
 def _price_columns(specs: Sequence[Record], t: Texts) -> list[Column]:
     """Market and kind of the prices; nothing where all are on one market, and listed."""
-    if len({spec["market"] for spec in specs}) == 1 and all(
-        spec["price"]["kind"] == LIST for spec in specs
-    ):
+    if len({spec["market"] for spec in specs}) == 1 and all(spec["price"]["kind"] == LIST for spec in specs):
         return []
     return [
         Column(
@@ -307,6 +284,4 @@ def _rejected(document: Record, t: Texts, most: int) -> list[Part]:
 def _relaxation(one: Record, *, clouds: bool) -> str:
     changes = ", ".join(f"{change['option']} {change['to']}".strip() for change in one["changes"])
     gives = one["gives"]
-    return (
-        f"{changes}: {type_name(gives, clouds=clouds)}, {format_usd(gives['total_usd_per_hour'])}/h"
-    )
+    return f"{changes}: {type_name(gives, clouds=clouds)}, {format_usd(gives['total_usd_per_hour'])}/h"

@@ -31,9 +31,7 @@ _MOST_LETTERS = 16
 
 def risk_level(candidate: GenerationCandidate | FineTuningCandidate) -> int:
     """0 (very low) to 4 (very high), as of any prediction (`risk_of`)."""
-    return risk_of(
-        candidate.sure_share, len(candidate.extrapolation), calibrated=candidate.calibrated
-    )
+    return risk_of(candidate.sure_share, len(candidate.extrapolation), calibrated=candidate.calibrated)
 
 
 def engine_text(candidate: GenerationCandidate) -> str:

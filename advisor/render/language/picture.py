@@ -64,7 +64,4 @@ def _point_text(record: Record, t: Texts) -> str:
 
 def _point(rates: Record) -> tuple[float, float]:
     """Output tokens a second, and milliseconds per output token, in the median."""
-    return (
-        rates["output_tokens_per_second"]["median"],
-        1000 * rates["tpot_seconds"]["median"],
-    )
+    return (rates["output_tokens_per_second"]["median"], 1000 * rates["tpot_seconds"]["median"])

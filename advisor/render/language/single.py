@@ -7,18 +7,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from advisor.domain.language import (
-    GenerationRequest,
-    ServingMemoryAnswer,
-    ServingPrediction,
-    SplitMemory,
-)
-from advisor.domain.tuning import (
-    FineTuningRequest,
-    TunedMemory,
-    TuningMemoryAnswer,
-    TuningPrediction,
-)
+from advisor.domain.language import GenerationRequest, ServingMemoryAnswer, ServingPrediction, SplitMemory
+from advisor.domain.tuning import FineTuningRequest, TunedMemory, TuningMemoryAnswer, TuningPrediction
 from advisor.render.blocks import BOUNDS, bounds
 from advisor.render.comparing import notes_lines
 from advisor.render.document import Sources
@@ -148,9 +138,7 @@ def _row(one: ServingPrediction, baseline: ServingPrediction) -> dict[str, Any]:
         "tpot_seconds": rates.tpot_seconds.median,
         "relative": _relative(one, baseline),
         "total_usd_per_hour": candidate.spec.total_usd_per_hour if priced else None,
-        "usd_per_million_output_tokens": (
-            candidate.usd_per_million_output_tokens.median if priced else None
-        ),
+        "usd_per_million_output_tokens": (candidate.usd_per_million_output_tokens.median if priced else None),
         "ready_seconds": candidate.ready.seconds,
         "bottleneck": str(candidate.binds),
         "price_kind": one.price and one.price.kind,
@@ -168,9 +156,7 @@ def comparison_text(
         "instance": [row["instance_type"] for row in rows],
         "gpu": [gpus_text(one.candidate.spec.offer.instance) for one in predictions],
         "runs as": [short_placement_text(one.candidate.placement) for one in predictions],
-        f"{lower_name(request.confidence)} tokens/s": [
-            lower_text(row["throughput_lower"]) for row in rows
-        ],
+        f"{lower_name(request.confidence)} tokens/s": [lower_text(row["throughput_lower"]) for row in rows],
         "median": [format_rate(row["throughput_median"]) for row in rows],
         "TTFT": [seconds_text(row["ttft_seconds"]) for row in rows],
         "TPOT": [seconds_text(row["tpot_seconds"]) for row in rows],
@@ -236,9 +222,7 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
     lines = [*textwrap.wrap(title, WIDTH), ""]
     if rows:
         lines += table(header, rows, right=tuple(range(1, 9)))
-        lines += [
-            "GiB of each GPU; sequences and the longest context are of one copy of the model."
-        ]
+        lines += ["GiB of each GPU; sequences and the longest context are of one copy of the model."]
     return "\n".join(lines + _not_fitting([(one.gpu, one.why_not) for one in answer.gpus
                                            if one.use is None]))  # fmt: skip
 

@@ -7,13 +7,7 @@ from typing import Any
 
 from advisor.render.blocks import BOUNDS
 from advisor.render.document import is_language
-from advisor.render.tables import (
-    PRICE_COLUMNS,
-    markdown_answer,
-    records_csv,
-    records_markdown,
-    with_telling,
-)
+from advisor.render.tables import PRICE_COLUMNS, markdown_answer, records_csv, records_markdown, with_telling
 from advisor.render.workbook_sheet import Sheet, columns_in
 
 Record = Mapping[str, Any]

@@ -84,9 +84,7 @@ def generation_text(
     return "\n".join(lines)
 
 
-def prediction_text(
-    prediction: ServingPrediction, request: GenerationRequest, sources: Sources
-) -> str:
+def prediction_text(prediction: ServingPrediction, request: GenerationRequest, sources: Sources) -> str:
     """What one instance does, for a terminal."""
     candidate = prediction.candidate
     lines = [
@@ -123,10 +121,7 @@ def basis_text(sources: Sources) -> str:
 def head_lines(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
     """The spec and its price."""
     spec = candidate.spec
-    return [
-        "",
-        *spec_lines(spec, f"{place_name(spec.offer, request)}, {spec.offer.market}"),
-    ]
+    return ["", *spec_lines(spec, f"{place_name(spec.offer, request)}, {spec.offer.market}")]
 
 
 def serving_lines(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:

@@ -17,12 +17,7 @@ from advisor.domain.tuning import (
 from advisor.naming import place_name
 from advisor.render.blocks import RISKS
 from advisor.render.document import Sources
-from advisor.render.language.lists import (
-    SHOWN_ALTERNATIVES,
-    place_column,
-    rejection_lines,
-    relaxation_lines,
-)
+from advisor.render.language.lists import SHOWN_ALTERNATIVES, place_column, rejection_lines, relaxation_lines
 from advisor.render.language.phrases import gib_text, gpus_text, rate_text, risk_level
 from advisor.render.language.text import machine_text
 from advisor.render.price_calls import price_lines, resting_lines
@@ -54,11 +49,7 @@ def finetuning_text(
     chosen = answer.chosen
     lines = ["No offer meets this."]
     if chosen is not None:
-        lines = [
-            *resting_lines(answer),
-            *tuning_lines(chosen, answer.request, sources),
-            *price_lines(answer),
-        ]
+        lines = [*resting_lines(answer), *tuning_lines(chosen, answer.request, sources), *price_lines(answer)]
     lines += relaxation_lines(answer)
     shown = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
     lines += _alternatives(answer.ranked[: 1 + shown], answer)
@@ -74,9 +65,7 @@ def tuning_text(prediction: TuningPrediction, request: FineTuningRequest, source
     return "\n".join(lines + wrapped("Warning", prediction.warnings, 3))
 
 
-def tuning_lines(
-    candidate: FineTuningCandidate, request: FineTuningRequest, sources: Sources
-) -> list[str]:
+def tuning_lines(candidate: FineTuningCandidate, request: FineTuningRequest, sources: Sources) -> list[str]:
     """What the rates stand on, the spec, and what it does."""
     spec, confidence = candidate.spec, request.confidence
     rate = candidate.tokens_per_second
@@ -118,10 +107,7 @@ def _run_text(candidate: FineTuningCandidate) -> str:
     shared = "" if candidate.link is Link.NONE else f"{shared}, over {candidate.link}"
     kept = "recomputed (checkpointing)" if candidate.checkpointing else "kept"
     plural = "" if candidate.micro_batch == 1 else "s"
-    return (
-        f"{gpus}{shared}, {candidate.micro_batch} sequence{plural} a GPU at once, "
-        f"activations {kept}"
-    )
+    return f"{gpus}{shared}, {candidate.micro_batch} sequence{plural} a GPU at once, activations {kept}"
 
 
 def _memory_text(memory: TuningMemoryUse) -> str:
@@ -144,9 +130,7 @@ def _hours_text(candidate: FineTuningCandidate, confidence: float) -> str:
     return f"median {format_hours(hours.median)}, {upper} {most_hours}; costs {costs}"
 
 
-def _alternatives(
-    ranked: Sequence[FineTuningCandidate], answer: FineTuningRecommendation
-) -> list[str]:
+def _alternatives(ranked: Sequence[FineTuningCandidate], answer: FineTuningRecommendation) -> list[str]:
     """All but the first, which stands above."""
     shown = ranked[1:]
     if not shown:

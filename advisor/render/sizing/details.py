@@ -37,10 +37,7 @@ from advisor.render.sizing.pictures import (
     price_picture,
     stages_picture,
 )
-from advisor.render.sizing.sentences import (
-    disk_name,
-    stage_name,
-)
+from advisor.render.sizing.sentences import disk_name, stage_name
 from advisor.render.text import lower_name, upper_name
 from advisor.units import format_mib, format_rate, format_usd
 
@@ -69,9 +66,7 @@ def details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     answer, confidence = section["recommendation"], section["answer"]["confidence"]
     yield price_part(section, t, room)
     yield Part(t("stages.title"), list(_stages(section["bottleneck"], t)), detail=True)
-    yield Part(
-        t("settings.title"), list(_settings(answer.get("other_settings", ()), t)), detail=True
-    )
+    yield Part(t("settings.title"), list(_settings(answer.get("other_settings", ()), t)), detail=True)
     yield Part(t("curves.title"), list(_curves(section, t)), detail=True)
     yield Part(t("sensitivity.title"), list(_sensitivity(section["sensitivity"], t)), detail=True)
     yield Part(t("break.title"), list(_turns(section, t, room)), detail=True)
@@ -150,9 +145,7 @@ def _kind_columns(rows: Sequence[Record], t: Texts) -> list[Column]:
     """How each price is known, where not all are listed; older documents do not tell it."""
     if all(row.get("price_kind", LIST) == LIST for row in rows):
         return []
-    return columns_of(
-        t, ("kind", lambda row: t.known(f"kind.{row['price_kind']}", row["price_kind"]))
-    )
+    return columns_of(t, ("kind", lambda row: t.known(f"kind.{row['price_kind']}", row["price_kind"])))
 
 
 def _stages(block: Record | None, t: Texts) -> Iterator[Chart]:
@@ -179,9 +172,7 @@ def _curves(section: Record, t: Texts) -> Iterator[Any]:
         return
     ids = {trial for curve in section["curves"].values() for trial in curve["measured"]}
     measured = [row for row in section["measured"] if row["trial_id"] in ids]
-    yield curves_picture(section, t)._replace(
-        note=t("curves.note" if measured else "curves.note_none")
-    )
+    yield curves_picture(section, t)._replace(note=t("curves.note" if measured else "curves.note_none"))
     columns = columns_of(
         t,
         ("measured_at", lambda row: t(

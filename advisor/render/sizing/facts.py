@@ -108,9 +108,7 @@ def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     """All workloads together; null where nothing is recommended, never 0. `runs` are those that
     end: a month of their machines is more than they cost."""
-    specs = [
-        section["answer"]["spec"] for section in sections if section["answer"]["status"] == ANSWERED
-    ]
+    specs = [section["answer"]["spec"] for section in sections if section["answer"]["status"] == ANSWERED]
     usd = sum(spec["usd_per_hour"] for spec in specs) if specs else None
     return {
         "workloads": len(sections),

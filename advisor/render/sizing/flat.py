@@ -52,9 +52,7 @@ def report_rows(document: Mapping[str, Any]) -> Iterator[Row]:
         yield from _item(workload, "workload", "", workload["name"], "")
 
 
-def _item(
-    value: Mapping[str, Any], part: str, item: str, workload: str, path: str
-) -> Iterator[Row]:
+def _item(value: Mapping[str, Any], part: str, item: str, workload: str, path: str) -> Iterator[Row]:
     """Its own values in one row, then its blocks and lists."""
     own: dict[str, Any] = {}
     inner: list[Row] = []
@@ -81,9 +79,7 @@ def _list(values: list[Any], path: str, item: str, workload: str) -> Iterator[Ro
             yield Row(path, workload, at, {_VALUE: value})
 
 
-def _flattened(
-    value: Mapping[str, Any], *, deep: bool, before: str = ""
-) -> Iterator[tuple[str, Any]]:
+def _flattened(value: Mapping[str, Any], *, deep: bool, before: str = "") -> Iterator[tuple[str, Any]]:
     """Names with what stands there; a block below the parts is told by names with dots."""
     for name, inner in value.items():
         if isinstance(inner, Mapping) and deep:

@@ -30,10 +30,7 @@ from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import plain
 from advisor.render.language.page import answer_parts, detail_parts, language_parts
 from advisor.render.price_parts import price_call_leaves
-from advisor.render.sizing.columns import (
-    columns_of,
-    rate_columns,
-)
+from advisor.render.sizing.columns import columns_of, rate_columns
 from advisor.render.sizing.details import Room, details, notes_parts, place_parts, price_part
 from advisor.render.sizing.pictures import totals_picture
 from advisor.render.sizing.sentences import (
@@ -189,8 +186,7 @@ def _answer(section: Record, hours: float, t: Texts, room: Room) -> Iterator[Lea
     if answer["relax"]:
         clouds = covers_clouds(answer)
         ways = [
-            relax_sentence(way, section["answer"]["confidence"], t, clouds=clouds)
-            for way in answer["relax"]
+            relax_sentence(way, section["answer"]["confidence"], t, clouds=clouds) for way in answer["relax"]
         ]
         yield Part(t("relax.title"), [Items(ways)])
     if section["costs"] and section["costs"]["choices"] and room.costs:

@@ -180,8 +180,7 @@ def totals_picture(sections: Sequence[Record], t: Texts) -> Chart | None:
     if len(sections) < 2:
         return None
     shown = [
-        (section["name"], section["answer"]["spec"]["usd_per_month"])
-        for section in sections[:MOST_BARS]
+        (section["name"], section["answer"]["spec"]["usd_per_month"]) for section in sections[:MOST_BARS]
     ]
     height = _COST_ROW * len(shown) + 8
     paper, room = Paper(WIDTH, height), WIDTH - _COST_LEFT - _COST_RIGHT
@@ -193,9 +192,7 @@ def totals_picture(sections: Sequence[Record], t: Texts) -> Chart | None:
         paper.text(_COST_LEFT + width + 5, y, format_usd(usd))
     more = len(sections) - len(shown)
     rest = [t("totals.more", count=more)] if more else []
-    return chart_of(
-        paper, t.listed([*(f"{name[:80]}: {format_usd(usd)}" for name, usd in shown), *rest])
-    )
+    return chart_of(paper, t.listed([*(f"{name[:80]}: {format_usd(usd)}" for name, usd in shown), *rest]))
 
 
 _MEMORY_HEIGHT = 170.0
@@ -214,9 +211,7 @@ def memory_picture(block: Record, t: Texts) -> Chart:
     panel.frame(t("unit.batch"), t("unit.gib"))
     paper.line(panel.places(places), colour=BLUE)
     for fits, shape, colour, size in ((True, "o", BLUE, 5.0), (False, "x", VERMILION, 7.0)):
-        some = [
-            place for place, batch in zip(places, batches, strict=True) if batch["fits"] is fits
-        ]
+        some = [place for place, batch in zip(places, batches, strict=True) if batch["fits"] is fits]
         if some:
             paper.markers(panel.places(some), shape, colour=colour, size=size)
     line = t("memory.has", name=block["gpu"], has=format_mib(block["has_mib"]))
@@ -266,9 +261,7 @@ def curves_picture(
     near = within_reach(target, [point["upper"] for path in paths.values() for _, point in path])
     rates = [point["upper"] for path in paths.values() for _, point in path]
     rates += [rate for some in beside.values() for _, rate, _ in some]
-    y = scale_of(
-        [*rates, *([near] if near else [])], _BOTTOM, _CURVES_HEIGHT - _TOP, from_zero=True
-    )
+    y = scale_of([*rates, *([near] if near else [])], _BOTTOM, _CURVES_HEIGHT - _TOP, from_zero=True)
     paper, known, alts = Paper(width, _CURVES_HEIGHT), set(), []
     marks: list[Mark] = []
     wide = (width - _LEFT - _GAP * len(paths)) / max(len(paths), 1)
@@ -338,9 +331,7 @@ def _draw(
         panel.paper.markers(panel.places(here[-1:]), "D", colour="#000000", face=VERMILION, size=7)
 
 
-def _curve_alt(
-    name: str, path: Sequence[tuple[float, Record]], rates: Sequence[float], t: Texts
-) -> str:
+def _curve_alt(name: str, path: Sequence[tuple[float, Record]], rates: Sequence[float], t: Texts) -> str:
     """A curve's points, at most seven of them with both ends, and the span of what is measured."""
     step = max(1, -(-len(path) // 6))
     some = {f"{x:,.4g}": point["median"] for x, point in [*path[::step], *path[-1:]]}

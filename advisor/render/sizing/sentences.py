@@ -14,14 +14,7 @@ from advisor.render.language.document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_parts import by_price
 from advisor.render.sizing.facts import ANSWERED
 from advisor.render.text import lower_name, upper_name
-from advisor.units import (
-    ceil_significant,
-    format_hours,
-    format_mib,
-    format_rate,
-    format_target,
-    format_usd,
-)
+from advisor.units import ceil_significant, format_hours, format_mib, format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
@@ -117,9 +110,7 @@ def totals_sentence(totals: Record, t: Texts) -> str:
     return f"{cost}{t('totals.runs', runs=totals['runs'])}" if totals.get("runs") else cost
 
 
-def borderline_sentence(
-    call: Record, target: float | None, t: Texts, *, clouds: bool = False
-) -> str:
+def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds: bool = False) -> str:
     """What a trial would settle, with `clouds` of which cloud; what it would save is of a run,
     where one was asked about."""
     chance, run, month = call["probability"], call["saves_usd_per_run"], call["saves_usd_per_month"]

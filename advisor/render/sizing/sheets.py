@@ -49,9 +49,7 @@ def _sheet(
     name: str, note: str, columns: str, **formulas: str,
 ) -> Sheet:  # fmt: skip
     """The rows of all sections, each after the name of its workload."""
-    rows = [
-        {"workload": section["name"], **row} for section in sections for row in rows_of(section)
-    ]
+    rows = [{"workload": section["name"], **row} for section in sections for row in rows_of(section)]
     return Sheet(name, note, columns_in(f"Workload=workload; {columns}", formulas), rows)
 
 

@@ -82,9 +82,7 @@ class _Writer:
         self._head = book.add_format(
             {"bold": True, "bg_color": "#E8EDF3", "text_wrap": True, "valign": "top", "bottom": 1}
         )
-        self._input = book.add_format(
-            {"num_format": "#,##0.##", "bg_color": "#FFF6D6", "border": 1}
-        )
+        self._input = book.add_format({"num_format": "#,##0.##", "bg_color": "#FFF6D6", "border": 1})
         shown = {look: {"num_format": _FORMATS[look]} if look in _FORMATS else {} for look in Look}
         self._looks = {look: book.add_format(form) for look, form in shown.items()}
         bold = {"bold": True, "top": 1}
@@ -123,9 +121,7 @@ class _Writer:
         page.repeat_rows(_HEAD_ROW)
         return page
 
-    def _value(
-        self, page: Any, at: Place, column: Column, record: Record, columns: Sequence[Column]
-    ) -> None:
+    def _value(self, page: Any, at: Place, column: Column, record: Record, columns: Sequence[Column]) -> None:
         value, look = column.value(record), self._looks[column.look]
         if value is None:
             return

@@ -84,9 +84,7 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
         cells=tuple((r.request.workload.network, r.request.workload.task) for r in rows),
         accelerator=np.array(
             [
-                modelled_on_cpu(row.request, networks)
-                if row.request.on_cpu
-                else row.accelerator_rate
+                modelled_on_cpu(row.request, networks) if row.request.on_cpu else row.accelerator_rate
                 for row in rows
             ]
         ),
@@ -119,8 +117,7 @@ def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Mea
         if workload not in faster:
             facts = model.table.of(workload)
             before, after = (
-                each.estimates([(workload, card)], facts).mean[0]
-                for each in (model.step_times, conditioned)
+                each.estimates([(workload, card)], facts).mean[0] for each in (model.step_times, conditioned)
             )
             faster[workload] = float(np.exp(before - after))
         rates[index] *= faster[workload]
@@ -132,9 +129,7 @@ def _unmeasured(request: PipelineRequest) -> Measurement:
     cpu = request.resources.cpu
     facts = {"cpu_model": cpu.model, "architecture": cpu.architecture} if cpu else {}
     trial = Trial(workload=request.workload, resources=request.resources, accelerator=ON_CPU)
-    return Measurement(
-        trial=trial, status=Status.FAILED, limited_by=LimitedBy.NONE, environment=facts
-    )
+    return Measurement(trial=trial, status=Status.FAILED, limited_by=LimitedBy.NONE, environment=facts)
 
 
 def fits_memory(row: Row) -> bool:

@@ -16,14 +16,7 @@ from msgspec.structs import replace
 
 from advisor.domain import ON_CPU, Measurement, Status, Trial
 from advisor.errors import UsageError
-from advisor.models.performance.surface import (
-    Belief,
-    Choice,
-    Question,
-    Surface,
-    anchor_trials,
-    next_trials,
-)
+from advisor.models.performance.surface import Belief, Choice, Question, Surface, anchor_trials, next_trials
 from advisor.models.performance.surface.belief import USUAL_NOISE
 from advisor.runs.adaptive.cells import (
     Row,
@@ -107,9 +100,7 @@ class AdaptiveSweep(Struct):
             return Question(tuple(range(len(self.trials))))
         return self.specs.question(self.target, len(self.trials))
 
-    def _choose(
-        self, surface: Surface, done: Sequence[int], measured: Mapping[str, Measurement]
-    ) -> Choice:
+    def _choose(self, surface: Surface, done: Sequence[int], measured: Mapping[str, Measurement]) -> Choice:
         rates = [(row, *self._rate_after(done, row, measured)) for row in dict.fromkeys(done)]
         good = [(row, rate, noise) for row, rate, noise in rates if rate > 0]
         # A repeat in vain changes no rate, and counts all the same.
@@ -121,9 +112,7 @@ class AdaptiveSweep(Struct):
             belief = Belief.after(surface, at, logs, np.array([noise for *_, noise in good]))
             candidates = [*self._left(done, measured)]
             again = {row: noise for row, _, noise in good if done.count(row) < _MOST_RUNS}
-            self._choices[key] = next_trials(
-                belief, self._question(), candidates, repeats=again, count=BATCH
-            )
+            self._choices[key] = next_trials(belief, self._question(), candidates, repeats=again, count=BATCH)
         return self._choices[key]
 
     def _with_gpu_steps(
@@ -133,9 +122,7 @@ class AdaptiveSweep(Struct):
         if self.gpu is None:
             return surface
         rows = [*self.rows, *(self.specs.rows if self.specs else ())]
-        return with_gpu_steps(
-            surface, rows, (measured[self.trials[row].trial_id] for row in at), self.gpu
-        )
+        return with_gpu_steps(surface, rows, (measured[self.trials[row].trial_id] for row in at), self.gpu)
 
     def _rate_after(
         self, done: Sequence[int], row: int, measured: Mapping[str, Measurement]
@@ -205,31 +192,23 @@ def adaptive_from(trials: Sequence[Trial], sweep: PlannedSweep) -> AdaptiveSweep
     return adaptive_sweep(trials, budget, sweep.target_throughput)
 
 
-def adaptive_sweep(
-    trials: Sequence[Trial], budget: Budget, target: float | None = None
-) -> AdaptiveSweep:
+def adaptive_sweep(trials: Sequence[Trial], budget: Budget, target: float | None = None) -> AdaptiveSweep:
     """A sweep over candidate trials. Trials that lack memory are refused beforehand.
 
     Raises `UsageError` for networks whose operations the model does not know, for repeats (the
     sweep decides about them), and for a target that no instance of the catalogue is sold for.
     """
     if any(trial.plan.get("repeats", 1) > 1 for trial in trials):
-        raise UsageError(
-            "--adaptive decides about repeats", field="adaptive", hint="leave --repeats out"
-        )
+        raise UsageError("--adaptive decides about repeats", field="adaptive", hint="leave --repeats out")
     if len({trial.accelerator for trial in trials} - {ON_CPU}) > 1:
-        raise UsageError(
-            "--adaptive learns one accelerator at a time", field="adaptive", hint="name one"
-        )
+        raise UsageError("--adaptive learns one accelerator at a time", field="adaptive", hint="name one")
     gpu = gpu_of(trials)
     rows = {trial.trial_id: row_of(trial, gpu) for trial in trials}
     surface_of(list(rows.values()), ())  # refuses what the model does not know
     judged = [(trial, fits_memory(rows[trial.trial_id])) for trial in trials]
     able = [trial for trial, fits in judged if fits]
     if not able:
-        raise UsageError(
-            "none of these trials has the memory that it needs", hint="give --memory more"
-        )
+        raise UsageError("none of these trials has the memory that it needs", hint="give --memory more")
     return AdaptiveSweep(
         trials=tuple(able),
         refused=tuple(trial for trial, fits in judged if not fits),

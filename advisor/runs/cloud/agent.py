@@ -191,9 +191,7 @@ class Sending(ABC):
             if self.send():
                 return
             sleep(POLL_SECONDS)
-        raise DataError(
-            "the bucket took not all of what was measured", hint="see the warnings above"
-        )
+        raise DataError("the bucket took not all of what was measured", hint="see the warnings above")
 
     @abstractmethod
     def _send_all(self) -> None: ...

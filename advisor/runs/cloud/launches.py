@@ -20,11 +20,7 @@ from advisor.runs.questions import VerificationRun
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 
-_MARKETS = {
-    "any": (Market.SPOT, Market.ON_DEMAND),
-    "spot": (Market.SPOT,),
-    "on-demand": (Market.ON_DEMAND,),
-}
+_MARKETS = {"any": (Market.SPOT, Market.ON_DEMAND), "spot": (Market.SPOT,), "on-demand": (Market.ON_DEMAND,)}
 _HOURS, _QUEUE_MINUTES = 6.0, 15.0
 _LONGEST_SECONDS = 60.0
 # What the guest's own `sweep run` gets. A launch is named after these words, defaults too: the same
@@ -100,9 +96,7 @@ def why_not(document: Mapping[str, Any]) -> str:
         return ""
     checks = [check for plan in document.get("plans", [document]) for check in plan["checks"]]
     missing = [check for check in checks if check["stops"] and not check["ok"]]
-    reasons = dict.fromkeys(
-        f"{check['check']}: {check['told']}; {check['mend']}" for check in missing
-    )
+    reasons = dict.fromkeys(f"{check['check']}: {check['told']}; {check['mend']}" for check in missing)
     return ". ".join(reasons) or "nothing that fits is offered within this budget"
 
 

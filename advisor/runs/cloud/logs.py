@@ -72,9 +72,7 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     return found
 
 
-def _consoles(
-    aws: Aws, home: str, sweep_id: str, known: list[InstanceLog]
-) -> Iterator[InstanceLog]:
+def _consoles(aws: Aws, home: str, sweep_id: str, known: list[InstanceLog]) -> Iterator[InstanceLog]:
     """Of ended instances that the bucket knows nothing of, as long as EC2 lists them."""
     try:
         for machine in instances_of(aws, enabled_regions(aws, home), sweep_id):

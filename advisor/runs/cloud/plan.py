@@ -133,11 +133,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         sweep = replace(sweep, least=least)
     _refuse_small_budget(preflight, sweep)
     return CloudPlan(
-        options=options,
-        sweep=sweep,
-        preflight=preflight,
-        findings=tuple(findings),
-        bucket_region=home,
+        options=options, sweep=sweep, preflight=preflight, findings=tuple(findings), bucket_region=home
     )
 
 
@@ -289,9 +285,7 @@ def _refuse_small_budget(preflight: Preflight, sweep: Sweep) -> None:
     if not preflight.options:
         return
     cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
-    refuse_too_small(
-        sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest), sweep.least
-    )
+    refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest), sweep.least)
 
 
 def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:

@@ -99,11 +99,7 @@ def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
         "measured_now": None if None in counts else sum(counts),
         "spent_usd": round(lost + sum(run["spent_usd"] for run in runs if run), 4),
         "sweeps": [
-            {
-                "instance_type": each.plan.options.instance,
-                "error": str(each.error or ""),
-                "run": run,
-            }
+            {"instance_type": each.plan.options.instance, "error": str(each.error or ""), "run": run}
             for each, run in zip(instances, runs, strict=True)
         ],
     }

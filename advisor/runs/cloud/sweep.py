@@ -57,9 +57,7 @@ class SharedRows:
             stored = store.read()
         for row in stored.measurements:
             host = str(row.environment.get("host", "")).partition(".")[0]
-            if any(
-                _measured_by(machine, host, row.started_at) for machine in self._machines.values()
-            ):
+            if any(_measured_by(machine, host, row.started_at) for machine in self._machines.values()):
                 yield row
 
     def _is_new(self, row: Measurement) -> bool:
@@ -76,12 +74,7 @@ def _measured_by(machine: Machine, host: str, started_at: str) -> bool:
 
 # Of a minute: the budget is looked at once a minute, whatever S3 does.
 _PATIENCE = 8.0
-_WHY = {
-    End.DONE: Why.DONE,
-    End.FAILED: Why.FAILED,
-    End.SPOT: Why.TAKEN_BACK,
-    End.EXPIRY: Why.EXPIRED,
-}
+_WHY = {End.DONE: Why.DONE, End.FAILED: Why.FAILED, End.SPOT: Why.TAKEN_BACK, End.EXPIRY: Why.EXPIRED}
 # What is told a user while it runs, a line at a time.
 Say = Callable[[str], None]
 
@@ -246,10 +239,7 @@ def nothing_measured(plan: CloudPlan, run: CloudRun) -> CloudError:
         instance=plan.options.instance,
         why=run.why,
         value=run.last_line or "it told nothing",
-        hint=Message(
-            "`advisor cloud log {sweep_id}` shows what its instance left",
-            sweep_id=plan.sweep.id,
-        ),
+        hint=Message("`advisor cloud log {sweep_id}` shows what its instance left", sweep_id=plan.sweep.id),
     )
 
 

@@ -80,9 +80,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         for file in message.files:
             kind, _, sub = file.media_type.partition(";")[0].partition("/")
             params = {"charset": "utf-8"} if kind == "text" else {}
-            mail.add_attachment(
-                file.content, maintype=kind, subtype=sub, filename=file.name, params=params
-            )
+            mail.add_attachment(file.content, maintype=kind, subtype=sub, filename=file.name, params=params)
         return mail
 
     def _from(self) -> str:
@@ -126,9 +124,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         if not user or not password:
             return
         if not secure:
-            raise DeliveryError(
-                "{label} has no TLS, so the password is not sent to it", label=self.label
-            )
+            raise DeliveryError("{label} has no TLS, so the password is not sent to it", label=self.label)
         server.login(user, password)
 
     @contextmanager

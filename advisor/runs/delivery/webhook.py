@@ -76,11 +76,7 @@ class WebhookTarget(Struct, frozen=True):
     def _refused(self, answer: Response) -> DeliveryError:
         refusal = one_line(answer.text[:_MOST_REFUSAL])
         text = "{target} answered {status}" + (": {refusal}" if refusal else "")
-        facts: dict[str, Any] = {
-            "target": self.label,
-            "status": answer.status_code,
-            "refusal": refusal,
-        }
+        facts: dict[str, Any] = {"target": self.label, "status": answer.status_code, "refusal": refusal}
         if answer.is_redirect:
             return DeliveryError(text, hint="redirects are not followed, name the last address",
                                  **facts)  # fmt: skip
@@ -134,9 +130,7 @@ def _headers(name: str, body: bytes) -> dict[str, str]:
         "webhook-timestamp": str(int(now.timestamp())),
     }
     signer = _signer()
-    return headers | (
-        {"webhook-signature": signer.sign(name, now, body.decode())} if signer else {}
-    )
+    return headers | ({"webhook-signature": signer.sign(name, now, body.decode())} if signer else {})
 
 
 def _signer() -> Webhook | None:

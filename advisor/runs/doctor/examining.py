@@ -10,19 +10,9 @@ from typing import Any
 from advisor.errors import one_line
 from advisor.runs.doctor.finding import Check, Finding, State
 from advisor.runs.doctor.leftovers import check_leftovers
-from advisor.runs.doctor.machine import (
-    check_clock,
-    check_disk,
-    check_limits,
-    check_shared_memory,
-)
+from advisor.runs.doctor.machine import check_clock, check_disk, check_limits, check_shared_memory
 from advisor.runs.doctor.packages import check_gpu, check_ray, check_torch
-from advisor.runs.doctor.records import (
-    check_bundle,
-    check_database,
-    check_unsaved,
-    dates_in_bundle,
-)
+from advisor.runs.doctor.records import check_bundle, check_database, check_unsaved, dates_in_bundle
 
 SCHEMA = "advisor.doctor/1"
 
@@ -85,6 +75,4 @@ def document(findings: list[Finding]) -> dict[str, Any]:
 def worst(findings: list[Finding]) -> State:
     """A problem is worse than a warning."""
     states = {finding.state for finding in findings}
-    return next(
-        finding for finding in (State.PROBLEM, State.WARNING, State.OK) if finding in states
-    )
+    return next(finding for finding in (State.PROBLEM, State.WARNING, State.OK) if finding in states)

@@ -58,8 +58,6 @@ def _commands(stuck: list[Orphan]) -> str:
 
 def _facts(found: Any, removed: Any, stuck: Any) -> dict[str, list[dict[str, str]]]:
     def listed(some: Any) -> list[dict[str, str]]:
-        return [
-            {"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in some
-        ]
+        return [{"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in some]
 
     return {"found": listed(found), "removed": listed(removed), "stuck": listed(stuck)}

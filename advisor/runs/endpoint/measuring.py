@@ -93,9 +93,7 @@ def _served(
         return
     engine = StartedEngine(question.engine or "")
     starts = _starts(engine, question, model, precision, arguments)
-    with running_engines(
-        starts, patience_seconds=_SECONDS_TO_BE_READY, report=on_progress
-    ) as running:
+    with running_engines(starts, patience_seconds=_SECONDS_TO_BE_READY, report=on_progress) as running:
         yield (
             [address_of(one.url) for one in running],
             {

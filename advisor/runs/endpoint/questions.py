@@ -59,9 +59,7 @@ class ServedModel(Question):
         "none",
         default=(),
     )
-    gpu: str | None = _served(
-        "The GPU that serves, as L4.", Text("NAME"), "this machine's", default=None
-    )
+    gpu: str | None = _served("The GPU that serves, as L4.", Text("NAME"), "this machine's", default=None)
     gpus: int | None = _served(
         "How many of them serve.", Number(whole=True, most=_MOST_GPUS), "1", default=None
     )
@@ -78,10 +76,7 @@ class ServedModel(Question):
         default=None,
     )
     kv_precision: KvPrecision | None = _served(
-        "Format of the KV cache: bf16 or fp8.",
-        Choice("KV precision", KvPrecision),
-        "bf16",
-        default=None,
+        "Format of the KV cache: bf16 or fp8.", Choice("KV precision", KvPrecision), "bf16", default=None
     )
     api_key_file: Path | None = _served(
         "File that holds the server's key.",

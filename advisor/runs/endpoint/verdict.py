@@ -85,9 +85,7 @@ def _keeps_up(figures: Figures) -> Criterion:
     limit = max(0.0, count - _CHANCE * math.sqrt(count)) / seconds
     capped = figures["generator"]["is_capped"]
     measured = 0.0 if capped else rate["mean"]
-    return Criterion(
-        name=name, limit=limit, is_least=True, measured=measured, lower=measured, upper=measured
-    )
+    return Criterion(name=name, limit=limit, is_least=True, measured=measured, lower=measured, upper=measured)
 
 
 def _answered(figures: Figures) -> Criterion:

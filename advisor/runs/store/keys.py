@@ -17,11 +17,7 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.records import asdict
 from advisor.runs.store.records import record_of
-from advisor.sweeps.store.database import (
-    READING_PATIENCE_SECONDS,
-    WRITING_PATIENCE_SECONDS,
-    Database,
-)
+from advisor.sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
 from advisor.sweeps.store.schema import has_tables, make_ready
 from advisor.sweeps.store.sql_store import default_database_url
 from advisor.sweeps.store.tables import API_KEYS as KEYS
@@ -72,11 +68,7 @@ class ApiKeys:
     """The keys of a database. `reading` changes nothing, and finds none where there are none."""
 
     def __init__(
-        self,
-        url: str | None = None,
-        *,
-        reading: bool = False,
-        patience_seconds: float | None = None,
+        self, url: str | None = None, *, reading: bool = False, patience_seconds: float | None = None
     ) -> None:
         usual = READING_PATIENCE_SECONDS if reading else WRITING_PATIENCE_SECONDS
         patience = usual if patience_seconds is None else patience_seconds

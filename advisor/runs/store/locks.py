@@ -114,9 +114,7 @@ class Locks:
         """The file of a lock, beside that of the database."""
         file = self._database.file
         assert file is not None
-        return file.with_name(f"{file.name}.locks") / (
-            "daemon" if number == DAEMON else f"{number}"
-        )
+        return file.with_name(f"{file.name}.locks") / ("daemon" if number == DAEMON else f"{number}")
 
     def _of_server(self, number: int) -> HeldLock | None:
         """On a connection of its own, outside of transactions."""

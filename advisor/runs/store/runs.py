@@ -48,9 +48,7 @@ class Runs:
             if before >= until:  # kept by a commit whose answer was lost, or by another daemon
                 return True
             for row in rows:
-                insert_if_absent(
-                    connection, ROWS, {**asdict(row), "schedule": schedule, "attempts": 0}
-                )
+                insert_if_absent(connection, ROWS, {**asdict(row), "schedule": schedule, "attempts": 0})
             connection.execute(SCHEDULES.update().where(kept).values(considered_until=until))
             return True
 
@@ -87,9 +85,7 @@ class Runs:
             return None
 
         def work(connection: sql.Connection) -> bool:
-            row = connection.execute(
-                _query(ROWS.c.number == number).with_for_update()
-            ).one_or_none()
+            row = connection.execute(_query(ROWS.c.number == number).with_for_update()).one_or_none()
             if row is None:
                 return False
             if row.state == RunState.RUNNING and row.owner == owner.name:
@@ -119,9 +115,7 @@ class Runs:
     def note_cost(self, number: int, owner: Owner, cost_usd: float | None) -> None:
         """What a run in hand has cost so far. Does not wait for a database that is away."""
         noted = ROWS.update().where(_is_held(number, owner.name)).values(cost_usd=cost_usd)
-        self._database.write(
-            lambda connection: connection.execute(noted), patience_seconds=_NO_PATIENCE
-        )
+        self._database.write(lambda connection: connection.execute(noted), patience_seconds=_NO_PATIENCE)
 
     def note_stop(self, sweep_id: str, *, now: float) -> None:
         """Somebody wants this sweep to end; again, it changes nothing."""

@@ -15,20 +15,9 @@ from advisor.messages import Message
 from advisor.records import asdict
 from advisor.runs.store.daemon import DaemonLock
 from advisor.runs.store.locks import Locks
-from advisor.runs.store.records import (
-    Misfire,
-    NewSchedule,
-    Reporting,
-    RunState,
-    Schedule,
-    record_of,
-)
+from advisor.runs.store.records import Misfire, NewSchedule, Reporting, RunState, Schedule, record_of
 from advisor.runs.store.runs import Runs, skip_due
-from advisor.sweeps.store.database import (
-    READING_PATIENCE_SECONDS,
-    WRITING_PATIENCE_SECONDS,
-    Database,
-)
+from advisor.sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
 from advisor.sweeps.store.schema import has_tables, make_ready
 from advisor.sweeps.store.sql_store import default_database_url
 from advisor.sweeps.store.tables import RUNS
@@ -41,21 +30,13 @@ def open_schedules(
     """The schedules at `url` (default: where measurements are kept). `reading` changes nothing,
     and finds none where there are no tables, or older ones. A database that is away is waited for
     as long as for measurements, or for `patience_seconds`."""
-    return ScheduleBook(
-        url or default_database_url(), reading=reading, patience_seconds=patience_seconds
-    )
+    return ScheduleBook(url or default_database_url(), reading=reading, patience_seconds=patience_seconds)
 
 
 class ScheduleBook:
     """The schedules of a database, all `runs`, and which `daemon` serves them."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        reading: bool = False,
-        patience_seconds: float | None = None,
-    ) -> None:
+    def __init__(self, url: str, *, reading: bool = False, patience_seconds: float | None = None) -> None:
         usual = READING_PATIENCE_SECONDS if reading else WRITING_PATIENCE_SECONDS
         self._database = Database(url, usual if patience_seconds is None else patience_seconds)
         locks = Locks(self._database)

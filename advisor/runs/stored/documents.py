@@ -65,8 +65,7 @@ def _csv(pages: Iterable[Stored]) -> Iterator[str]:
     yield csv_header()
     for stored in pages:
         damaged = [
-            {"trial_id": row.trial_id, "status": "damaged", "reason": row.reason}
-            for row in stored.damaged
+            {"trial_id": row.trial_id, "status": "damaged", "reason": row.reason} for row in stored.damaged
         ]
         yield csv_rows([*map(summary_row, stored.measurements), *damaged])
 
@@ -150,20 +149,14 @@ def spread_document(row: Measurement) -> dict[str, Any] | None:
 
 def _bounds(interval: RateInterval | None) -> dict[str, float | None]:
     """Where the rate of the next run lies."""
-    return {
-        "lower": interval.lower if interval else None,
-        "upper": interval.upper if interval else None,
-    }
+    return {"lower": interval.lower if interval else None, "upper": interval.upper if interval else None}
 
 
 def _stalls(row: Measurement) -> dict[str, float | None]:
     """The part of all steps that are stalls, and of the time that was lost in them."""
     period, steps = row.trial.loader_period, sum(map(len, row.run_steps))
     stalls = sum(len(stall_indices(run, period)) for run in row.run_steps)
-    return {
-        "outlier_share": stalls / steps if steps else 0.0,
-        "stall_share": row.stall_share,
-    }
+    return {"outlier_share": stalls / steps if steps else 0.0, "stall_share": row.stall_share}
 
 
 def _percentiles(row: Measurement, steps: Sequence[float]) -> dict[str, float]:

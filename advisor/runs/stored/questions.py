@@ -22,9 +22,7 @@ class Measurements(Question):
     model: str | None = ask("Only this network.", Text("NAME"), default=None)
     task: Task | None = ask("Only this task.", Choice("task", Task), default=None)
     accelerator: str | None = ask("Only this accelerator: emulated:T4.", Text("KIND"), default=None)
-    status: Status | None = ask(
-        "Only this status: ok, failed.", Choice("status", Status), default=None
-    )
+    status: Status | None = ask("Only this status: ok, failed.", Choice("status", Status), default=None)
     limited_by: LimitedBy | None = ask(
         "Only this kind of limit: cgroup-v2, none.", Choice("limited by", LimitedBy), default=None
     )
@@ -65,6 +63,4 @@ class MeasurementExport(Measurements):
 class ScheduleDetails(Question):
     """How much of a schedule is shown."""
 
-    runs: int = ask(
-        "How many of its latest runs.", Number(whole=True, client_most=_MOST_ROWS), default=10
-    )
+    runs: int = ask("How many of its latest runs.", Number(whole=True, client_most=_MOST_ROWS), default=10)

@@ -48,9 +48,7 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
     `on_progress` gets (made, all). A cluster's nodes bring what lies at an address themselves."""
     if grid.ray_address and is_address(grid.data or ""):
         return planned_data(grid, on_progress)
-    data = data_of_networks(
-        grid.networks, grid.data, on_progress, with_photographs=bool(grid.preset)
-    )
+    data = data_of_networks(grid.networks, grid.data, on_progress, with_photographs=bool(grid.preset))
     for stored in data.stored:
         for _, mount in grid.disk_path:
             with data_here(stored.path, on_progress) as (path, _):
@@ -60,9 +58,7 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
 
 
 @contextmanager
-def data_here(
-    place: str, on_progress: Progress = _silent
-) -> Iterator[tuple[Path, CachedData | None]]:
+def data_here(place: str, on_progress: Progress = _silent) -> Iterator[tuple[Path, CachedData | None]]:
     """A data set as a path of this machine, and what its cache says where `place` is an address:
     then it is brought first, and stays as long as the block."""
     if not is_address(place):

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from advisor.sweeps.store import MeasurementStore
 
 
-def measure_runs(
-    trial: Trial, store: MeasurementStore, most: int, within_seconds: float
-) -> Measurement:
+def measure_runs(trial: Trial, store: MeasurementStore, most: int, within_seconds: float) -> Measurement:
     """Up to `most` further runs of a trial here, each in processes of its own, whether or not there
     are others; they join the trial's row. A further run begins where one as long as the longest so
     far ends `within_seconds` after the first began, and all before ended well.
@@ -34,10 +32,7 @@ def measure_runs(
 
     current_rows([trial], store)  # a row that cannot be read is told before, not after
     done, begun, longest = None, time.monotonic(), 0.0
-    with (
-        only_sweep_here(False),
-        closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen,
-    ):
+    with only_sweep_here(False), closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen:
         for _ in range(most):
             before = time.monotonic()
             (bare,) = chosen.execute([trial])

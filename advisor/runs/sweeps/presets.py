@@ -55,13 +55,7 @@ def requests_of_preset(data: SweepData, disk_rate: Callable[[str], DiskRate]) ->
     return [
         request("googlenet", inference, memory_mib=_MEMORY_MIB),
         request("googlenet", inference, memory_mib=_MEMORY_MIB[:1], disks=(slow,)),
-        request(
-            "alexnet",
-            inference,
-            accelerator=ON_CPU,
-            memory_mib=_MEMORY_MIB,
-            batch_size=16,
-        ),
+        request("alexnet", inference, accelerator=ON_CPU, memory_mib=_MEMORY_MIB, batch_size=16),
         request("resnet50", training, inference),
         request("googlenet", Task.PREPROCESSING, memory_mib=_MEMORY_MIB, disks=(slow,)),
         request("alexnet", training, accelerator=ON_CPU, vcpus=(2.0,), batch_size=16),

@@ -42,9 +42,7 @@ def shown_rows(store: MeasurementStore, trials: Sequence[Trial]) -> tuple[dict[s
     return rows, Stored((), tuple(damaged))
 
 
-def trial_documents(
-    trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]
-) -> list[dict[str, Any]]:
+def trial_documents(trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]) -> list[dict[str, Any]]:
     """The trials with their state and rate, for JSON."""
     return [
         {**trial_document(trial), "state": state_of(trial, rows), "reason": reason_of(trial, rows),

@@ -56,9 +56,7 @@ def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> l
     grid.require_trials()
     _refuse_unused_mounts(grid)
     elsewhere = anywhere or bool(grid.ray_address)
-    requests = (
-        requests_of_preset(data, disk_rate) if grid.preset else _requests(grid, data, elsewhere)
-    )
+    requests = requests_of_preset(data, disk_rate) if grid.preset else _requests(grid, data, elsewhere)
     machine = _ANY_MACHINE if elsewhere else local_machine()
     requests = [_with_statistics(request, grid) for request in requests]
     trials = plan_trials(requests, machine, step_seconds, planned_network)
@@ -76,9 +74,7 @@ def _with_statistics(request: SweepRequest, grid: SweepGrid) -> SweepRequest:
         repeats=grid.repeats,
         iterations=grid.iterations,
         decoder=grid.decoder,
-        disk_paths={
-            disk_type: str(mount) for disk_type, mount in grid.disk_path if disk_type in types
-        },
+        disk_paths={disk_type: str(mount) for disk_type, mount in grid.disk_path if disk_type in types},
     )
 
 
@@ -149,10 +145,7 @@ def local_machine() -> Machine:
     """This machine, as far as this process may use it: of a container, its quota and limit."""
     size = machine_size()
     return Machine(
-        cpus=size.vcpus,
-        physical_cores=size.physical_cores,
-        memory_mib=size.memory_mib,
-        cpu=local_cpu(),
+        cpus=size.vcpus, physical_cores=size.physical_cores, memory_mib=size.memory_mib, cpu=local_cpu()
     )
 
 
@@ -242,9 +235,7 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
 
 @contextmanager
 def measuring_here(
-    trials: Sequence[Trial],
-    executor: str | Callable[[], Executor] | None,
-    ray_address: str | None,
+    trials: Sequence[Trial], executor: str | Callable[[], Executor] | None, ray_address: str | None
 ) -> Iterator[Executor]:
     """The executor of that name (`executor_name`), while no other sweep runs on this machine.
 

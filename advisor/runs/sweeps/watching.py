@@ -84,9 +84,7 @@ class Watch:
 
 
 @contextmanager
-def watched(
-    options: Watching, *, usd_per_hour: float | None = None, where: str = ""
-) -> Iterator[Watch]:
+def watched(options: Watching, *, usd_per_hour: float | None = None, where: str = "") -> Iterator[Watch]:
     """Log and metrics meanwhile; what stops the sweep is logged, and raised as it was.
 
     Without a price no cost is shown; `where` is the machine of trials that do not name theirs.

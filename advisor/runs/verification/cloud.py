@@ -11,15 +11,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
-from advisor.domain import (
-    ON_CPU,
-    Disk,
-    InstancePrediction,
-    Measurement,
-    Request,
-    Status,
-    Verification,
-)
+from advisor.domain import ON_CPU, Disk, InstancePrediction, Measurement, Request, Status, Verification
 from advisor.engine import Preparations, recommend
 from advisor.engine.no_offer import no_offer
 from advisor.engine.single import predict_instance
@@ -66,17 +58,11 @@ def plan_elsewhere(
     instance_type = type_named(catalog, instance)
     named = predict_instance(request, catalog, model, instance_type.name)
     exact = replace(request, disk=named.disk.choice, batch_size=named.workload.batch_size)
-    return CloudVerification(
-        request=exact, named=predict_instance(exact, catalog, model, instance_type.name)
-    )
+    return CloudVerification(request=exact, named=predict_instance(exact, catalog, model, instance_type.name))
 
 
 def launch_options(
-    planned: CloudVerification,
-    cloud: CloudOptions,
-    minutes: float,
-    samples: int | None,
-    today: date,
+    planned: CloudVerification, cloud: CloudOptions, minutes: float, samples: int | None, today: date
 ) -> CloudOptions:
     """The launch for it: this type alone, this disk, and the command that measures there. Its id
     has the day: what was verified today is not paid for twice."""
@@ -129,9 +115,7 @@ def _recommended(
         raise UsageError(
             "one instance is verified, and {name} are recommended", name=spec.name, hint="name one"
         )
-    fixed = replace(
-        request, region=spec.offer.region, disk=spec.disk.choice, batch_size=workload.batch_size
-    )
+    fixed = replace(request, region=spec.offer.region, disk=spec.disk.choice, batch_size=workload.batch_size)
     return fixed, spec.offer.instance.name
 
 

@@ -172,9 +172,7 @@ def _of_instance(
             name=instance.name,
             gpu=gpu,
             hint=Message(
-                "run this on a {name}, or: {by_emulation}",
-                name=instance.name,
-                by_emulation=by_emulation,
+                "run this on a {name}, or: {by_emulation}", name=instance.name, by_emulation=by_emulation
             ),
         )
     return accelerator_named(asked, False) if asked else ON_ANY_GPU
@@ -193,17 +191,13 @@ def _refuse_small_machine(instance: InstanceType, machine: Machine) -> None:
     few = machine.cpus < instance.vcpus
     if few or machine.memory_mib < _VISIBLE_MEMORY * instance.memory_mib:
         raise UsageError(
-            (
-                "{name} has {vcpus} vCPUs and {value:g} GiB, this machine {cpus:g} and "
-                "{value_2:.3g} GiB"
-            ),
+            ("{name} has {vcpus} vCPUs and {value:g} GiB, this machine {cpus:g} and {value_2:.3g} GiB"),
             name=instance.name,
             vcpus=instance.vcpus,
             value=instance.memory_mib / 1024,
             cpus=machine.cpus,
             value_2=machine.memory_mib / 1024,
             hint=Message(
-                "run this on a {name} or a larger machine, or rent one: --on aws",
-                name=instance.name,
+                "run this on a {name} or a larger machine, or rent one: --on aws", name=instance.name
             ),
         )

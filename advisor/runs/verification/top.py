@@ -19,12 +19,7 @@ from advisor.models.performance import PerformanceModel
 from advisor.runs.cloud.fleet import InstanceRun, plan_fleet, run_fleet
 from advisor.runs.cloud.plan import accelerator_of
 from advisor.runs.cloud.sweep import Say
-from advisor.runs.verification.cloud import (
-    CloudVerification,
-    launch_options,
-    plan_elsewhere,
-    verdict_on,
-)
+from advisor.runs.verification.cloud import CloudVerification, launch_options, plan_elsewhere, verdict_on
 
 if TYPE_CHECKING:
     from advisor.infra.aws.asking import Aws
@@ -99,15 +94,13 @@ def best_candidates(
             batch_size=candidate.workload.batch_size,
         )  # fmt: skip
         found[name] = TriedCandidate(
-            planned=plan_elsewhere(exact, name, catalog, model, today),
-            usd_per_hour=spec.total_usd_per_hour,
+            planned=plan_elsewhere(exact, name, catalog, model, today), usd_per_hour=spec.total_usd_per_hour
         )
         if len(found) == top:
             break
     if not found:
         raise UsageError(
-            "no spec of the answer is one instance with whole GPUs, and only those are verified",
-            field="top",
+            "no spec of the answer is one instance with whole GPUs, and only those are verified", field="top"
         )
     return tuple(found.values())
 

@@ -28,9 +28,7 @@ from advisor.units import format_mib, format_rate, format_target, format_usd
 # Part of the verdict itself.
 _IN_VERDICT = frozenset({"not_limited", "few_steps", "wide_interval", "contaminated"})
 
-TOO_FEW = (
-    "too few steps were measured; give it more --samples or --minutes, or a smaller --batch-size"
-)
+TOO_FEW = "too few steps were measured; give it more --samples or --minutes, or a smaller --batch-size"
 
 
 class Answers(NamedTuple):
@@ -163,9 +161,7 @@ def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Ver
     ranked = list(answers.after.ranked)
     if named is not None and verdict is Verdict.MISSED:
         ranked = [
-            candidate
-            for candidate in ranked
-            if candidate.spec.offer.instance.name != named.instance.name
+            candidate for candidate in ranked if candidate.spec.offer.instance.name != named.instance.name
         ]
     if not ranked:
         return "no offer meets the target; `advisor recommend` tells what to relax"

@@ -32,11 +32,7 @@ from advisor.models.performance import PerformanceModel
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks
 from advisor.runs.sweeps.further_runs import measure_runs
-from advisor.runs.sweeps.sweeping import (
-    disk_rate,
-    local_machine,
-    step_seconds,
-)
+from advisor.runs.sweeps.sweeping import disk_rate, local_machine, step_seconds
 from advisor.runs.verification.machine import (
     VerifiedMachine,
     gpus_of_this_machine,
@@ -79,11 +75,7 @@ class VerificationTrial(Struct, frozen=True):
 
 
 def plan_verification(
-    request: Request,
-    options: VerificationRun,
-    catalog: Catalog,
-    model: PerformanceModel,
-    making: Making,
+    request: Request, options: VerificationRun, catalog: Catalog, model: PerformanceModel, making: Making
 ) -> VerificationTrial:
     """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
     assert request.target_throughput is not None
@@ -113,9 +105,7 @@ def plan_verification(
         precision=request.precision,
         memory_formats=(workload.memory_format,),
         stacks=(workload.stack,),
-        measure_seconds=min(
-            GPU_SECONDS if on.accelerator.is_gpu else _LEAST_SECONDS, 30 * options.minutes
-        ),
+        measure_seconds=min(GPU_SECONDS if on.accelerator.is_gpu else _LEAST_SECONDS, 30 * options.minutes),
         max_seconds=60 * options.minutes,
         rel_error=_REL_ERROR,
         gpu_count=gpu_count,
@@ -158,20 +148,12 @@ def concluded(
 
 
 def answers_around(
-    request: Request,
-    catalog: Catalog,
-    model: PerformanceModel,
-    fresh: Measurement,
-    today: date,
+    request: Request, catalog: Catalog, model: PerformanceModel, fresh: Measurement, today: date
 ) -> Answers:
     """What is recommended without the measurement, and by the model that knows its GPU's step."""
     before = recommend(request, Preparations(catalog, model), today=today)
     informed = knowing(model, catalog, fresh)
-    after = (
-        before
-        if informed is model
-        else recommend(request, Preparations(catalog, informed), today=today)
-    )
+    after = before if informed is model else recommend(request, Preparations(catalog, informed), today=today)
     return Answers(before, after)
 
 
@@ -181,9 +163,7 @@ def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> Pe
     from advisor.sweeps.anchors.observing import observed
 
     observation = observed(fresh, "", partial(sheet_of, sheets=catalog.gpus))
-    if not isinstance(observation, Observation) or not model.table.knows(
-        observation.workload.network
-    ):
+    if not isinstance(observation, Observation) or not model.table.knows(observation.workload.network):
         return model
     return replace(model, step_times=model.step_times.condition([observation], model.table))
 
@@ -238,11 +218,7 @@ def _cache(request: Request, options: VerificationRun, machine: VerifiedMachine)
 
 
 def _data(
-    request: Request,
-    options: VerificationRun,
-    machine: VerifiedMachine,
-    batch_size: int,
-    making: Making,
+    request: Request, options: VerificationRun, machine: VerifiedMachine, batch_size: int, making: Making
 ) -> SweepData:
     target = request.target_throughput or 0.0
     samples = options.samples or samples_for(target, batch_size, machine.vcpus)
@@ -263,11 +239,7 @@ def _disk(request: Request) -> DiskRate:
 
 
 def _of_machine(
-    request: Request,
-    machine: VerifiedMachine,
-    trial: Trial,
-    catalog: Catalog,
-    model: PerformanceModel,
+    request: Request, machine: VerifiedMachine, trial: Trial, catalog: Catalog, model: PerformanceModel
 ) -> Prediction | None:
     """What this machine is predicted to reach; None for a GPU without a data sheet."""
     gpu = None

@@ -79,9 +79,7 @@ def beside_view(context: Context, asked: Mapping[str, str], frame: Frame) -> dic
     }  # fmt: skip
 
 
-def _predicted(
-    context: Context, word: str, asked: Mapping[str, str], frame: Frame
-) -> dict[str, Any]:
+def _predicted(context: Context, word: str, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     names = ("instance", "disk", "batch_size")
     parts = word.split()
     if len(parts) > len(names):
@@ -159,9 +157,7 @@ def provenance_fact(documents: Sequence[Record], t: Texts) -> Fact:
     return fact(name, documents, lambda one: t("provenance." + one["predicted"]["provenance"]))
 
 
-def bars_of(
-    documents: Sequence[Record], target: float | None, t: Texts
-) -> list[tuple[IntervalBar, str]]:
+def bars_of(documents: Sequence[Record], target: float | None, t: Texts) -> list[tuple[IntervalBar, str]]:
     """The throughputs as bars on one scale, each with its words."""
     full = max([target or 0.0, *(rates_of(one)["upper"] for one in documents)])
     return [

@@ -17,29 +17,18 @@ from advisor.service.page.beside import beside_view
 from advisor.service.page.frame import Frame
 from advisor.service.page.predict import target_of
 from advisor.service.page.question import QuestionPage, question_of
-from advisor.service.page.specs import (
-    NOTHING,
-    disk_order,
-    gpu_text,
-    interval_bar,
-    interval_text,
-    stage_text,
-)
+from advisor.service.page.specs import NOTHING, disk_order, gpu_text, interval_bar, interval_text, stage_text
 from advisor.units import format_mib
 
 # A bar that is longer than all others ends here; the same as in `bars`.
 _SPARE = 1.0
 
 
-def comparison_view(
-    document: Mapping[str, Any], target: float | None, frame: Frame
-) -> dict[str, Any]:
+def comparison_view(document: Mapping[str, Any], target: float | None, frame: Frame) -> dict[str, Any]:
     """Values of `comparison.html`: one group a network, its bars on one scale."""
     t, rows = frame.texts, document["rows"]
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    asked = dict(
-        zip([one["model"] for one in document["requests"]], document["asked"], strict=True)
-    )
+    asked = dict(zip([one["model"] for one in document["requests"]], document["asked"], strict=True))
     return {
         "problem": None,
         "wrong": {},
@@ -50,9 +39,7 @@ def comparison_view(
     }
 
 
-def _group(
-    network: str, rows: Sequence[Mapping[str, Any]], target: float | None, t: Texts
-) -> dict[str, Any]:
+def _group(network: str, rows: Sequence[Mapping[str, Any]], target: float | None, t: Texts) -> dict[str, Any]:
     mine = [row for row in rows if row["network"] == network]
     tops = [row["predicted"]["throughput"]["upper"] for row in mine if row["predicted"]]
     full = max([*tops, target or 0.0], default=_SPARE) or _SPARE

@@ -18,11 +18,7 @@ from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
 from advisor.render.price_parts import price_call_leaves
-from advisor.render.sizing.columns import (
-    alternative_columns,
-    rejected_columns,
-    settings_columns,
-)
+from advisor.render.sizing.columns import alternative_columns, rejected_columns, settings_columns
 from advisor.render.sizing.sentences import borderline_sentence
 from advisor.render.text import lower_name
 from advisor.service.page.beside import spec_word
@@ -31,11 +27,7 @@ from advisor.service.page.frame import Frame
 from advisor.service.page.pictures import price_chart, row_fields
 from advisor.service.page.predict import what_if_of
 from advisor.service.page.question import QuestionPage, question_of, workload_fields
-from advisor.service.page.specs import (
-    percentiles,
-    spec_fields,
-    spec_view,
-)
+from advisor.service.page.specs import percentiles, spec_fields, spec_view
 from advisor.units import format_target, format_usd
 
 # Specs that the link compares; their form takes one more.

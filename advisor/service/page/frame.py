@@ -10,13 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
-from advisor.render.i18n.catalogue import (
-    LANGUAGE_TEXTS,
-    LANGUAGES,
-    REPORT_TEXTS,
-    Texts,
-    texts_in,
-)
+from advisor.render.i18n.catalogue import LANGUAGE_TEXTS, LANGUAGES, REPORT_TEXTS, Texts, texts_in
 from advisor.service.access import visit_of
 from advisor.service.page.rendering import render
 
@@ -86,9 +80,7 @@ class Frame:
         self.request = request
         query, cookies = request.query_params, request.cookies
         accepted = request.headers.get("accept-language")
-        self.texts: Texts = page_texts(
-            chosen_language(query.get("lang"), cookies.get("lang"), accepted)
-        )
+        self.texts: Texts = page_texts(chosen_language(query.get("lang"), cookies.get("lang"), accepted))
         self.theme = _theme(query.get("theme")) or _theme(cookies.get("theme"))
         self.asked = _stripped(query.multi_items())
         self.is_part = query.get("part") in ("answer", "inner")
@@ -101,9 +93,7 @@ class Frame:
     def same(self, path: str, **changed: object) -> str:
         """A link to the same question with other words; None takes a word out."""
         merged = {**dict(self.asked), **changed}
-        return self.here(
-            path, **{name: value for name, value in merged.items() if value is not None}
-        )
+        return self.here(path, **{name: value for name, value in merged.items() if value is not None})
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A template filled in with the frame and `values`."""

@@ -9,13 +9,7 @@ from fastapi import APIRouter
 
 from advisor.answers.context import Context
 from advisor.answers.of_tasks import recommended_in
-from advisor.domain.generation import (
-    KvPrecision,
-    LanguageTask,
-    LlmEngine,
-    LlmMethod,
-    LlmPrecision,
-)
+from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
 from advisor.models.language.configs import bundled_language_models
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
@@ -130,9 +124,7 @@ def _spec_view(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) ->
         "usd_per_hour": spec["price"]["total_usd_per_hour"],
         "price_told": price_text(spec["price"], t),
         "median": rates["median"],
-        "bar": interval_bar(
-            rates, request.get("target_output_tokens_per_second"), t("chart.target")
-        ),
+        "bar": interval_bar(rates, request.get("target_output_tokens_per_second"), t("chart.target")),
         "bar_label": interval_text(spec["predicted"], None, t),
         "spans": _times(spec, request, t) if "serving" in spec else _run(spec, request, t),
     }
@@ -194,9 +186,7 @@ def _front(document: Mapping[str, Any], frame: Frame) -> Front | None:
         users = max(1, round(point["concurrency"]))
         return frame.same("/language", users=users, target_requests_per_s=None)
 
-    picture = picture_of(
-        lambda width: front_picture(front, document["recommendation"], t, width, href)
-    )
+    picture = picture_of(lambda width: front_picture(front, document["recommendation"], t, width, href))
     return Front(picture, picture.wide.note, front_table(front, document["request"], t))
 
 

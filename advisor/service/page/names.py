@@ -53,6 +53,5 @@ def names(request: Request, kind: str, search: str = "", cloud: str = "any") -> 
     home = cloud if cloud in context.catalog.clouds else ANY_CLOUD
     found = matching(LISTS[kind](context, home), search[:_LONGEST_SEARCH])
     return JSONResponse(
-        {"names": found[:MOST], "count": len(found)},
-        headers={"Cache-Control": "private, max-age=60"},
+        {"names": found[:MOST], "count": len(found)}, headers={"Cache-Control": "private, max-age=60"}
     )

@@ -93,9 +93,6 @@ def curve_picture(
     section = {
         "curves": {name: {"points": points, "measured": ()}},
         "measured": (),
-        "answer": {
-            "target_throughput": target,
-            "spec": {**here, "unit": document["predicted"]["unit"]},
-        },
+        "answer": {"target_throughput": target, "spec": {**here, "unit": document["predicted"]["unit"]}},
     }
     return picture_of(lambda width: curves_picture(section, t, width, href), HALF)

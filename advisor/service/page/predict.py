@@ -44,10 +44,7 @@ MEMORY_GIB = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 # Rates of AWS's general volume that are priced apart: its least, its usual steps, its most.
 GP3_RATES = ("", ":4000iops:250MiB/s", ":6000iops:500MiB/s", ":16000iops:1000MiB/s")
 # Of the other clouds the types themselves, slow ones first.
-TYPES = {
-    "gcp": ("pd-standard", "pd-balanced", "pd-ssd"),
-    "alibaba": ("cloud_ssd", "cloud_essd_pl1"),
-}
+TYPES = {"gcp": ("pd-standard", "pd-balanced", "pd-ssd"), "alibaba": ("cloud_ssd", "cloud_essd_pl1")}
 _MIB = 1024
 
 
@@ -68,10 +65,7 @@ def vcpu_steps(real: int, t: Texts) -> list[Step]:
 def memory_steps(real_mib: float, t: Texts) -> list[Step]:
     """Sizes of RAM, the instance's own among them, up to four times as much."""
     sizes = {gib * _MIB for gib in MEMORY_GIB if gib * _MIB <= 4 * real_mib} | {real_mib}
-    return [
-        _step(f"{mib / _MIB:g}GiB", format_mib(mib), mib, mib == real_mib, t)
-        for mib in sorted(sizes)
-    ]
+    return [_step(f"{mib / _MIB:g}GiB", format_mib(mib), mib, mib == real_mib, t) for mib in sorted(sizes)]
 
 
 def disk_steps(cloud: str, disk: Mapping[str, Any], asked: str | None, t: Texts) -> list[Step]:
@@ -83,9 +77,7 @@ def disk_steps(cloud: str, disk: Mapping[str, Any], asked: str | None, t: Texts)
     own = asked or ""
     orders = [f"gp3{rates}" for rates in GP3_RATES] if cloud == "aws" else TYPES.get(cloud, ())
     orders_shown = [own, *(order for order in orders if order != own)]
-    return [
-        Step(order, _disk_label(order or chosen, t), order) for order in dict.fromkeys(orders_shown)
-    ]
+    return [Step(order, _disk_label(order or chosen, t), order) for order in dict.fromkeys(orders_shown)]
 
 
 def _disk_label(order: str, t: Texts) -> str:
@@ -137,9 +129,7 @@ def what_if_of(context: Context, pick: Mapping[str, Any], frame: Frame) -> dict[
     None where one instance alone does not answer, or cannot be asked about."""
     if pick["count"] > 1:
         return None
-    asked = {
-        name: str(value) for name, value in (workload_fields(frame) | spec_fields(pick)).items()
-    }
+    asked = {name: str(value) for name, value in (workload_fields(frame) | spec_fields(pick)).items()}
     try:
         values = what_if_values(context, asked, frame)
     except (AdvisorError, Problem):
@@ -206,9 +196,7 @@ def _summary(document: Mapping[str, Any], t: Texts) -> str:
     )
 
 
-def _sliders(
-    steps: Mapping[str, Sequence[Step]], asked: Mapping[str, str], t: Texts
-) -> list[dict[str, Any]]:
+def _sliders(steps: Mapping[str, Sequence[Step]], asked: Mapping[str, str], t: Texts) -> list[dict[str, Any]]:
     return [
         {"name": name, "label": t("field." + name), "steps": ladder, "value": asked.get(name, "")}
         for name, ladder in steps.items()
@@ -264,9 +252,7 @@ def _disks(document: Mapping[str, Any], t: Texts) -> Table:
 
 
 EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}
-PAGE = QuestionPage(
-    "predict.html", "what_if_answer.html", what_if_values, EXAMPLE, frozenset(("instance",))
-)
+PAGE = QuestionPage("predict.html", "what_if_answer.html", what_if_values, EXAMPLE, frozenset(("instance",)))
 
 router = APIRouter(include_in_schema=False)
 router.get("/predict")(PAGE.answer)

@@ -61,9 +61,7 @@ def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str
         "task": [(str(name), t(f"task.{name}")) for name in Task],
         "model": [(name, name) for name in _offered(context)],
         "precision": [(str(name), str(name)) for name in Precision],
-        **{
-            name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()
-        },
+        **{name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()},
         "cloud": [*((name, name) for name in _clouds(context.catalog)), ("any", t("cloud.any"))],
         "market": markets,
         "ranked_market": [*markets, (ANY_MARKET, t("market.any"))],
@@ -98,9 +96,7 @@ def _named(names: Iterable[str]) -> list[tuple[str, str]]:
 
 def _clouds(catalog: Catalog) -> list[str]:
     known = list(catalog.clouds)
-    return [name for name in CLOUDS if name in known] + [
-        name for name in known if name not in CLOUDS
-    ]
+    return [name for name in CLOUDS if name in known] + [name for name in known if name not in CLOUDS]
 
 
 def _regions(catalog: Catalog, cloud: str) -> list[str]:

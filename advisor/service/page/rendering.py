@@ -27,10 +27,7 @@ from advisor.render.html import shown
 from advisor.render.i18n.catalogue import Texts
 
 FOLDER = Path(__file__).with_name("static")
-_TYPES = {
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+_TYPES = {".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 # They stand in the page itself: the first paint of a first visit waits for no second request.
 _STYLES = ("app.css", "answer.css")
 _FOR_A_YEAR = "public, max-age=31536000, immutable"

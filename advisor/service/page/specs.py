@@ -214,9 +214,7 @@ def _details(spec: Mapping[str, Any], t: Texts) -> list[tuple[str, str]]:
 
 
 def _latency_text(latency: Mapping[str, float | None], t: Texts) -> str:
-    p50, p99 = (
-        f"{ceil_ms(ms / 1000):,g} ms" if ms else "" for ms in (latency["p50_ms"], latency["p99_ms"])
-    )
+    p50, p99 = (f"{ceil_ms(ms / 1000):,g} ms" if ms else "" for ms in (latency["p50_ms"], latency["p99_ms"]))
     return t("detail.latency_value", p50=p50, p99=p99) if p99 else p50
 
 
@@ -247,9 +245,4 @@ def spec_fields(spec: Mapping[str, Any]) -> dict[str, object]:
     """The words of `predict` that mean just this spec."""
     disk = "local" if spec["disk"]["type"] == LOCAL else spec["disk"]["order"]
     place = {name: spec[name] for name in ("cloud", "region", "market") if name in spec}
-    return {
-        "instance": spec["instance_type"],
-        **place,
-        "disk": disk,
-        "batch_size": spec["batch_size"],
-    }
+    return {"instance": spec["instance_type"], **place, "disk": disk, "batch_size": spec["batch_size"]}

@@ -36,10 +36,7 @@ def list_view(jobs: Sequence[Mapping[str, Any]], t: Texts) -> dict[str, Any]:
 
 
 def job_view(
-    job: Mapping[str, Any],
-    status: Mapping[str, Any] | None,
-    trials: Sequence[Mapping[str, Any]],
-    t: Texts,
+    job: Mapping[str, Any], status: Mapping[str, Any] | None, trials: Sequence[Mapping[str, Any]], t: Texts
 ) -> dict[str, Any]:
     """Values of `sweep_now.html`: how far it is, what it does now, and each trial."""
     head = _head(job, t)
@@ -70,9 +67,7 @@ def _head(job: Mapping[str, Any], t: Texts) -> dict[str, Any]:
         "planned": job["planned_trials"],
         "asked_at": _moment(job["asked_at"]),
         "ended_at": _moment(job["ended_at"]),
-        "what": ", ".join(
-            _field_text(value) for name, value in asked.items() if name not in _USUAL
-        ),
+        "what": ", ".join(_field_text(value) for name, value in asked.items() if name not in _USUAL),
     }
 
 

@@ -31,9 +31,7 @@ async def recommendation(request: Request, question: AnyRecommend) -> Answered:
         return await threads.run(_of_language, context, question, slow=True)
     preparations: Preparations = request.app.state.preparations
     is_quick = not question.explain and preparations.is_quick(context.request(question))
-    result, found = await threads.run(
-        _recommendation, context, question, preparations, slow=not is_quick
-    )
+    result, found = await threads.run(_recommendation, context, question, preparations, slow=not is_quick)
     if found is None:
         found = await threads.run(_relaxed, result, question, slow=True)
     return found

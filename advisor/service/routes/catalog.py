@@ -102,9 +102,7 @@ async def list_networks(request: Request) -> Response:
     return await _page(request, "networks", Networks, _networks)
 
 
-@router.get(
-    "/catalog/{instance_type}", **documented("InstanceType", InstanceDetails, _type_example, 404)
-)
+@router.get("/catalog/{instance_type}", **documented("InstanceType", InstanceDetails, _type_example, 404))
 async def show_type(request: Request, instance_type: str) -> Response:
     """All that is known of a type, and its price in each region."""
     question, catalog = question_in_link(request, InstanceDetails), context_of(request).catalog
@@ -112,9 +110,7 @@ async def show_type(request: Request, instance_type: str) -> Response:
         name = catalog.name_of(client_text(instance_type, "instance_type"), question.cloud)
     except UsageError as error:
         raise unknown_path(error.message, error.hint) from None
-    return await _cached(
-        request, f"type {name}", question, partial(shown_type, catalog, name, question)
-    )
+    return await _cached(request, f"type {name}", question, partial(shown_type, catalog, name, question))
 
 
 @router.get("/gpus", **documented("Gpus", Gpus, _gpus_example))

@@ -81,9 +81,7 @@ def export(request: Request) -> Response:
     "/import",
     dependencies=[needs(Scope.MEASURE)],
     responses=_IMPORTED,
-    openapi_extra={
-        "requestBody": {"required": True, "content": {_JSONL: {"schema": {"type": "string"}}}}
-    },
+    openapi_extra={"requestBody": {"required": True, "content": {_JSONL: {"schema": {"type": "string"}}}}},
 )
 async def import_(request: Request) -> Response:
     """Take measurements: the JSON lines of an export or of a campaign.

@@ -34,10 +34,7 @@ def _schema_of(kind: str) -> dict[str, Any]:
 
 
 _FILE: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The file.",
-        "content": {kind: {"schema": _schema_of(kind)} for kind in _KINDS},
-    },
+    200: {"description": "The file.", "content": {kind: {"schema": _schema_of(kind)} for kind in _KINDS}},
     **refusals(),
     404: refusals(404)[404],
 }

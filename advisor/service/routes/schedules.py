@@ -79,9 +79,7 @@ def show(name: str, request: Request) -> Response:
         return json_answer(_document(book, name, runs))
 
 
-@router.delete(
-    "/{name}", dependencies=[needs(Scope.MEASURE)], responses={**refusals(), **refusals(404)}
-)
+@router.delete("/{name}", dependencies=[needs(Scope.MEASURE)], responses={**refusals(), **refusals(404)})
 def remove(name: str, request: Request) -> Response:
     """End a schedule; a run that goes on comes to its end, and its record stays."""
     with scheduled(request.app.state.settings, reading=False) as book:
@@ -167,9 +165,7 @@ def _require(book: ScheduleBook, name: str) -> None:
     try:
         book.named(name)
     except UsageError as error:
-        raise Problem(
-            404, "unknown-schedule", error.message, hint="GET /v1/schedules lists them"
-        ) from error
+        raise Problem(404, "unknown-schedule", error.message, hint="GET /v1/schedules lists them") from error
 
 
 def _taken(name: str, error: UsageError) -> Problem:

@@ -50,9 +50,7 @@ def started_sweep(sweep_id: str, request: Request) -> StartedSweep:
         with scheduled(request.app.state.settings, reading=True) as book:
             return sweep_of(book, sweep_id)
     except UsageError as error:
-        raise Problem(
-            404, "unknown-sweep", error.message, hint="GET /v1/sweeps lists them"
-        ) from error
+        raise Problem(404, "unknown-sweep", error.message, hint="GET /v1/sweeps lists them") from error
 
 
 @router.post(
@@ -104,9 +102,7 @@ def list_trials(sweep_id: str, request: Request) -> Response:
     return json_answer(without_folders(document))
 
 
-@router.delete(
-    "/{sweep_id}", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_ENDED
-)
+@router.delete("/{sweep_id}", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_ENDED)
 def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
     from advisor.runs.started import stop_sweep

@@ -38,10 +38,7 @@ class Told(NamedTuple):
 
 
 def truth(
-    rows: Sequence[ServingRow],
-    kind: str | None = None,
-    confidence: float = 0.9,
-    folder: Path | None = None,
+    rows: Sequence[ServingRow], kind: str | None = None, confidence: float = 0.9, folder: Path | None = None
 ) -> dict[str, Any]:
     """The scorer's document of `rows`; `kind` is what is left out of the fit that answers, `folder`
     keeps finished fits."""
@@ -53,9 +50,7 @@ def truth(
             for count, answers in fold.by_trials.items():
                 told.by_trials[count].update(answers)
             told.after_choice.update(fold.after_choice)
-    return {"schema": SCHEMA, "refit_without": kind, "confidence": confidence} | document_of(
-        rows, told
-    )
+    return {"schema": SCHEMA, "refit_without": kind, "confidence": confidence} | document_of(rows, told)
 
 
 def taught_rows() -> list[ServingRow]:
@@ -93,22 +88,14 @@ def _scored(rows: Sequence[ServingRow], answers: Answers) -> list[Scored]:
     ]
 
 
-def _after_trials(
-    rows: Sequence[ServingRow], before: Answers, after: Answers
-) -> Iterator[dict[str, Any]]:
+def _after_trials(rows: Sequence[ServingRow], before: Answers, after: Answers) -> Iterator[dict[str, Any]]:
     """Of each quantity the figures of the same rows without and with trials."""
     same = {place: before[place] for place in after}
     pairs = {"before": _scored(rows, same), "after": _scored(rows, after)}
     for quantity in ("tpot", "ttft", "output_rate"):
-        chosen = {
-            name: [one for one in found if one.quantity == quantity]
-            for name, found in pairs.items()
-        }
+        chosen = {name: [one for one in found if one.quantity == quantity] for name, found in pairs.items()}
         if chosen["after"]:
-            yield {
-                "quantity": quantity,
-                **{name: figures(found) for name, found in chosen.items()},
-            }
+            yield {"quantity": quantity, **{name: figures(found) for name, found in chosen.items()}}
 
 
 def printed(document: Mapping[str, Any]) -> str:

@@ -16,11 +16,7 @@ from advisor.infra.language_sources.rows import ServingRow
 from advisor.models.language.configs import LanguageModel, bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.gpus import bundled_gpu_facts
-from advisor.models.language.serving import (
-    ServingPredictor,
-    ServingRates,
-    bundled_serving_predictor,
-)
+from advisor.models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
 from advisor.models.language.serving.fit import MeasuredValue
 from advisor.models.language.serving.fitting import fit_serving
 from advisor.models.language.serving.measured_rows import rows_of, version_of

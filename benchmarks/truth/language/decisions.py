@@ -51,9 +51,7 @@ def cases_of(rows: Sequence[ServingRow]) -> list[Case]:
             key = (row.source, row.model, row.input_tokens, row.output_tokens)
             cases[key].append(Choice(place, usd, row.output_tokens_per_second))
             gpus[key].add(row.gpu)
-    return [
-        case for key, case in cases.items() if len(case) >= _LEAST_CHOICES and len(gpus[key]) > 1
-    ]
+    return [case for key, case in cases.items() if len(case) >= _LEAST_CHOICES and len(gpus[key]) > 1]
 
 
 def chosen(case: Case, answers: Mapping[int, RowAnswer | str]) -> Choice | None:
@@ -61,8 +59,7 @@ def chosen(case: Case, answers: Mapping[int, RowAnswer | str]) -> Choice | None:
     told = {
         choice: answer.output_tokens_per_second.median
         for choice in case
-        if isinstance(answer := answers.get(choice.place), RowAnswer)
-        and answer.output_tokens_per_second
+        if isinstance(answer := answers.get(choice.place), RowAnswer) and answer.output_tokens_per_second
     }
     return min(told, key=lambda one: one.usd_per_hour / told[one], default=None)
 
@@ -87,9 +84,7 @@ def chosen_after_trial(
 
 
 def figures_of(
-    rows: Sequence[ServingRow],
-    answers: Mapping[int, RowAnswer | str],
-    after: Mapping[int, RowAnswer | str],
+    rows: Sequence[ServingRow], answers: Mapping[int, RowAnswer | str], after: Mapping[int, RowAnswer | str]
 ) -> dict[str, dict[str, float]]:
     """By way to choose: cases, per cent within 5 % of the cheapest token, mean overspend."""
     cases = [case for case in cases_of(rows) if chosen(case, answers)]

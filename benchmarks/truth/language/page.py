@@ -51,9 +51,7 @@ held, the upper one of a time, the lower one of a rate. `half width`: of the log
 between both bounds. A miss is **bold**."""
 
 
-def page(
-    documents: Mapping[str, Document], tuning: Document | None = None, day: date | None = None
-) -> str:
+def page(documents: Mapping[str, Document], tuning: Document | None = None, day: date | None = None) -> str:
     """The page, measured on a day; documents that are missing leave out their lines."""
     parts = [
         f"{_HEAD} Measured on {day}." if day else _HEAD,
@@ -199,9 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--to", type=Path, default=PAGE)
     options = parser.parse_args(arguments)
     paths = {name: options.folder / f"{name}.json" for name in DOCUMENTS}
-    documents = {
-        name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()
-    }
+    documents = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
     tuning = options.folder / "tuning.json"
     trained = json.loads(tuning.read_text()) if tuning.exists() else None
     options.to.write_text(page(documents, trained, date.today()))

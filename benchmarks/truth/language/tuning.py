@@ -47,9 +47,7 @@ def tuning_truth(rows: Sequence[TrainingRow], confidence: float = 0.9) -> dict[s
     }
 
 
-def _scored(
-    rows: Sequence[Measured], group_of: Callable[[Run], str], confidence: float
-) -> list[Scored]:
+def _scored(rows: Sequence[Measured], group_of: Callable[[Run], str], confidence: float) -> list[Scored]:
     found = left_out(rows, group_of)
     kind = GPU if group_of is gpu_of else MODEL
     widths = bundled_finetuning_predictor().widths(kind, confidence)

@@ -40,9 +40,7 @@ def engine_environment(programs: Path, aws: Aws, region: str) -> dict[str, str]:
     one that the instance may read."""
     found = {"PATH": os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])}
     try:
-        answer = aws.ask(
-            region, "get_parameter", service="ssm", Name=HUB_TOKEN, WithDecryption=True
-        )
+        answer = aws.ask(region, "get_parameter", service="ssm", Name=HUB_TOKEN, WithDecryption=True)
     except Refused:
         return found
     return found | {"HF_TOKEN": str(answer["Parameter"]["Value"])}

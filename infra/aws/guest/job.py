@@ -47,13 +47,10 @@ class Job(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.command not in COMMANDS:
-            raise DataError(
-                "'{command}' is not what an instance does for a sweep", command=self.command[:80]
-            )
+            raise DataError("'{command}' is not what an instance does for a sweep", command=self.command[:80])
         if not _NAME.fullmatch(self.sweep_id):
             raise DataError(
-                "'{sweep_id}' is no sweep id: letters, digits, '.', '_', '-'",
-                sweep_id=self.sweep_id[:80],
+                "'{sweep_id}' is no sweep id: letters, digits, '.', '_', '-'", sweep_id=self.sweep_id[:80]
             )
         if not _PREFIX.fullmatch(self.prefix) or ".." in self.prefix:
             raise DataError("'{prefix}' is no prefix of a bucket", prefix=self.prefix[:80])

@@ -109,9 +109,7 @@ def _pinned(text: str) -> str:
     match = _NAME.match(text)
     if match is None:
         raise DataError(
-            "'{text}' in the metadata of {distribution} names no package",
-            text=text,
-            distribution=PACKAGE,
+            "'{text}' in the metadata of {distribution} names no package", text=text, distribution=PACKAGE
         )
     try:
         version = metadata.version(match[1]).partition("+")[0]

@@ -35,9 +35,7 @@ def user_data(
     lifetime = int((expires_at - now).total_seconds())
     if lifetime < 60:
         raise DataError(
-            "sweep {sweep_id} expires within a minute",
-            hint="nothing can be measured",
-            sweep_id=job.sweep_id,
+            "sweep {sweep_id} expires within a minute", hint="nothing can be measured", sweep_id=job.sweep_id
         )
     parameters = {
         "sweep_id": job.sweep_id,

@@ -99,9 +99,7 @@ def _appearing(system: Path, volume_id: str, name: str, sleep: Callable[[float],
             return device
         sleep(_POLL_SECONDS)
     raise MeasuringError(
-        "volume {volume_id} ({name}) does not show up on this instance",
-        volume_id=volume_id,
-        name=name,
+        "volume {volume_id} ({name}) does not show up on this instance", volume_id=volume_id, name=name
     )
 
 
@@ -139,9 +137,7 @@ _MODEL = "Amazon EC2 NVMe Instance Storage"
 _MOUNTED_BY_IMAGE = Path("opt/dlami/nvme")
 
 
-def mount_local_disk(
-    *, run: Run = run_command, mounts: Path = MOUNTS, system: Path = Path("/")
-) -> Path:
+def mount_local_disk(*, run: Run = run_command, mounts: Path = MOUNTS, system: Path = Path("/")) -> Path:
     """Where the instance's own disk is mounted; the first one, where there are several and the
     image has not joined them. `MeasuringError` where there is none."""
     made = system / _MOUNTED_BY_IMAGE

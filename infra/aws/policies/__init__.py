@@ -33,12 +33,7 @@ def policy_text(name: str) -> str:
 
 
 def policy(
-    name: str,
-    *,
-    account: str = "*",
-    bucket: str = "",
-    guest_role: str = GUEST_ROLE,
-    partition: str = "aws",
+    name: str, *, account: str = "*", bucket: str = "", guest_role: str = GUEST_ROLE, partition: str = "aws"
 ) -> dict[str, Any]:
     """The policy of that name for an account (twelve digits; `*` is any) and a bucket.
 

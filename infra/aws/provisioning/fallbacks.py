@@ -59,8 +59,7 @@ class Fallbacks:
     def next_free_at(self) -> datetime | None:
         """When the first offer may be asked for again; None where none ever may."""
         return min(
-            (self._free_at(option) for option in self._options if not self._is_barred(option)),
-            default=None,
+            (self._free_at(option) for option in self._options if not self._is_barred(option)), default=None
         )
 
     def all_refused_for(self, code: str) -> bool:

@@ -19,15 +19,7 @@ from advisor.errors import AdvisorError
 from advisor.infra.aws import machines, tags
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Kind, Reaction, Refused, Unanswered
-from advisor.infra.aws.launch_options import (
-    Image,
-    LaunchOption,
-    Machine,
-    Slot,
-    Sweep,
-    Volume,
-    client_token,
-)
+from advisor.infra.aws.launch_options import Image, LaunchOption, Machine, Slot, Sweep, Volume, client_token
 
 # Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
 VISIBLE_WITHIN = 30.0

@@ -55,9 +55,7 @@ def provision(
     return Provisioned(outcome=outcome, spent_usd=spent, instances=instances, ended=ended)
 
 
-def _end(
-    aws: Aws, slot: Slot, provisioner: Provisioner, error: BaseException | None = None
-) -> Ended:
+def _end(aws: Aws, slot: Slot, provisioner: Provisioner, error: BaseException | None = None) -> Ended:
     """End everything. Who interrupts that waits for it all the same, as at any other time; of a
     second Ctrl-C the command takes care."""
     machine, regions = provisioner.machine, slot.region_names
@@ -68,9 +66,7 @@ def _end(
         if not ended.left:
             raise
     if ended.left:
-        raise not_ended(
-            ended, machine, provisioner.meter_of(machine) if machine else None
-        ) from error
+        raise not_ended(ended, machine, provisioner.meter_of(machine) if machine else None) from error
     return ended
 
 

@@ -90,9 +90,7 @@ class Provisioner:
         may_be_hidden, self._is_first = self._is_first and not made_now, False
         result = self._making.listed()
         waited = 0.0
-        while (
-            may_be_hidden and not any(entry.lives for entry in result) and waited < VISIBLE_WITHIN
-        ):
+        while may_be_hidden and not any(entry.lives for entry in result) and waited < VISIBLE_WITHIN:
             self._aws.clock.sleep(POLL)
             waited += POLL
             result = self._making.listed()
@@ -111,9 +109,7 @@ class Provisioner:
         if region.name in self._groups:
             return False
         expires_at = self._aws.clock.now() + self._slot.sweep.least
-        group, made = own_group(
-            self._aws, region.name, region.network, self._slot.sweep, expires_at
-        )
+        group, made = own_group(self._aws, region.name, region.network, self._slot.sweep, expires_at)
         self._groups[region.name] = group
         return made
 
@@ -161,8 +157,7 @@ class Provisioner:
             raise NoCapacityError(
                 "no offer was to be had ({reasons})",
                 hint=(
-                    "nothing was launched: add regions or types, give --queue more time, or ask "
-                    "again later"
+                    "nothing was launched: add regions or types, give --queue more time, or ask again later"
                 ),
                 reasons=self._fallbacks.reasons_text(),
             )
@@ -194,9 +189,7 @@ class Provisioner:
                 self._came_to_nothing(made)
                 return None
         raise CloudError(
-            "{option}: every token of this sweep was used",
-            hint="give another --sweep-id",
-            option=option,
+            "{option}: every token of this sweep was used", hint="give another --sweep-id", option=option
         )
 
     def _came_to_nothing(self, machine: Machine) -> None:
@@ -209,9 +202,7 @@ class Provisioner:
     def _order(self, option: LaunchOption, region: Region) -> Order:
         sweep, hourly = self._slot.sweep, usd_per_hour(option, self._slot.sweep)
         now = self._aws.clock.now().replace(microsecond=0)
-        meter = Meter(
-            budget_usd=sweep.budget_usd, usd_per_hour=hourly, since=now, spent_usd=self._spent_usd
-        )
+        meter = Meter(budget_usd=sweep.budget_usd, usd_per_hour=hourly, since=now, spent_usd=self._spent_usd)
         expires_at = min(meter.ends_at, now + timedelta(hours=sweep.hours))
         return Order(
             sweep=sweep,

@@ -57,9 +57,7 @@ class Estimates:
                     self._sizes[family(name), region][name] = usd / cells[HOME]
         self._ratios = {key: statistics.median(of.values()) for key, of in self._sizes.items()}
         self._twins = {
-            (family(name), row["vcpus"]): name
-            for name, row in types.items()
-            if BARE_METAL not in name
+            (family(name), row["vcpus"]): name for name, row in types.items() if BARE_METAL not in name
         }
 
     def estimate(self, name: str, region: str) -> Estimate | None:

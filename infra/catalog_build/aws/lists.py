@@ -46,9 +46,7 @@ def commitment_lists(market: str, changed: Collection[str]) -> tuple[PriceList, 
     """Nothing paid in advance; newest first. A commitment belongs to the on-demand price of its
     day: those of families that have `changed` since the oldest list are left out of it."""
     lists = (_read(path, basis) for path, basis in sources.COMMITMENTS[market].items())
-    return tuple(
-        _without(changed, one) if one.basis == sources.OLDEST_COMMITMENTS else one for one in lists
-    )
+    return tuple(_without(changed, one) if one.basis == sources.OLDEST_COMMITMENTS else one for one in lists)
 
 
 def newest_prices(lists: Iterable[PriceList]) -> Newest:
@@ -66,10 +64,7 @@ def newest_prices(lists: Iterable[PriceList]) -> Newest:
 
 def dollars(cells: Mapping[str, Mapping[str, Cell]]) -> Dollars:
     """The prices as numbers."""
-    return {
-        name: {region: float(cell.price) for region, cell in row.items()}
-        for name, row in cells.items()
-    }
+    return {name: {region: float(cell.price) for region, cell in row.items()} for name, row in cells.items()}
 
 
 def dedicated_prices() -> dict[str, float]:

@@ -72,9 +72,7 @@ def offered_prices(listed: Cells, offered: Offered) -> Cells:
     }
 
 
-def _with_estimates(
-    listed: Cells, estimates: Estimates, offered: Offered
-) -> tuple[Cells, list[Basis]]:
+def _with_estimates(listed: Cells, estimates: Estimates, offered: Offered) -> tuple[Cells, list[Basis]]:
     """The listed prices with estimates beside them, and the bases of the estimates."""
     wrong: dict[str, list[float]] = {}
     for way, ratio in estimates.left_out():
@@ -139,10 +137,7 @@ def _spot(
                 basis, usd = _observed_basis(told), seen.price
             elif told:
                 share = rules.share(group, told.share)
-                basis, usd = (
-                    _estimated_basis(group, told, rules),
-                    f"{float(listed.price) * share:.5g}",
-                )
+                basis, usd = (_estimated_basis(group, told, rules), f"{float(listed.price) * share:.5g}")
             else:
                 continue
             bases.setdefault(basis.id, basis)

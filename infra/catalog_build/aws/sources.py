@@ -13,11 +13,7 @@ _NO_LICENCE = "none (published prices)"
 CURRENT_TYPES = "34d6cad5abbb"
 
 OFFERINGS = Source(
-    "moto-c6bd43ff2d09",
-    "2026-08-01",
-    "Apache-2.0",
-    "getmoto/moto@c6bd43ff2d09",
-    "AWS regions offered",
+    "moto-c6bd43ff2d09", "2026-08-01", "Apache-2.0", "getmoto/moto@c6bd43ff2d09", "AWS regions offered"
 )
 LIST_2026_07 = Source(
     "karpenter-1d927085",

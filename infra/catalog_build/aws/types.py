@@ -34,17 +34,11 @@ def build_types(offered: Mapping[str, Sequence[str]]) -> tuple[list[OutputTable]
     with their regions, none for a retired one."""
     current = {name: regions for name, regions in offered.items() if regions}
     sets, set_of = region_sets(REGION_SETS_FILE, current)
-    accelerators = {
-        row["family"]: row["accelerator"] for row in read_source("catalog/aws_accelerators.csv")
-    }
+    accelerators = {row["family"]: row["accelerator"] for row in read_source("catalog/aws_accelerators.csv")}
     sheets = sheet_names("aws")
     rows = read_types()
-    table_rows = [
-        _type_row(row, sheets, accelerators, set_of.get(row["instance_type"], "")) for row in rows
-    ]
-    origins = {
-        origin.id: origin for origin in (moto(r["source_commit"], r["source_date"]) for r in rows)
-    }
+    table_rows = [_type_row(row, sheets, accelerators, set_of.get(row["instance_type"], "")) for row in rows]
+    origins = {origin.id: origin for origin in (moto(r["source_commit"], r["source_date"]) for r in rows)}
     types = table(TYPES_FILE, TYPE_COLUMNS, table_rows)
     return [types, sets, _local_reads(rows), _networks()], list(origins.values())
 
@@ -54,20 +48,13 @@ def _local_reads(types: Sequence[Mapping[str, str]]) -> OutputTable:
     known = {row["instance_type"] for row in types}
     told = read_source("sparecores/aws_instance_store_iops.csv")
     rows = [(row["instance_type"], row["random_read_iops_4k"]) for row in told]
-    return table(
-        LOCAL_READS_FILE.format("aws"), LOCAL_READ_COLUMNS, [r for r in rows if r[0] in known]
-    )
+    return table(LOCAL_READS_FILE.format("aws"), LOCAL_READ_COLUMNS, [r for r in rows if r[0] in known])
 
 
 def _networks() -> OutputTable:
     """What types with GPUs reach each other with for as long as one wants."""
     rows = [
-        (
-            row["instance_type"],
-            number(str(_sustained(row))),
-            row["cards"],
-            moto(row["source_commit"], "").id,
-        )
+        (row["instance_type"], number(str(_sustained(row))), row["cards"], moto(row["source_commit"], "").id)
         for row in read_source("catalog/aws_networks.csv")
     ]
     return table(NETWORKS_FILE.format("aws"), NETWORK_COLUMNS, rows)
@@ -112,9 +99,7 @@ def _type_row(
     return tuple(facts.get(column, "") for column in TYPE_COLUMNS)
 
 
-def _gpu_facts(
-    row: Mapping[str, str], sheets: Mapping[tuple[str, str, int], str]
-) -> dict[str, str]:
+def _gpu_facts(row: Mapping[str, str], sheets: Mapping[tuple[str, str, int], str]) -> dict[str, str]:
     """EC2 counts 0 GPUs where it sells a fraction of one; here that is one GPU, and the share."""
     if not row["gpu_name"]:
         names = ("gpu_vendor", "gpu_name", "gpu_fraction", "gpu_memory_mib")

@@ -125,9 +125,7 @@ def _in_mib(row: Mapping[str, str]) -> dict[str, str]:
         told = row[f"provision_mb_s_{name}"]
         found[f"provision_mib_s_{name}"] = str(math.floor(float(told) * _MB_IN_MIB)) if told else ""
     per_iops = row["provision_mb_s_per_iops"]
-    found["provision_mib_s_per_iops"] = (
-        number(str(float(per_iops) * _MB_IN_MIB)) if per_iops else ""
-    )
+    found["provision_mib_s_per_iops"] = number(str(float(per_iops) * _MB_IN_MIB)) if per_iops else ""
     return found
 
 

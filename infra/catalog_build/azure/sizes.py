@@ -12,12 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from advisor.catalog.assumed import (
-    LOCAL_READ_IOPS_PER_GB,
-    NETWORK_LIMIT,
-    SERIES,
-    SERIES_CORES,
-)
+from advisor.catalog.assumed import LOCAL_READ_IOPS_PER_GB, NETWORK_LIMIT, SERIES, SERIES_CORES
 from advisor.infra.catalog_build.azure import sources
 from advisor.infra.catalog_build.hosts import UNNAMED, gpu_families, sheet_gib
 from advisor.infra.catalog_build.tables import number, read_source

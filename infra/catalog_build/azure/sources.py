@@ -53,9 +53,7 @@ DISK_RULES = Source(
     "MicrosoftDocs/azure-docs@1d25717f; MicrosoftDocs/azure-compute-docs@18c531ec",
     "Azure disk types",
 )
-DISK_PRICES = Source(
-    "azure-disks-cf741f25", "2026-08-22", "MIT", _RADAR, "Azure disk prices", LIST_DAYS
-)
+DISK_PRICES = Source("azure-disks-cf741f25", "2026-08-22", "MIT", _RADAR, "Azure disk prices", LIST_DAYS)
 ESTIMATED_DISKS = Source(
     "azure-disks-estimated",
     "2026-08-22",

@@ -60,9 +60,7 @@ def extracts(read: Read) -> list[OutputTable]:
     cells = [tuple(row.get(column, "") for column in TYPE_HEADER) for row in types]
     clouds = {row["cloud"] for row in types} | {"ovh"}
     hours = [*_tracked(read), *_offered(read)]
-    prices = [
-        tuple(row[column] for column in HOUR_HEADER) for row in hours if row["cloud"] in clouds
-    ]
+    prices = [tuple(row[column] for column in HOUR_HEADER) for row in hours if row["cloud"] in clouds]
     ovh = [row for row in read("ovh_gpu_types_2026-01.csv") if row["status"] == "ACTIVE"]
     return [
         table("catalog/neo_types.csv", TYPE_HEADER, cells),
@@ -163,17 +161,13 @@ def _tracked(read: Read) -> Iterator[Row]:
     day, source = _HOURS
     for row in read("gpu_rental_prices_2026-08-22.csv"):
         if row["kind"] not in _NO_INSTANCE:
-            yield _hour(
-                row["provider"], row["gpu"], row["kind"], row["usd_per_gpu_hour"], day, source
-            )
+            yield _hour(row["provider"], row["gpu"], row["kind"], row["usd_per_gpu_hour"], day, source)
 
 
 def _offered(read: Read) -> Iterator[Row]:
     day, source = _OFFERINGS
     for row in read("gpu_offerings_2026-05-24.csv"):
-        yield _hour(
-            row["provider"], _offered_card(row), row["tier"], row["usd_per_gpu_hour"], day, source
-        )
+        yield _hour(row["provider"], _offered_card(row), row["tier"], row["usd_per_gpu_hour"], day, source)
 
 
 def _offered_card(row: Row) -> str:

@@ -103,9 +103,7 @@ class Belief(Struct, frozen=True):
         for place, name in enumerate(fresh, len(self.names)):
             covariance[place, place] = EFFECTS[name.partition("/")[0]] ** 2
         columns = Columns(runs, names)
-        return Belief(
-            names, *conditioned(mean, covariance, columns.linearised, log_measured, sigma)
-        )
+        return Belief(names, *conditioned(mean, covariance, columns.linearised, log_measured, sigma))
 
 
 class Columns:

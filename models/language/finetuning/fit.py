@@ -11,14 +11,7 @@ from msgspec import Struct
 
 from advisor.models.gaussian import conditioned
 from advisor.models.language.bounds import Floats
-from advisor.models.language.finetuning.belief import (
-    NOISE,
-    OF_SOURCES,
-    Belief,
-    Columns,
-    prior_of,
-    size_of,
-)
+from advisor.models.language.finetuning.belief import NOISE, OF_SOURCES, Belief, Columns, prior_of, size_of
 from advisor.models.language.finetuning.tuning import Run
 
 # Student-t weights: wrong rows of public sources do not bend the rest.

@@ -13,12 +13,7 @@ import math
 from typing import NamedTuple
 
 from advisor.domain.generation import LlmMethod
-from advisor.models.language.finetuning.tuning import (
-    ADAPTER_RANK,
-    Checkpointing,
-    FineTuning,
-    Sharding,
-)
+from advisor.models.language.finetuning.tuning import ADAPTER_RANK, Checkpointing, FineTuning, Sharding
 from advisor.models.language.language_model import LanguageModel
 
 _GIB = 2.0**30

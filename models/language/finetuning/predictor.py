@@ -66,9 +66,7 @@ class FineTuningPredictor(Struct, frozen=True):
     id: str = ""
     trained_on: str = ""
 
-    def tokens_per_second(
-        self, tunings: Sequence[FineTuning], confidence: float = 0.9
-    ) -> TuningRates:
+    def tokens_per_second(self, tunings: Sequence[FineTuning], confidence: float = 0.9) -> TuningRates:
         """Rates of settled tunings, one-sided bounds at `confidence`."""
         runs = [Run(tuning) for tuning in tunings]
         estimates = self.belief.estimates(runs)

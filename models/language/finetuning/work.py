@@ -108,9 +108,7 @@ class Work(NamedTuple):
 
 def work_of(runs: Sequence[Run]) -> Work:
     """The columns of runs, in their order; `micro_batch`, `checkpointing` and `sharding` set."""
-    return Work(
-        *np.array([_row(run) for run in runs], dtype=float).reshape(-1, len(Work._fields)).T
-    )
+    return Work(*np.array([_row(run) for run in runs], dtype=float).reshape(-1, len(Work._fields)).T)
 
 
 def _row(run: Run) -> tuple[float, ...]:

@@ -14,11 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.models.language.serving.effects import Design, Setting, design_of
-from advisor.models.language.serving.seconds import (
-    Logs,
-    request_seconds,
-    static_batch_seconds,
-)
+from advisor.models.language.serving.seconds import Logs, request_seconds, static_batch_seconds
 from advisor.models.language.serving.work import Floats, Work, work_of
 from advisor.models.performance.step_parameters import Parameters, Prior
 
@@ -71,9 +67,7 @@ class Measured(NamedTuple):
             if quantity == "batch":
                 seconds = static_batch_seconds(work, of_rows, *sizes)
             elif quantity == "arriving":
-                seconds = request_seconds(
-                    work, of_rows, *sizes, arrivals=self.arrivals[rows]
-                ).first_token
+                seconds = request_seconds(work, of_rows, *sizes, arrivals=self.arrivals[rows]).first_token
             else:
                 phase = "rate" if quantity == "saturated" else quantity
                 seconds = getattr(request_seconds(work, of_rows, *sizes), phase)
@@ -147,13 +141,9 @@ def fitted(rows: Sequence[MeasuredValue], near: Fit | None = None) -> Fit:
     scatter = Scatter(rows)
     known = dict(zip(near.names, near.mean.tolist(), strict=True)) if near else {}
     damping = _DAMPING
-    theta = np.array(
-        [known.get(name, at) for name, at in zip(parameters.names, prior, strict=True)]
-    )
+    theta = np.array([known.get(name, at) for name, at in zip(parameters.names, prior, strict=True)])
     mean, slopes = columns.linearised(theta)
-    noise, weights = (
-        scatter.of(log_measured - mean) if near else (scatter.noise, np.ones(len(rows)))
-    )
+    noise, weights = scatter.of(log_measured - mean) if near else (scatter.noise, np.ones(len(rows)))
     for _ in range(_MOST_STEPS):
         by_row = weights / noise**2
         residuals = log_measured - mean
@@ -178,13 +168,7 @@ def fitted(rows: Sequence[MeasuredValue], near: Fit | None = None) -> Fit:
     weighted = slopes * (weights / noise**2)[:, None]
     covariance = np.linalg.inv(slopes.T @ weighted + np.diag(precision))
     return Fit(
-        parameters.names,
-        parameters.priors,
-        theta,
-        np.asarray(covariance),
-        rows,
-        log_measured - mean,
-        noise,
+        parameters.names, parameters.priors, theta, np.asarray(covariance), rows, log_measured - mean, noise
     )
 
 

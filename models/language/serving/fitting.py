@@ -68,9 +68,7 @@ def _is_kept(fit: Fit, place: int, name: str) -> bool:
 
 def newest_versions(values: Sequence[MeasuredValue]) -> dict[str, str]:
     """The newest version of each engine that enough values are of."""
-    counts = Counter(
-        (value.setting.deployment.engine, value.setting.deployment.version) for value in values
-    )
+    counts = Counter((value.setting.deployment.engine, value.setting.deployment.version) for value in values)
     result: dict[str, str] = {}
     for (engine, version), count in counts.items():
         numbered = re.fullmatch(r"[\d.]+", version) and count >= _FEWEST_OF_A_VERSION

@@ -28,9 +28,7 @@ class Flow(NamedTuple):
     waiting_seconds: Floats
 
 
-def open_loop(
-    request_seconds: Callable[[Floats], Floats], rate: Floats, most_in_flight: Floats
-) -> Flow:
+def open_loop(request_seconds: Callable[[Floats], Floats], rate: Floats, most_in_flight: Floats) -> Flow:
     """The flow of `rate` (n,) requests a second, found by cutting intervals.
 
     `request_seconds` has the seconds of a request (n,) with so many in flight (.., n), itself

@@ -25,9 +25,7 @@ _MOST_OFFERED = 8.0
 
 
 def rows_of(
-    records: Iterable[Any],
-    models: LanguageModels,
-    gpus: Mapping[str, GpuFacts],
+    records: Iterable[Any], models: LanguageModels, gpus: Mapping[str, GpuFacts]
 ) -> list[MeasuredValue]:
     """The values of records (rows with the columns of `infra/language_sources/SOURCES.md`) that the
     form covers: NVIDIA's GPUs, models that are known, one
@@ -77,9 +75,7 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
         yield from _timed(record, row)
 
 
-def _timed(
-    record: Any, value: Callable[[str, float, float], MeasuredValue]
-) -> Iterator[MeasuredValue]:
+def _timed(record: Any, value: Callable[[str, float, float], MeasuredValue]) -> Iterator[MeasuredValue]:
     """The values of a closed loop or of a static batch."""
     batch, output = record.concurrency, record.output_tokens
     each, first, rate = (

@@ -249,10 +249,7 @@ class ServingPredictor(Struct, frozen=True):
         return np.append(self.mean, [prior.mean for prior in fresh]), covariance
 
     def _view(
-        self,
-        deployments: Sequence[Deployment],
-        traffic: Traffic | Sequence[Traffic],
-        load: str = "",
+        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic], load: str = ""
     ) -> _View:
         each = [traffic] * len(deployments) if isinstance(traffic, Traffic) else traffic
         keys = [(id(one), asked) for one, asked in zip(deployments, each, strict=True)]
@@ -301,8 +298,7 @@ class ServingPredictor(Struct, frozen=True):
     ) -> tuple[Floats, Floats, Any]:
         """Of each row's predicted deviation, down and up in log seconds; whether calibrated."""
         each = {
-            group: multipliers(self.widths.get(f"{quantity}/{group}", ()), confidence)
-            for group in set(known)
+            group: multipliers(self.widths.get(f"{quantity}/{group}", ()), confidence) for group in set(known)
         }
         # `multipliers` names the sides of rates: their lower bound is the upper one of seconds.
         return (
@@ -311,9 +307,7 @@ class ServingPredictor(Struct, frozen=True):
             np.array([each[group].calibrated for group in known], dtype=bool),
         )
 
-    def _growth(
-        self, view: _View, sequences: Floats, service: Callable[[Logs, Floats], Floats]
-    ) -> Floats:
+    def _growth(self, view: _View, sequences: Floats, service: Callable[[Logs, Floats], Floats]) -> Floats:
         """How much longer a service takes, in logs, for each log more in flight."""
         more = service(view.logs, sequences * np.exp(_DIFFERENCE))
         slope = np.log(more / service(view.logs, sequences)) / _DIFFERENCE
@@ -328,9 +322,7 @@ class _View(NamedTuple):
     covariance: Floats
     known: list[str]
 
-    def with_doubts(
-        self, logs_of: Callable[[Logs], RequestLogs]
-    ) -> tuple[RequestLogs, RequestLogs]:
+    def with_doubts(self, logs_of: Callable[[Logs], RequestLogs]) -> tuple[RequestLogs, RequestLogs]:
         """Log seconds at the mean, and their standard deviations."""
         mean, logs = logs_of(self.logs), np.array(self.logs)
         # One call for all: row k of each log is that in which the k-th of them is moved.

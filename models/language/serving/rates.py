@@ -79,9 +79,7 @@ def asked_of(deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traf
     )
 
 
-def sequences_held(
-    deployments: Sequence[Deployment], input_tokens: Floats, output_tokens: Floats
-) -> Floats:
+def sequences_held(deployments: Sequence[Deployment], input_tokens: Floats, output_tokens: Floats) -> Floats:
     """Sequences that replicas take in at once, (n,): as the KV cache's median size holds, at most
     as many as the engine admits.
 
@@ -124,9 +122,7 @@ def request_logs(
     )  # fmt: skip
     service = seconds.rate * sequences * asked.output_tokens
     return RequestLogs(
-        np.log(seconds.each_token),
-        np.log(seconds.first_token + waiting * service),
-        np.log(seconds.rate),
+        np.log(seconds.each_token), np.log(seconds.first_token + waiting * service), np.log(seconds.rate)
     )
 
 

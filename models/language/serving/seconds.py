@@ -274,9 +274,7 @@ def least_seconds(
     token = _token_seconds(work, np.asarray(np.inf))
     context = _seen(model, input_tokens + output_tokens / 2)
     kv = context * work.kv_bytes / memory
-    prompt = computed_tokens * (
-        token + attending * _seen(model, input_tokens - computed_tokens / 2)
-    )
+    prompt = computed_tokens * (token + attending * _seen(model, input_tokens - computed_tokens / 2))
     computed = prompt + output_tokens * (token + attending * context)
     of_one, of_all = (_weight_bytes(work, n) / memory for n in (np.ones(1), sequences))
     read = output_tokens * of_all / sequences + (output_tokens - 1) * kv

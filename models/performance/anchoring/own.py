@@ -49,10 +49,7 @@ class OwnTable(NetworkTable):
             return self._base.find(name, at)
         if at not in (None, self._own.input):
             raise UsageError(
-                "{name} is known at {input} alone",
-                hint="leave out --input",
-                name=name,
-                input=self._own.input,
+                "{name} is known at {input} alone", hint="leave out --input", name=name, input=self._own.input
             )
         return self._own
 

@@ -36,12 +36,7 @@ from advisor.models.performance.memory.steps import (
     profile_from,
     step_memory,
 )
-from advisor.models.performance.memory.table import (
-    MemoryTable,
-    bundled_memory,
-    bundled_profile,
-    has_memory,
-)
+from advisor.models.performance.memory.table import MemoryTable, bundled_memory, bundled_profile, has_memory
 
 __all__ = [
     "BASE_PROCESS_MIB",

@@ -63,9 +63,7 @@ class PeakModel(Struct, frozen=True, kw_only=True):
         Split conformal: the ceil((n + 1) confidence)-th of n errors, or the largest.
         """
         if not 0.5 <= confidence < 1:
-            raise UsageError(
-                "confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence
-            )
+            raise UsageError("confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence)
         count = len(self.errors)
         rank = min(count, math.ceil((count + 1) * confidence - 1e-9)) - 1
         high, low = max(0.0, self.errors[rank]), min(0.0, self.errors[count - 1 - rank])
@@ -165,9 +163,7 @@ class MemoryAnswer(Struct, frozen=True, kw_only=True):
     what_ifs: tuple[WhatIf, ...]
 
 
-def gpu_peak(
-    profile: MemoryProfile, conditions: Conditions, confidence: float = UPPER_CONFIDENCE
-) -> GpuPeak:
+def gpu_peak(profile: MemoryProfile, conditions: Conditions, confidence: float = UPPER_CONFIDENCE) -> GpuPeak:
     """The peak of a profiled network; `UsageError` where the step is not known."""
     step, wider = step_memory(profile, conditions), _widening(profile, conditions)
     model = bundled_peak_model().widened(wider)
@@ -192,9 +188,7 @@ def gpu_peak(
     )
 
 
-def _training_peak(
-    profile: MemoryProfile, conditions: Conditions, confidence: float
-) -> GpuPeak | None:
+def _training_peak(profile: MemoryProfile, conditions: Conditions, confidence: float) -> GpuPeak | None:
     """Of a whole training step, which is known better: what keeps less needs no more. None for
     such a step itself, and where it is not known."""
     training = conditions.task is Task.TRAINING
@@ -208,10 +202,7 @@ def _training_peak(
 
 
 def largest_batch(
-    profile: MemoryProfile,
-    conditions: Conditions,
-    memory_mib: float,
-    confidence: float = UPPER_CONFIDENCE,
+    profile: MemoryProfile, conditions: Conditions, memory_mib: float, confidence: float = UPPER_CONFIDENCE
 ) -> int | None:
     """The largest batch whose upper bound fits the card; None where not even one row does."""
     usable = usable_mib(memory_mib)

@@ -53,9 +53,7 @@ class Conditions(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.task is Task.PREPROCESSING:
-            raise UsageError(
-                "preprocessing takes no GPU memory", hint="ask for training or inference"
-            )
+            raise UsageError("preprocessing takes no GPU memory", hint="ask for training or inference")
         if self.checkpointing and self.task is not Task.TRAINING:
             raise UsageError("--checkpointing saves memory in training only", hint="leave it out")
 
@@ -64,9 +62,7 @@ class Conditions(Struct, frozen=True, kw_only=True):
         """The name of the step as it was replayed. `fp16` is replayed in fp32, of which it takes
         half: its weights are 16 bits wide too, and nothing is cast."""
         width = "fp32" if self.precision in (Precision.FP32, Precision.FP16) else "16bit"
-        ending = (
-            "/checkpointing" if self.checkpointing else "/gradients" if self.keeps_graph else ""
-        )
+        ending = "/checkpointing" if self.checkpointing else "/gradients" if self.keeps_graph else ""
         return f"{self.task.value}/{width}{ending}"
 
 
@@ -110,8 +106,7 @@ class MemoryProfile(Struct, frozen=True):
         share = (batch_size - low.batch) / (high.batch - low.batch)
         least = high.forward - low.forward if share > 1 else -math.inf
         forward, peak, reserved = (
-            max(0.0, b + (share - 1) * max(b - a, least))
-            for a, b in zip(low[1:], high[1:], strict=True)
+            max(0.0, b + (share - 1) * max(b - a, least)) for a, b in zip(low[1:], high[1:], strict=True)
         )
         peak = max(forward, peak)
         return Point(batch_size, forward, peak, max(peak, reserved))
@@ -222,9 +217,7 @@ def loader_workers(vcpus: Numbers) -> Numbers:
     return workers
 
 
-def host_memory_mib(
-    facts: NetworkFacts, workload: Workload, resources: Resources, on_cpu: bool
-) -> float:
+def host_memory_mib(facts: NetworkFacts, workload: Workload, resources: Resources, on_cpu: bool) -> float:
     """MiB of RAM below which the run dies: processes, batches in flight, CUDA's or the network's.
 
     An emulated GPU (`gpu` is None and not `on_cpu`) needs neither.
@@ -242,9 +235,7 @@ def pipeline_host_mib(workers: Numbers, batch_mib: Numbers) -> Numbers:
     return needed + (workers * _PREFETCHED_BATCHES + 2) * batch_mib
 
 
-def device_host_mib(
-    facts: NetworkFacts, workload: Workload, *, on_gpu: bool, on_cpu: bool
-) -> float:
+def device_host_mib(facts: NetworkFacts, workload: Workload, *, on_gpu: bool, on_cpu: bool) -> float:
     """MiB of host memory that the network takes, on a GPU or on the CPU."""
     if workload.task is Task.PREPROCESSING:
         return 0.0

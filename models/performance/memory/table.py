@@ -43,10 +43,7 @@ DTYPE = np.dtype(
 
 
 def facts_row(
-    key: tuple[str, str, str],
-    weights_mib: float,
-    trained_mib: float,
-    runs: Mapping[str, Mapping[str, float]],
+    key: tuple[str, str, str], weights_mib: float, trained_mib: float, runs: Mapping[str, Mapping[str, float]]
 ) -> tuple[Any, ...]:
     """A row of memory.npy: (library, name, input), and by run what `memory_facts` told."""
     facts = [
@@ -112,9 +109,7 @@ def _steps(facts: NDArray[np.float32]) -> Iterator[tuple[str, tuple[Point, ...]]
 def points_of(facts: Mapping[str, float]) -> tuple[Point, ...]:
     """The points of one step in one precision, from its eight numbers."""
     sample, fixed = facts["forward_sample"], facts["forward_fixed"]
-    return rising(
-        Point(b, sample * b + fixed, facts[f"peak_{b}"], facts[f"reserved_{b}"]) for b in BATCHES
-    )
+    return rising(Point(b, sample * b + fixed, facts[f"peak_{b}"], facts[f"reserved_{b}"]) for b in BATCHES)
 
 
 def _with_graphs(steps: dict[str, tuple[Point, ...]]) -> dict[str, tuple[Point, ...]]:
@@ -146,9 +141,7 @@ def bundled_memory() -> MemoryTable:
     rows = read_bundled_array(BUNDLED)
     if rows.dtype != DTYPE:
         raise DataError(
-            "{bundled} has other columns than this version reads",
-            hint="install it again",
-            bundled=BUNDLED,
+            "{bundled} has other columns than this version reads", hint="install it again", bundled=BUNDLED
         )
     return MemoryTable(rows)
 

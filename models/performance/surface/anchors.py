@@ -48,9 +48,7 @@ def _precision(slopes: Floats, chosen: Sequence[int]) -> Floats:
     return precision
 
 
-def _best_addition(
-    slopes: Floats, chosen: Sequence[int], candidates: Sequence[int]
-) -> tuple[int, float]:
+def _best_addition(slopes: Floats, chosen: Sequence[int], candidates: Sequence[int]) -> tuple[int, float]:
     """The candidate that adds most to the log determinant, and how much (the matrix
     determinant lemma)."""
     left = [row for row in candidates if row not in chosen]

@@ -50,8 +50,7 @@ class Surface(Struct, frozen=True):
         """How log rates change with each parameter, shape (n, p)."""
         steps = _STEP * np.eye(len(units))
         columns = [
-            (self.log_rates(units + step) - self.log_rates(units - step)) / (2 * _STEP)
-            for step in steps
+            (self.log_rates(units + step) - self.log_rates(units - step)) / (2 * _STEP) for step in steps
         ]
         return np.column_stack(columns)
 
@@ -92,17 +91,14 @@ class Belief(Struct, frozen=True):
         slopes = surface.slopes(units)
         mean = surface.log_rates(units) - slopes @ units
         beliefs = [
-            cls(mean, slopes, misfit, surface.places, tuple(at), log_rates, noise)
-            for misfit in _MISFITS
+            cls(mean, slopes, misfit, surface.places, tuple(at), log_rates, noise) for misfit in _MISFITS
         ]
         return max(beliefs, key=lambda belief: belief.log_likelihood())
 
     def with_trial(self, row: int, noise: float) -> Belief:
         """The doubt that would be left if `row` were measured with that variance, at its mean."""
         rates = np.append(self.log_rates, self.means([row]))
-        return replace(
-            self, at=(*self.at, row), log_rates=rates, noise=np.append(self.noise, noise)
-        )
+        return replace(self, at=(*self.at, row), log_rates=rates, noise=np.append(self.noise, noise))
 
     def covariance(self, rows: Sequence[int], others: Sequence[int]) -> Floats:
         """Posterior covariances (r, o) of log rates."""

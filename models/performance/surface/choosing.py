@@ -30,12 +30,7 @@ class Choice(Struct, frozen=True):
 
 
 def next_trials(
-    belief: Belief,
-    question: Question,
-    candidates: Sequence[int],
-    *,
-    repeats: Mapping[int, float],
-    count: int,
+    belief: Belief, question: Question, candidates: Sequence[int], *, repeats: Mapping[int, float], count: int
 ) -> Choice:
     """Up to `count` rows of the `candidates`, best first; `repeats` are rows measured already that
     may be measured again, with the variance of one more run. It does not stop before there are

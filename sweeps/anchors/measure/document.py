@@ -119,9 +119,7 @@ def anchor_of_script(
     if reason := facts.get("no_profile"):
         warnings.append(f"no operation profile: {reason}")
     operators = {runs[0]["task"]: facts["operators"]} if facts.get("operators") else {}
-    size: dict[str, Any] = {
-        name: facts[name] for name in ("gpu_memory_mib", "gpu_sm_count") if name in facts
-    }
+    size: dict[str, Any] = {name: facts[name] for name in ("gpu_memory_mib", "gpu_sm_count") if name in facts}
     return document(
         what={"kind": "script", "command": list(command), "unit": "sample", **what},
         device={
@@ -142,9 +140,7 @@ def _run(recorded: RecordedSteps, warnings: list[str]) -> Run:
     rows, facts = recorded.rows, recorded.facts
     if len(rows) < FEWEST_STEPS:
         raise MeasuringError(
-            "the script made {count} steps, too few to measure",
-            hint="let it run longer",
-            count=len(rows),
+            "the script made {count} steps, too few to measure", hint="let it run longer", count=len(rows)
         )
     batch_size = Counter(int(samples) for _, _, samples in rows).most_common(1)[0][0]
     if not batch_size:

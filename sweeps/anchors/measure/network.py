@@ -15,12 +15,7 @@ from advisor.errors import AdvisorError, MeasuringError, UsageError
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.anchors.measure.document import SYNTHETIC, Run, best_run, goes_on, measured_runs
 from advisor.sweeps.anchors.measure.operations import captured_operations, profiled_operators
-from advisor.sweeps.anchors.measure.session import (
-    Session,
-    device_facts,
-    measure_with_loader,
-    steps_on,
-)
+from advisor.sweeps.anchors.measure.session import Session, device_facts, measure_with_loader, steps_on
 from advisor.sweeps.probe.accelerator import need_cuda
 from advisor.sweeps.trial.faults import lacks_memory
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
@@ -51,17 +46,13 @@ def measure(
     """See `advisor.sweeps.anchors.measure.measure_network`."""
     network, kind = open_network(reference), _device(device)
     if data is not None and not network.info.takes_images:
-        raise UsageError(
-            "{reference} takes no images", hint="leave --data out", reference=reference
-        )
+        raise UsageError("{reference} takes no images", hint="leave --data out", reference=reference)
     session = Session(
         network=network, device=kind, device_facts=device_facts(kind), precision=precision,
         data=data, ends_at=time.monotonic() + minutes * 60, report=report, keep=keep,
     )  # fmt: skip
     if kind == "cpu":
-        session.warnings.append(
-            "measured on this CPU, not on a GPU: no answer takes it for an anchor"
-        )
+        session.warnings.append("measured on this CPU, not on a GPU: no answer takes it for an anchor")
     torch.manual_seed(0)
     for number, task in enumerate(tasks):
         seconds = session.seconds_left / (len(tasks) - number)
@@ -110,16 +101,12 @@ def _measure_again(session: Session, task: Task, size: int, seconds: float) -> N
 
 
 def _box(seconds: float) -> TimeBox:
-    return TimeBox(
-        seconds=max(0.05, seconds), min_steps=_LEAST_STEPS, max_seconds=max(0.1, 2 * seconds)
-    )
+    return TimeBox(seconds=max(0.05, seconds), min_steps=_LEAST_STEPS, max_seconds=max(0.1, 2 * seconds))
 
 
 def _engine(session: Session, task: Task) -> TorchEngine:
     session.report(f"{session.network.info.name}: {task} on {session.device}")
-    engine = TorchEngine(
-        session.network, device=session.device, task=task, precision=session.precision
-    )
+    engine = TorchEngine(session.network, device=session.device, task=task, precision=session.precision)
     for name, value in engine.environment.items():
         session.warnings.append(f"{task}: {name.replace('_', ' ')} are {value}")
     return engine
@@ -185,9 +172,7 @@ def _ended(session: Session, task: Task, size: int, status: Status, reason: str)
     }
 
 
-def _with_loader(
-    session: Session, runner: StepRunner, task: Task, best: Run, ends_at: float
-) -> None:
+def _with_loader(session: Session, runner: StepRunner, task: Task, best: Run, ends_at: float) -> None:
     if session.data is None:
         return
     # The profile gets a quarter of what is left.
@@ -195,9 +180,7 @@ def _with_loader(
     measure_with_loader(session, runner, task, best["batch_size"], max(1.0, seconds))
 
 
-def _profile(
-    session: Session, engine: TorchEngine, size: int, ends_at: float
-) -> list[dict[str, Any]]:
+def _profile(session: Session, engine: TorchEngine, size: int, ends_at: float) -> list[dict[str, Any]]:
     session.report("operation profile")
     try:
         seconds = max(0.5, (ends_at - time.monotonic()) / 2)

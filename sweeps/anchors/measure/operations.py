@@ -19,9 +19,7 @@ from advisor.sweeps.worker.torch_engine import TorchEngine
 _MOST_STEPS = 5
 
 
-def profiled_operators(
-    engine: TorchEngine, batch_size: int, seconds: float
-) -> list[dict[str, Any]]:
+def profiled_operators(engine: TorchEngine, batch_size: int, seconds: float) -> list[dict[str, Any]]:
     """The table of `operator_table`, of some steps within `seconds`."""
     from torch.profiler import ProfilerActivity, profile
 

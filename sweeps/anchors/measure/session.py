@@ -126,9 +126,7 @@ def measure_with_loader(
     """
     workers = loader_workers(machine_size().vcpus)
     drained = workers * PREFETCH_FACTOR
-    box = TimeBox(
-        seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers
-    )
+    box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers)
     session.report(f"{task} batch {batch_size} with {workers} loader processes")
     on_gpu = session.device == "cuda"
     with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
@@ -143,9 +141,7 @@ def measure_with_loader(
         session.stage_rates[task.value]["host"] = rate
 
 
-def steps_on(
-    runner: StepRunner, batches: Iterator[Any], box: TimeBox, drained: int = 0
-) -> list[float]:
+def steps_on(runner: StepRunner, batches: Iterator[Any], box: TimeBox, drained: int = 0) -> list[float]:
     """Seconds of steps on the batches, after `drained` and the first ones."""
     runner.restart()
     # Batches made while nothing consumed them would make the first steps look fast.
@@ -163,9 +159,7 @@ def _with_targets(session: Session, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 @contextmanager
-def _batches(
-    session: Session, batch_size: int, workers: int, *, pinned: bool
-) -> Iterator[Iterator[Any]]:
+def _batches(session: Session, batch_size: int, workers: int, *, pinned: bool) -> Iterator[Iterator[Any]]:
     """Endless batches (images, labels); the loader's processes are gone on leaving."""
     try:
         from advisor.sweeps.worker.pipeline.loading import make_loader

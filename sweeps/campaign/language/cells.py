@@ -97,9 +97,7 @@ def cells(server: Server, grid: Grid) -> Iterator[Cell]:
     for count in grid.concurrency:
         for given, wanted in grid.lengths:
             if given + wanted <= longest:
-                yield Cell(
-                    server=server, input_tokens=given, output_tokens=wanted, concurrency=count
-                )
+                yield Cell(server=server, input_tokens=given, output_tokens=wanted, concurrency=count)
 
 
 def missing(every: Iterator[Cell], done: Mapping[str, Mapping[str, Any]]) -> list[Cell]:

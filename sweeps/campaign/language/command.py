@@ -12,13 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from advisor.sweeps.campaign.language.cells import (
-    TRANSFORMERS,
-    VLLM,
-    full_grid,
-    quick_grid,
-    servers,
-)
+from advisor.sweeps.campaign.language.cells import TRANSFORMERS, VLLM, full_grid, quick_grid, servers
 from advisor.sweeps.campaign.language.rows import Rows
 from advisor.sweeps.campaign.language.session import LanguageCampaign
 from advisor.sweeps.campaign.language.shapes import SHAPES, TINY_SHAPES

@@ -102,9 +102,7 @@ def _vllm(server: Server, grid: Grid, device: str, report: Report) -> Iterator[M
             ),
         )  # fmt: skip
         command = engine_command(StartedEngine.VLLM, settings)
-        with running_engine(
-            command, port, patience_seconds=_PATIENCE_SECONDS, report=report
-        ) as running:
+        with running_engine(command, port, patience_seconds=_PATIENCE_SECONDS, report=report) as running:
             facts = {"engine_version": engine_version(StartedEngine.VLLM),
                      "ready_seconds": running.ready_seconds}  # fmt: skip
             yield _Endpoint(running.url, str(model), facts)

@@ -60,9 +60,7 @@ def write_model_folder(config: Config, folder: Path) -> Path:
     (folder / "config.json").write_text(json.dumps(whole))
     (folder / "generation_config.json").write_text(json.dumps(ends))
     (folder / "tokenizer.json").write_text(json.dumps(_tokenizer(config["vocab_size"])))
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"})
-    )
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
     return folder
 
 
@@ -88,6 +86,4 @@ def _byte_letters() -> list[str]:
     """A printable letter for each byte, as byte-level BPE has them since GPT-2."""
     shown = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     hidden = [byte for byte in range(_BYTES) if byte not in shown]
-    return [
-        chr(byte) if byte in shown else chr(_BYTES + hidden.index(byte)) for byte in range(_BYTES)
-    ]
+    return [chr(byte) if byte in shown else chr(_BYTES + hidden.index(byte)) for byte in range(_BYTES)]

@@ -96,9 +96,7 @@ class Bench:
     def _pass(self, tokens: Any, cache: Any) -> None:
         self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
 
-    def _timed(
-        self, work: Callable[[], None], least: int, most: int, seconds: float
-    ) -> list[float]:
+    def _timed(self, work: Callable[[], None], least: int, most: int, seconds: float) -> list[float]:
         """Seconds of each call, until the time is over."""
         taken: list[float] = []
         while len(taken) < most and (len(taken) < least or sum(taken) < seconds):

@@ -32,9 +32,7 @@ def main(command: Sequence[str]) -> int:
     """Run the command until it ends, or the standard input does; its exit code."""
     os.environ.pop(OWNER_VARIABLE, None)  # the engine's owner is this process
     signal.signal(signal.SIGTERM, _leave)
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, env=_environment(), start_new_session=True
-    )
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=_environment(), start_new_session=True)
     try:
         while process.poll() is None and not _parent_has_gone():
             pass

@@ -129,9 +129,7 @@ def _begun(start: EngineStart, report: Progress) -> Iterator[_Begun]:
             _end(process)
 
 
-def _ready(
-    begun: Sequence[_Begun], patience_seconds: float, report: Progress
-) -> list[RunningEngine]:
+def _ready(begun: Sequence[_Begun], patience_seconds: float, report: Progress) -> list[RunningEngine]:
     """All engines, each asked in turn, so that none waits for another to be ready."""
     attempts = [_attempts(one, patience_seconds, report) for one in begun]
     found: list[RunningEngine | None] = [None] * len(begun)
@@ -147,9 +145,7 @@ def _ready(
         time.sleep(_POLL_EVERY_SECONDS)
 
 
-def _attempts(
-    one: _Begun, patience_seconds: float, report: Progress
-) -> Iterator[RunningEngine | None]:
+def _attempts(one: _Begun, patience_seconds: float, report: Progress) -> Iterator[RunningEngine | None]:
     """None until it is ready, for as long as there is patience."""
     listening = math.nan
     while True:

@@ -36,9 +36,7 @@ _SETTINGS_OF_OUR_OWN = {
 }
 
 
-def connected(
-    address: str | None, has: Mapping[str, float] | None = None, gpus: Sequence[str] = ()
-) -> Any:
+def connected(address: str | None, has: Mapping[str, float] | None = None, gpus: Sequence[str] = ()) -> Any:
     """Ray, connected to the cluster, or to a new one on this machine that ends with us, declares
     what the machine has for trials and hands out these GPUs (by UUID)."""
     os.environ.update(_SETTINGS)

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from advisor.domain import Trial
 from advisor.errors import AdvisorError, MeasuringError
-from advisor.sweeps.datasets.making import (
-    default_place,
-    default_text_place,
-    ensure_dataset,
-    ensure_text,
-)
+from advisor.sweeps.datasets.making import default_place, default_text_place, ensure_dataset, ensure_text
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.events import collected, emit, this_node
 from advisor.sweeps.executors.data import Measure, data_at_hand, failure

@@ -11,14 +11,7 @@ from typing import Any
 
 from advisor.domain import MIB, LimitedBy
 from advisor.sweeps.machine.size import machine_size
-from advisor.sweeps.trial.limits.types import (
-    AFFINITY,
-    MACHINE,
-    RLIMIT,
-    Held,
-    LimitRequest,
-    limited_by,
-)
+from advisor.sweeps.trial.limits.types import AFFINITY, MACHINE, RLIMIT, Held, LimitRequest, limited_by
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE, read_fields
 
 
@@ -50,10 +43,7 @@ class AffinityHold:
         """A fraction of a CPU only where it is the quota of the container itself."""
         request = self._request
         whole = not request.is_fraction or request.vcpus == machine_size().vcpus
-        held: Held = {
-            "vcpus": AFFINITY if whole else None,
-            "memory": RLIMIT if self._bears_rlimit else None,
-        }
+        held: Held = {"vcpus": AFFINITY if whole else None, "memory": RLIMIT if self._bears_rlimit else None}
         return held | {"disk": None} if request.limits_disk else held
 
     @property
@@ -129,9 +119,7 @@ class UnlimitedHold:
     @property
     def held(self) -> Held:
         """All by the machine, or nothing."""
-        return dict.fromkeys(
-            ("vcpus", "memory"), MACHINE if self.limited_by is LimitedBy.HOST else None
-        )
+        return dict.fromkeys(("vcpus", "memory"), MACHINE if self.limited_by is LimitedBy.HOST else None)
 
     def add(self, pid: int) -> None:
         """Pin the process where CPUs are given."""

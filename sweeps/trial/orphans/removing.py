@@ -46,9 +46,7 @@ class Removed(Struct, frozen=True):
     stuck: tuple[Stuck, ...]
 
 
-def find_orphans(
-    of_owner: OwnerFilter = owner_has_gone, made_in: Path | None = None
-) -> list[Orphan]:
+def find_orphans(of_owner: OwnerFilter = owner_has_gone, made_in: Path | None = None) -> list[Orphan]:
     """Everything on this machine whose owner is asked about, in the order of removal.
 
     Processes first, since they use the rest; mounts before the loop devices beneath them, both

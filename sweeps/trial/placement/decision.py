@@ -43,10 +43,7 @@ def wanted_cpus(vcpus: float) -> int:
 
 
 def placement_of(
-    vcpus: float,
-    cores: Iterable[Core],
-    gpus: Sequence[GpuDevice] | None = None,
-    gpu_count: int = 1,
+    vcpus: float, cores: Iterable[Core], gpus: Sequence[GpuDevice] | None = None, gpu_count: int = 1
 ) -> Placement | None:
     """CPUs, and so many of `gpus` where given, of what is free; None where that is not enough.
 
@@ -72,10 +69,7 @@ def placement_of(
 
 
 def _cores(
-    wanted: int,
-    nodes: dict[int | None, list[Core]],
-    threads: dict[int | None, int],
-    gpu: GpuDevice | None,
+    wanted: int, nodes: dict[int | None, list[Core]], threads: dict[int | None, int], gpu: GpuDevice | None
 ) -> list[Core]:
     """The GPU's node; else the fullest one that holds all; else as few nodes as will do."""
 

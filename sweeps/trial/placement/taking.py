@@ -67,9 +67,7 @@ def placed(
         )  # fmt: skip
     if placement_of(vcpus, node.cores, gpus, gpu_count) is None:
         cpus = sum(len(core.cpus) for core in node.cores)
-        raise MeasuringError(
-            "{vcpus:g} vCPUs requested, but this machine has {cpus}", vcpus=vcpus, cpus=cpus
-        )
+        raise MeasuringError("{vcpus:g} vCPUs requested, but this machine has {cpus}", vcpus=vcpus, cpus=cpus)
     waiting = _Waiting(vcpus, trial_id, time.monotonic() + patience_seconds)
     with ExitStack() as held:
         with ExitStack() as turn:

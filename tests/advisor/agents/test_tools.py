@@ -130,9 +130,7 @@ def test_the_command_line_and_the_service_load_no_protocol_unless_it_is_asked_fo
         ("memory", {"model": "unknownnet"}, "model", "lists those that are known"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_names_its_field_and_a_way_that_an_agent_has(
-    context, tool, asked, field, hint
-):
+def test_what_is_wrong_names_its_field_and_a_way_that_an_agent_has(context, tool, asked, field, hint):
     with pytest.raises(UsageError) as error:
         TOOLS[tool].answer(context, asked)
     document = error_document(error.value)

@@ -37,12 +37,7 @@ WON_BY_AZURE = [
     {"task": Task.INFERENCE, "target_throughput": 3000.0, "gpus": ("A100",)},
     {"task": Task.INFERENCE, "target_throughput": 300.0, "market": Market.SPOT},
     {"task": Task.PREPROCESSING, "target_throughput": 500.0},
-    {
-        "task": Task.TRAINING,
-        "target_throughput": 1000.0,
-        "precision": Precision.AMP,
-        "market": Market.SPOT,
-    },
+    {"task": Task.TRAINING, "target_throughput": 1000.0, "precision": Precision.AMP, "market": Market.SPOT},
 ]
 
 

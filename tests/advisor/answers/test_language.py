@@ -71,9 +71,7 @@ def test_nothing_that_answers_says_what_to_relax() -> None:
     asked = recommend(users=8, max_tpot_ms=1.0, gpu=GpuFilter(names=("L4",)))
     found = serving_recommended(context(), asked)
     assert found.chosen is None
-    assert any(
-        change.option == "--max-tpot-ms" for one in found.relaxations for change in one.changes
-    )
+    assert any(change.option == "--max-tpot-ms" for one in found.relaxations for change in one.changes)
     assert serving_recommended(context(), asked, relax=False).relaxations == ()
 
 

@@ -45,9 +45,7 @@ def _printed(capsys, *words):
 
 def _differs(command, fields):
     """Asked twice: a day may begin between an answer and the other."""
-    return all(
-        asked_by_python(command, fields) != asked_by_command(command, fields) for _ in range(2)
-    )
+    return all(asked_by_python(command, fields) != asked_by_command(command, fields) for _ in range(2))
 
 
 @pytest.mark.parametrize("name", ASKED)

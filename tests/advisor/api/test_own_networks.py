@@ -71,9 +71,7 @@ def test_a_configuration_of_transformers_is_a_language_model():
         num_key_value_heads=8, vocab_size=128256, max_position_embeddings=131072, dtype="bfloat16",
     )  # fmt: skip
     own = advisor.memory(task="generation", model=config, gpu="L4", max_context=8192)
-    named = advisor.memory(
-        task="generation", model="meta-llama/Llama-3.1-8B", gpu="L4", max_context=8192
-    )
+    named = advisor.memory(task="generation", model="meta-llama/Llama-3.1-8B", gpu="L4", max_context=8192)
     assert own.weights_gib == pytest.approx(named.weights_gib)
     assert own.kv_bytes_per_token == named.kv_bytes_per_token
 
@@ -305,9 +303,7 @@ def test_own_networks_are_compared_with_each_other_and_with_known_ones():
     one = advisor.compare(
         task="inference", model=Small(), instance=["g4dn.xlarge", "g5.xlarge"], batch_size=8
     )
-    predicted = advisor.predict(
-        task="inference", model=Small(), instance="g5.xlarge", batch_size=8
-    ).to_dict()
+    predicted = advisor.predict(task="inference", model=Small(), instance="g5.xlarge", batch_size=8).to_dict()
     assert one.to_dict()["rows"][1]["predicted"]["throughput"]["median"] == pytest.approx(
         predicted["predicted"]["throughput"]["median"]
     )

@@ -152,11 +152,7 @@ def test_ec2instances_lays_nothing_over_another_type_or_far_from_its_price(tmp_p
 
 
 def skypilot(usd):
-    return (
-        f"{HEADER}\ng4dn.xlarge,T4,1.0,4.0,16.0,{usd!r},,us-east-1\n{GOOD}\n",
-        "g4dn.xlarge",
-        "aws",
-    )
+    return (f"{HEADER}\ng4dn.xlarge,T4,1.0,4.0,16.0,{usd!r},,us-east-1\n{GOOD}\n", "g4dn.xlarge", "aws")
 
 
 def ec2instances(usd):
@@ -193,12 +189,7 @@ def test_a_market_without_a_known_price_is_held_to_the_price_on_demand():
     def believed(usd, market, region="us-east-9"):
         return not why_not_believed(usd, BUNDLED, "aws", "g5.xlarge", region, market)
 
-    assert [believed(usd, Market.SPOT) for usd in (0.05, 0.1, 1.0, 1.2)] == [
-        False,
-        True,
-        True,
-        False,
-    ]
+    assert [believed(usd, Market.SPOT) for usd in (0.05, 0.1, 1.0, 1.2)] == [False, True, True, False]
     assert [believed(usd, Market.COMMITMENT_3Y) for usd in (0.2, 0.4, 1.1)] == [False, True, False]
     assert [believed(usd, Market.ON_DEMAND) for usd in (0.3, 0.5, 2.9, 3.2)] == [
         False, True, True, False,

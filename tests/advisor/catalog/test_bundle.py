@@ -79,8 +79,7 @@ def test_a_flipped_byte_a_cut_and_a_missing_file_are_noticed_in_every_file(folde
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", "{}", "null", '{"schema": "advisor.catalog-bundle/1"}', "\x00\xff"],
+    "text", ["", "{", "[]", "{}", "null", '{"schema": "advisor.catalog-bundle/1"}', "\x00\xff"]
 )
 def test_a_broken_manifest_is_noticed(folder, text):
     """Not JSON, not ours, or of another version."""

@@ -62,10 +62,7 @@ def test_types_without_a_price_are_listed_apart(catalog):
     assert len(macs) == 9
     assert [one.instance_type for one in missing if one not in macs] == ["m8gb.metal-24xl"]
     assert (
-        catalog.unpriced(
-            OfferQuery(cloud="aws", region=EAST, accelerated=True, max_usd_per_hour=0.1)
-        )
-        == []
+        catalog.unpriced(OfferQuery(cloud="aws", region=EAST, accelerated=True, max_usd_per_hour=0.1)) == []
     )
 
 
@@ -93,9 +90,7 @@ def test_regions(catalog):
 
 def test_resources_are_the_instances_own(catalog):
     """One GPU with its usable memory, physical cores, and the effective disk rate."""
-    (offer,) = catalog.offers(
-        OfferQuery(region=EAST, market=Market.ON_DEMAND, instances=("g4dn.12xlarge",))
-    )
+    (offer,) = catalog.offers(OfferQuery(region=EAST, market=Market.ON_DEMAND, instances=("g4dn.12xlarge",)))
     disk = catalog.disks.attach(offer.instance, "gp3", 200, EAST)
     got = resources_of(catalog, offer, disk)
     assert (got.vcpus, got.physical_cores, got.memory_mib) == (48, 24, 196608)

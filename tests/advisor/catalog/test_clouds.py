@@ -23,17 +23,7 @@ def test_there_are_a_hundred_thousand_offers_and_more(catalog):
     offers = all_of(catalog, cloud="any")
     assert len(offers) > 100_000
     sellers = set(Counter(one.instance.cloud for one in offers))
-    assert sellers >= {
-        "aws",
-        "azure",
-        "gcp",
-        "alibaba",
-        "oci",
-        "lambda",
-        "runpod",
-        "nebius",
-        "verda",
-    }
+    assert sellers >= {"aws", "azure", "gcp", "alibaba", "oci", "lambda", "runpod", "nebius", "verda"}
     assert len(sellers) >= 12
     assert {one.market for one in offers} == set(Market)
 
@@ -52,12 +42,7 @@ def test_aws_prices_are_listed_wherever_a_list_has_them(catalog):
         ("p5.48xlarge", "us-east-1", 55.04, 2026),  # after the cut of June 2025
         ("p5.48xlarge", "eu-north-1", 58.8928, 2026),
         ("c7i.metal-24xl", "us-east-1", 4.284, 2026),  # 4.7124 is for a machine to oneself
-        (
-            "m7g.large",
-            "ap-south-1",
-            0.0583,
-            2026,
-        ),  # 29 % below us-east-1, where Intel costs as much
+        ("m7g.large", "ap-south-1", 0.0583, 2026),  # 29 % below us-east-1, where Intel costs as much
     ],
 )
 def test_the_newest_list_counts(catalog, name, region, usd, year):
@@ -69,9 +54,7 @@ def test_the_newest_list_counts(catalog, name, region, usd, year):
 
 def test_an_estimate_that_is_another_types_price_is_as_old_as_its_list(catalog):
     """Bare metal costs what the type with as many vCPUs is listed at."""
-    metal, twin = (
-        catalog.price(f"c8ib.{size}", "us-east-1") for size in ("metal-48xl", "48xlarge")
-    )
+    metal, twin = (catalog.price(f"c8ib.{size}", "us-east-1") for size in ("metal-48xl", "48xlarge"))
     assert (metal.kind, twin.kind) == ("estimated", "list")
     assert metal.usd_per_hour == pytest.approx(twin.usd_per_hour, rel=1e-4)
     assert metal.as_of == twin.as_of
@@ -90,9 +73,7 @@ def test_spot_prices_of_aws_are_observed_else_estimated(catalog):
 
 def test_a_longer_commitment_costs_less_and_a_convertible_one_more(catalog):
     """g4dn.xlarge in us-east-1, nothing paid in advance."""
-    usd = {
-        market: catalog.price("g4dn.xlarge", "us-east-1", market).usd_per_hour for market in Market
-    }
+    usd = {market: catalog.price("g4dn.xlarge", "us-east-1", market).usd_per_hour for market in Market}
     listed = usd[Market.ON_DEMAND]
     assert listed > usd[Market.COMMITMENT_1Y_CONVERTIBLE] > usd[Market.COMMITMENT_1Y]
     assert usd[Market.COMMITMENT_1Y] > usd[Market.COMMITMENT_3Y_CONVERTIBLE]
@@ -165,8 +146,7 @@ def test_the_manifest_tells_exactly_the_types_that_lack_facts(catalog):
 def test_shares_of_a_gpu_are_never_taken_for_a_whole_one(catalog):
     """vgn6i sells a share of a T4 that its price list counts as one GPU."""
     shares = {
-        one.instance.name: one.instance.gpu_fraction
-        for one in all_of(catalog, cloud="alibaba", gpus=("T4",))
+        one.instance.name: one.instance.gpu_fraction for one in all_of(catalog, cloud="alibaba", gpus=("T4",))
     }
     assert shares["ecs.vgn6i-m4-vws.xlarge"] == 0.25
     whole = {name for name, share in shares.items() if share == 1}

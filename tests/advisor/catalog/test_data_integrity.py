@@ -204,16 +204,12 @@ def test_copy_rates_are_those_that_were_measured(catalog):
 
 def test_the_cheapest_gpu_types_that_can_run_are_nvidia_and_current(catalog):
     """AMD, arm64 T4G, fractions and retired types are cheaper than g4dn.xlarge and cannot run."""
-    offers = catalog.offers(
-        OfferQuery(region="us-east-1", market=Market.ON_DEMAND, accelerated=True)
-    )
+    offers = catalog.offers(OfferQuery(region="us-east-1", market=Market.ON_DEMAND, accelerated=True))
     able = [
         offer
         for offer in offers
         if isinstance(
-            check(
-                offer.instance, catalog.gpu_of(offer.instance), needs_gpu=True, closed=offer.closed
-            ),
+            check(offer.instance, catalog.gpu_of(offer.instance), needs_gpu=True, closed=offer.closed),
             Supported,
         )
     ]

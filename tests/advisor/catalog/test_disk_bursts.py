@@ -41,10 +41,7 @@ def test_a_full_bucket_lasts_as_documented():
     def check(disk_type, size, rate, iops, seconds, source):
         assert source
         burst = DISKS.burst(DiskChoice(type=disk_type, size_gib=size))
-        assert (burst.read_mib_per_second, burst.read_iops) == (
-            pytest.approx(rate),
-            pytest.approx(iops),
-        )
+        assert (burst.read_mib_per_second, burst.read_iops) == (pytest.approx(rate), pytest.approx(iops))
         assert burst.seconds == pytest.approx(seconds, rel=1e-3)
         assert burst.causes == (disk_type,)
 

@@ -144,10 +144,7 @@ def test_sustained_rate():
     def check(disk_type, size, iops, asked, rate, sustained, source):
         assert source
         got = disks_with(disk_type).volume_rate(disk_type, size, iops=iops, mib_per_second=asked)
-        assert (got.read_mib_per_second, got.read_iops) == (
-            pytest.approx(rate),
-            pytest.approx(sustained),
-        )
+        assert (got.read_mib_per_second, got.read_iops) == (pytest.approx(rate), pytest.approx(sustained))
 
     assert_each(check, BREAKPOINTS)
 
@@ -217,20 +214,14 @@ def test_provisioning_that_is_not_sold_is_refused():
     )
 
 
-@given(
-    st.sampled_from(sorted(DISKS.rules)),
-    st.floats(125, 16384),
-    st.floats(1, 4),
-)
+@given(st.sampled_from(sorted(DISKS.rules)), st.floats(125, 16384), st.floats(1, 4))
 def test_a_larger_volume_is_never_slower_or_cheaper(disk_type, size, factor):
     """Rates and prices grow with the size, for every type."""
     larger = min(size * factor, 16384)
     small, big = DISKS.volume_rate(disk_type, size), DISKS.volume_rate(disk_type, larger)
     assert big.read_mib_per_second >= small.read_mib_per_second
     assert big.read_iops >= small.read_iops
-    prices = [
-        DISKS.volume_price(disk_type, gib, "us-east-1").usd_per_hour for gib in (size, larger)
-    ]
+    prices = [DISKS.volume_price(disk_type, gib, "us-east-1").usd_per_hour for gib in (size, larger)]
     assert prices[1] >= prices[0] > 0
 
 

@@ -65,10 +65,7 @@ def test_the_volume_binds_on_a_large_instance():
 
 
 @given(
-    st.sampled_from(sorted(DISKS.rules)),
-    st.floats(125, 16384),
-    st.floats(1, 10000),
-    st.floats(50, 400000),
+    st.sampled_from(sorted(DISKS.rules)), st.floats(125, 16384), st.floats(1, 10000), st.floats(50, 400000)
 )
 def test_effective_rates_never_exceed_either_limit(disk_type, size, limit, iops_limit):
     """The lower of volume and instance, for throughput and IOPS alike."""
@@ -165,8 +162,7 @@ def test_candidates_hold_the_data_set_and_are_worth_their_price(name, dataset):
 def test_candidates_include_local_disks_only_where_they_are_large_enough():
     """g4dn.xlarge holds 90 GiB with headroom locally, not 131."""
     small, large = (
-        DISKS.candidate_disks(load_catalog().instance("g4dn.xlarge"), gib, EAST)
-        for gib in (90, 131)
+        DISKS.candidate_disks(load_catalog().instance("g4dn.xlarge"), gib, EAST) for gib in (90, 131)
     )
     assert small[0].rate.type == "instance_store"
     assert "instance_store" not in {disk.rate.type for disk in large}

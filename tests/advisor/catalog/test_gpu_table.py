@@ -112,8 +112,6 @@ def test_half_rates_are_those_that_nvidia_tells() -> None:
 def test_sheets_say_where_they_are_from() -> None:
     """With how sure that is."""
     assert all(
-        sheet.gpu.sources.endswith(
-            (" (high confidence)", " (medium confidence)", " (low confidence)")
-        )
+        sheet.gpu.sources.endswith((" (high confidence)", " (medium confidence)", " (low confidence)"))
         for sheet in SHEETS.values()
     )

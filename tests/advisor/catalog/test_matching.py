@@ -97,15 +97,15 @@ queries = st.builds(
     cloud=st.sampled_from(["any", "aws", "alibaba"]),
     region=st.sampled_from(["us-east-1", "eu-central-1"]),
     market=st.sampled_from([None, *Market]),
-    gpus=st.lists(
-        st.sampled_from(["T4", "L4", "A100", "H200", "P100", "Radeon Pro V520"]), max_size=2
-    ).map(tuple),
+    gpus=st.lists(st.sampled_from(["T4", "L4", "A100", "H200", "P100", "Radeon Pro V520"]), max_size=2).map(
+        tuple
+    ),
     min_gpu_memory_mib=st.none() | st.floats(1, 200000),
     accelerated=st.sampled_from([None, True, False]),
     max_usd_per_hour=st.none() | st.floats(0.01, 100),
-    instances=st.lists(
-        st.sampled_from(["g4dn.xlarge", "p2.xlarge", "ecs.gn5-c4g1.xlarge"]), max_size=2
-    ).map(tuple),
+    instances=st.lists(st.sampled_from(["g4dn.xlarge", "p2.xlarge", "ecs.gn5-c4g1.xlarge"]), max_size=2).map(
+        tuple
+    ),
     max_gpu_memory_mib=st.none() | st.floats(1000, 200000),
     compute_capability=ranges(3, 13),
     vcpus=ranges(1, 100),
@@ -113,9 +113,7 @@ queries = st.builds(
 )
 CATALOG = load_catalog(DATA_FOLDER)
 EVERYTHING = [
-    offer
-    for region in ("us-east-1", "eu-central-1")
-    for offer in CATALOG.offers(OfferQuery(region=region))
+    offer for region in ("us-east-1", "eu-central-1") for offer in CATALOG.offers(OfferQuery(region=region))
 ]
 
 

@@ -26,9 +26,7 @@ def test_no_type_is_promised_more_than_its_baseline_or_a_burst():
 
 
 def test_several_cards_are_told_apart_from_one_fast_card():
-    networks = {
-        name: CATALOG.instance(name, "aws").network for name in ("p4d.24xlarge", "g7e.12xlarge")
-    }
+    networks = {name: CATALOG.instance(name, "aws").network for name in ("p4d.24xlarge", "g7e.12xlarge")}
     assert [one.gbit_per_second for one in networks.values()] == [400, 400]
     assert [one.takes_several_cards for one in networks.values()] == [True, False]
 

@@ -82,9 +82,7 @@ def test_a_row_of_a_size_prices_types_of_that_size_alone(tmp_path, field):
     assert catalog.price("1x-H100", "global", cloud="new").usd_per_hour == 3.0
     eight = catalog.instance("8x-H100", "new")
     assert (eight.gpu_count, eight.vcpus, eight.memory_mib) == (8, 160, 800 * 1024)
-    assert result.left_out == {
-        "the price is of part of a GPU, or of more GPUs than any machine has": 1
-    }
+    assert result.left_out == {"the price is of part of a GPU, or of more GPUs than any machine has": 1}
 
 
 def test_what_is_no_instance_not_in_dollars_or_not_to_be_believed_is_left_out(tmp_path):
@@ -153,10 +151,7 @@ def row(**changes):
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        (
-            [row(), row(usd_per_gpu_hour=0)],
-            r"\[1\] has usd_per_gpu_hour 0; it must be a number above 0",
-        ),
+        ([row(), row(usd_per_gpu_hour=0)], r"\[1\] has usd_per_gpu_hour 0; it must be a number above 0"),
         ([row(usd_per_gpu_hour=-2)], "must be a number above 0"),
         ([row(usd_per_gpu_hour=True)], "must be a number above 0"),
         ([row(usd_per_gpu_hour="free")], "must be a number above 0"),
@@ -172,10 +167,7 @@ def row(**changes):
         ("{", "is not valid JSON"),
         (" \n", "the file is empty"),
         ("plain words", "is not valid JSON"),
-        (
-            [row(usd_per_gpu_hour=99)],
-            r"the price differs more than 3 times .* \(1\)",
-        ),
+        ([row(usd_per_gpu_hour=99)], r"the price differs more than 3 times .* \(1\)"),
         ([row(provider="any")], "no price of a GPU hour"),
         ([row(date="2020-01-01")], "older than the known one"),
         ("[" * 100_000, "is not valid JSON|nested deeper"),
@@ -222,9 +214,7 @@ rows = st.fixed_dictionaries(
         scalars,
     ),
 )  # fmt: skip
-types = st.fixed_dictionaries(
-    {"instance_type": st.sampled_from(["g5.xlarge", "x"]), "pricing": nested},
-)
+types = st.fixed_dictionaries({"instance_type": st.sampled_from(["g5.xlarge", "x"]), "pricing": nested})
 documents = nested | st.lists(rows, max_size=3) | st.lists(types, max_size=2)
 
 

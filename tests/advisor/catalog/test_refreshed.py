@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.refreshed import (
-    Refreshed,
-    forget_refreshed,
-    keep_refreshed,
-    plain_cell,
-    read_refreshed,
-)
+from advisor.catalog.refreshed import Refreshed, forget_refreshed, keep_refreshed, plain_cell, read_refreshed
 from advisor.domain import Market, Price
 
 BUNDLED = load_catalog()
@@ -47,9 +41,7 @@ told = st.builds(
         {key: (there, DAY) for key, there in offers.items()},
     ),
     st.dictionaries(keys, st.tuples(st.floats(1e-6, 1e6), st.integers(0, 9), texts), max_size=12),
-    st.dictionaries(
-        st.tuples(st.sampled_from(NAMES), st.sampled_from(REGIONS)), st.booleans(), max_size=6
-    ),
+    st.dictionaries(st.tuples(st.sampled_from(NAMES), st.sampled_from(REGIONS)), st.booleans(), max_size=6),
 )
 
 
@@ -84,9 +76,7 @@ def test_no_offer_is_told_twice_or_lost(refreshed: Refreshed) -> None:
 
 
 @given(told, told)
-def test_what_is_kept_is_read_back_and_newer_answers_count(
-    first: Refreshed, second: Refreshed
-) -> None:
+def test_what_is_kept_is_read_back_and_newer_answers_count(first: Refreshed, second: Refreshed) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         keep_refreshed(folder, "aws", first)

@@ -42,9 +42,7 @@ def test_what_is_taken_out_is_gone_and_nothing_else(cells, data):
     pairs = [(name, region) for name, row in cells.items() for region in row] + [("?", "?")]
     gone = data.draw(st.sets(st.sampled_from(pairs)))
     left = cells_of(stored_prices("spot", cells).without(gone))
-    assert {(name, region) for name, row in left.items() for region in row} == set(
-        pairs[:-1]
-    ) - gone
+    assert {(name, region) for name, row in left.items() for region in row} == set(pairs[:-1]) - gone
 
 
 def test_positions_take_two_bytes_until_there_are_more_prices_than_that_numbers():

@@ -16,9 +16,7 @@ from advisor.models.performance import load_model
 SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 MODEL, GPUS = load_model(), load_catalog().cards
 BATCHES = (8, 16, 32, 64)
-ANCHOR_SCHEMA = json.loads(
-    (files("advisor.sweeps.anchors.measure") / "anchor.schema.json").read_text()
-)
+ANCHOR_SCHEMA = json.loads((files("advisor.sweeps.anchors.measure") / "anchor.schema.json").read_text())
 
 
 def captured(network):
@@ -353,9 +351,7 @@ def test_what_an_own_network_prints_stays_out_of_the_answer(capfd, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_network_that_torch_cannot_follow_is_refused_and_answered_with_an_anchor(
-    ask, put, tmp_path
-):
+def test_a_network_that_torch_cannot_follow_is_refused_and_answered_with_an_anchor(ask, put, tmp_path):
     (tmp_path / "net.py").write_text(DATA_DEPENDENT)
     reference = f"{tmp_path}/net.py:build"
     code, _, err = ask("recommend", reference)

@@ -33,9 +33,7 @@ def told(ask, *words):
         ("timesformer-base-finetuned-k400", "inputs of 8x3x224x224", "8x3x224x224"),
     ],
 )
-def test_an_answer_says_how_large_a_sample_is_and_in_which_precision(
-    ask, command, model, size, raw
-):
+def test_an_answer_says_how_large_a_sample_is_and_in_which_precision(ask, command, model, size, raw):
     text, document = told(ask, *command, "--task", "inference", "--model", model)
     assert f" fp32, {size}" in text.partition("throughput")[0]
     assert f" fp32, {size}" in document["asked"]

@@ -72,25 +72,19 @@ def test_what_becomes_cheaper_overtakes_in_a_saved_answer(ask, answer, tmp_path)
     pick, other = saved["recommendation"], saved["alternatives"][-1]
     tenth = other["price"]["usd_per_hour"] / 10
     file = refreshed(tmp_path / "own", other["instance_type"], tenth)
-    (one,) = told(ask, "bundle", str(file), "--region", "us-east-1", "--answers", str(answer))[
-        "answers"
-    ]
+    (one,) = told(ask, "bundle", str(file), "--region", "us-east-1", "--answers", str(answer))["answers"]
     assert one["cheapest"]["changed"] is True
     assert one["cheapest"]["old"]["instance_type"] == pick["instance_type"]
     assert one["cheapest"]["new"]["instance_type"] == other["instance_type"]
     first = one["specs"][0]
     assert first["old"] == first["new"] == pytest.approx(first["saved_usd_per_hour"])
-    _, out, _ = ask(
-        "catalog", "diff", "bundle", str(file), "--region", "us-east-1", "--answers", str(answer)
-    )
+    _, out, _ = ask("catalog", "diff", "bundle", str(file), "--region", "us-east-1", "--answers", str(answer))
     assert f"{other['instance_type']} becomes the choice, before {pick['instance_type']}" in out
 
 
 def test_every_spec_of_an_answer_costs_by_its_own_state_what_the_answer_says(ask, answer):
     """Instance and disk, priced anew from nothing but the saved order."""
-    (one,) = told(ask, "bundle", "bundle", "--region", "us-east-1", "--answers", str(answer))[
-        "answers"
-    ]
+    (one,) = told(ask, "bundle", "bundle", "--region", "us-east-1", "--answers", str(answer))["answers"]
     assert len(one["specs"]) > 5
     for spec in one["specs"]:
         assert spec["old"] == pytest.approx(spec["saved_usd_per_hour"])

@@ -126,9 +126,7 @@ def test_a_policy_is_printed_for_a_bucket():
     assert "arn:aws:s3:::my-bucket" in json.dumps(told)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["policy", "guest"], ["policy", "reeper"], ["template", "x"]]
-)
+@pytest.mark.parametrize("arguments", [["policy", "guest"], ["policy", "reeper"], ["template", "x"]])
 def test_what_is_asked_wrongly_is_usage(arguments, capsys):
     assert run(["cloud", *arguments]) == 2
     assert capsys.readouterr().err.startswith("advisor: ")

@@ -150,11 +150,7 @@ def test_a_mean_over_fewer_networks_is_no_mean() -> None:
     ("command", "option", "names"),
     [
         (["compare", "--task", "training", "--model", "resnet50"], "--gpu", ("T4", "A10G")),
-        (
-            ["compare", "--task", "training", "--model", "vgg16"],
-            "--instance",
-            ("g5.xlarge", "g6.xlarge"),
-        ),
+        (["compare", "--task", "training", "--model", "vgg16"], "--instance", ("g5.xlarge", "g6.xlarge")),
         (["compare", "--task", "training", "--gpu", "T4,L4"], "--model", ("resnet50", "vgg16")),
         (["recommend", "--task", "training", "--model", "resnet50"], "--gpu", ("T4", "L4")),
         (["catalog", "list"], "--gpu", ("T4", "L4")),
@@ -173,9 +169,7 @@ def test_a_list_may_be_given_again_or_with_commas(command, option, names, capsys
     assert all(name in said[0] for name in names)
 
 
-@pytest.mark.parametrize(
-    "words", [["g5.xlarge,g6.xlarge"], ["g5.xlarge", "--instance", "g6.xlarge"]]
-)
+@pytest.mark.parametrize("words", [["g5.xlarge,g6.xlarge"], ["g5.xlarge", "--instance", "g6.xlarge"]])
 def test_where_one_instance_answers_several_are_refused(words, capsys) -> None:
     """Neither is ignored in silence."""
     asked = ["predict", "--task", "training", "--model", "resnet50", "--instance", *words]

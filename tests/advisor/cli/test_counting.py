@@ -25,9 +25,7 @@ def test_instances_that_share_the_work_have_their_prices_and_rates_told_apart(as
     assert price["usd_per_hour_each"] == pytest.approx(each)
     assert price["total_usd_per_hour"] == pytest.approx(count * each)
     assert predicted["throughput"]["lower"] >= 5000
-    assert predicted["throughput_each"]["lower"] == pytest.approx(
-        predicted["throughput"]["lower"] / count
-    )
+    assert predicted["throughput_each"]["lower"] == pytest.approx(predicted["throughput"]["lower"] / count)
 
 
 def test_the_answer_in_words_still_fits_one_screen(ask):
@@ -75,9 +73,7 @@ def test_one_gpu_of_several_reaches_what_a_smaller_sister_does(ask):
         _, out, _ = ask("predict", "--task", "training", "--model", "resnet50", "--instance", name,
                         "--batch-size", "32", "--max-gpus", most, "-o", "json")  # fmt: skip
         rates.append(json.loads(out)["predicted"])
-    assert rates[0]["throughput"]["median"] == pytest.approx(
-        rates[1]["throughput"]["median"], rel=0.01
-    )
+    assert rates[0]["throughput"]["median"] == pytest.approx(rates[1]["throughput"]["median"], rel=0.01)
     assert (rates[1]["gpus_used"], rates[2]["gpus_used"]) == (1, 2)
     ratio = rates[2]["throughput"]["median"] / rates[1]["throughput"]["median"]
     # Each step beside real data waits for the last GPU's batch: six per cent (internals/model.md).
@@ -115,9 +111,7 @@ def test_nodes_that_train_together_have_their_network_told(ask):
     nodes, price = chosen["predicted"]["nodes"], chosen["price"]
     assert nodes["count"] == chosen["count"] > 1
     assert 0 < nodes["efficiency"] < 1
-    assert price["total_usd_per_hour"] == pytest.approx(
-        chosen["count"] * price["usd_per_hour_each"]
-    )
+    assert price["total_usd_per_hour"] == pytest.approx(chosen["count"] * price["usd_per_hour_each"])
     assert chosen["predicted"]["provenance"] == "modelled"
     said = " ".join(document["assumptions"])
     assert f"{chosen['count']} nodes train together" in said

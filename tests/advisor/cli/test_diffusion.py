@@ -114,16 +114,7 @@ def test_a_question_is_asked_again_as_it_was(given):
 
 def test_a_saved_answer_keeps_its_images(ask, tmp_path):
     """The report of it counts the same."""
-    words = (
-        "--task",
-        "inference",
-        "--model",
-        "sdxl",
-        "--target-throughput",
-        "0.05",
-        "--steps",
-        "9",
-    )
+    words = ("--task", "inference", "--model", "sdxl", "--target-throughput", "0.05", "--steps", "9")
     saved = _asked(ask, "recommend", *words, "-o", "json")
     (tmp_path / "saved.json").write_text(json.dumps(saved))
     report = _asked(ask, "report", "--from", str(tmp_path / "saved.json"), "--format", "json")

@@ -30,9 +30,7 @@ def found(monkeypatch):
     return install
 
 
-@pytest.mark.parametrize(
-    ("findings", "code"), [((FINE,), 0), ((FINE, POOR), 0), ((FINE, POOR, BAD), 1)]
-)
+@pytest.mark.parametrize(("findings", "code"), [((FINE,), 0), ((FINE, POOR), 0), ((FINE, POOR, BAD), 1)])
 def test_only_a_problem_is_an_exit_code_of_one(found, capsys, findings, code):
     found(*findings)
     assert main.run(["doctor"]) == code

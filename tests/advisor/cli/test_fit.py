@@ -53,9 +53,7 @@ def test_json_tells_the_error_what_was_fitted_and_where_it_is(exported, tmp_path
     assert document["model"]["id"] == load_model(out).id
 
 
-def test_the_store_is_the_default_source_and_the_data_folder_the_default_place(
-    monkeypatch, tmp_path
-):
+def test_the_store_is_the_default_source_and_the_data_folder_the_default_place(monkeypatch, tmp_path):
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path / 'store.sqlite'}")
     store = open_store()
     for row in measure(trials(), true_parameters()):
@@ -72,9 +70,7 @@ def test_a_refit_keeps_the_published_gpu_rates_and_so_the_pace_of_emulated_gpus(
         Workload(network="resnet50", task=Task.TRAINING, batch_size=32),
         load_catalog().gpus["T4"],
     )
-    paces = [
-        model.published_step_seconds(workload, gpu) for model in (load_model(out), load_model())
-    ]
+    paces = [model.published_step_seconds(workload, gpu) for model in (load_model(out), load_model())]
     assert paces[0] == paces[1]
 
 
@@ -132,9 +128,7 @@ def test_steps_of_a_real_gpu_move_it_its_networks_and_what_is_alike(exported, tm
     """Measured on a T4: that cell is measured, other networks there and other GPUs follow."""
     steps = [gpu_trial(name, factor=1.15) for name in ("resnet50", "vgg16", "alexnet")]
     repeats = [gpu_trial("resnet50", factor=one, seed=1 + n) for n, one in enumerate((1.1, 1.2))]
-    source = written(
-        tmp_path / "rows.jsonl", [*measure(trials(), true_parameters()), *steps, *repeats]
-    )
+    source = written(tmp_path / "rows.jsonl", [*measure(trials(), true_parameters()), *steps, *repeats])
     out = tmp_path / "model.json"
     document = json.loads(run("--from", source, "--out", out, "-o", "json").stdout)
     assert document["gpu_steps"]["taken"] == 3
@@ -186,9 +180,7 @@ def test_of_many_batch_sizes_of_a_cell_four_that_are_spread_are_kept(tmp_path):
     sizes = (1, 2, 4, 8, 16, 32, 64)
     rows = [gpu_trial("resnet50", batch=size, factor=1.0) for size in sizes]
     out = tmp_path / "model.json"
-    document = json.loads(
-        run("--from", written(tmp_path / "r", rows), "--out", out, "-o", "json").stdout
-    )
+    document = json.loads(run("--from", written(tmp_path / "r", rows), "--out", out, "-o", "json").stdout)
     assert (document["gpu_steps"]["taken"], document["gpu_steps"]["trials"]) == (4, 7)
     kept = [one.workload.batch_size for one in load_model(out).gpu_observations.steps]
     assert kept == [1, 4, 16, 64]

@@ -104,9 +104,7 @@ def test_requests_that_are_too_long_for_the_model_are_a_warning(told, tmp_path):
     share = "40 % of the requests of mix.csv are longer than the 40,960 tokens that are served"
     assert any(share in text for text in warned)
     assert "40 % of the requests of mix.csv" in " ".join(told(*ask).split())
-    served = json.loads(
-        told("predict", *words, "--users", "2", "--instance", "p4d.24xlarge", "-o", "json")
-    )
+    served = json.loads(told("predict", *words, "--users", "2", "--instance", "p4d.24xlarge", "-o", "json"))
     assert any(share in text for text in served["warnings"])
     shorter = json.loads(told(*ask, "--max-context", "30000", "-o", "json"))["warnings"]
     assert any("the 30,000 tokens that are served" in text for text in shorter)
@@ -237,9 +235,7 @@ def mixed(tmp_path, told):
     """The report on a plan of a network and two language models, saved."""
     plan, saved = tmp_path / "plan.yaml", tmp_path / "report.json"
     plan.write_text(PLAN)
-    saved.write_text(
-        told("report", "--plan", str(plan), "--date", "2026-11-22", "--format", "json")
-    )
+    saved.write_text(told("report", "--plan", str(plan), "--date", "2026-11-22", "--format", "json"))
     return saved
 
 

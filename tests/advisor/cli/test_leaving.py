@@ -92,9 +92,7 @@ def running(pid, home):
 @pytest.mark.machine
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize(
-    ("phase", "executor"), [(making, "process"), (running, "process"), (running, "ray")]
-)
+@pytest.mark.parametrize(("phase", "executor"), [(making, "process"), (running, "process"), (running, "ray")])
 def test_a_sweep_can_be_ended_in_every_phase(tmp_path, phase, executor, number, code):
     images = tmp_path / "images"
     images.mkdir()

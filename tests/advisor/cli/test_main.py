@@ -8,13 +8,7 @@ import click
 import pytest
 
 from advisor.cli import main
-from advisor.errors import (
-    DataError,
-    NoIntervalError,
-    NoOfferError,
-    StalePriceError,
-    UsageError,
-)
+from advisor.errors import DataError, NoIntervalError, NoOfferError, StalePriceError, UsageError
 from advisor.extras import install_command
 
 

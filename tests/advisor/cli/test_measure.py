@@ -170,9 +170,7 @@ def test_both_kinds_of_anchors_agree_about_the_same_network(tmp_path):
         "cifar10_cnn", minutes=0.1, device="cpu", tasks=(Task.TRAINING,), profile=False,
         batches={Task.TRAINING: 32},
     )  # fmt: skip
-    of_script, of_network = (
-        statistics.median(found["runs"][0]["step_seconds"]) for found in (script, alone)
-    )
+    of_script, of_network = (statistics.median(found["runs"][0]["step_seconds"]) for found in (script, alone))
     assert 0.5 < of_script / of_network < 2
 
 
@@ -186,9 +184,7 @@ def test_evaluation_after_the_loop_is_no_part_of_the_rate(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "anchor-script.json").read_text())
     reached = float(Path("own").read_text())
-    assert [run["samples_per_second"] for run in found["runs"]] == pytest.approx(
-        [reached] * 2, rel=0.4
-    )
+    assert [run["samples_per_second"] for run in found["runs"]] == pytest.approx([reached] * 2, rel=0.4)
 
 
 def test_a_script_that_does_not_reach_its_loop_is_ended():
@@ -283,8 +279,7 @@ def test_the_best_batch_is_measured_again_in_fresh_processes(capsys, tmp_path):
     validate(found)
     again = [run["batch_size"] for run in found["runs"] if run["process"] > 0]
     best = max(
-        (run for run in found["runs"] if run["process"] == 0),
-        key=lambda run: run["samples_per_second"],
+        (run for run in found["runs"] if run["process"] == 0), key=lambda run: run["samples_per_second"]
     )
     assert again == [best["batch_size"]] * 2
     assert "3 processes" in capsys.readouterr().out

@@ -115,10 +115,7 @@ def test_what_any_rank_fails_with_reaches_the_user(ask, tmp_path):
         (("--ranks", "1", "--nodes", "2"), "--rendezvous"),
         (("--ranks", "1", "--nodes", "2", "--rendezvous", "10.0.0.5"), "HOST:PORT"),
         (("--ranks", "1", "--nodes", "2", "--node-rank", "3"), "node 3 of 2"),
-        (
-            ("--ranks", "1", "--nodes", "2", "--rendezvous", "none.invalid:29500"),
-            "does not resolve",
-        ),
+        (("--ranks", "1", "--nodes", "2", "--rendezvous", "none.invalid:29500"), "does not resolve"),
         (("--ranks", "2", "--accelerator", "cuda:T4"), "emulated:GPU"),
         (("--ranks", "2", "--accelerator", "emulated:T5"), "T5"),
         (("--ranks", "2", "--task", "inference"), "--ranks"),

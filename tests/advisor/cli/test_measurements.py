@@ -76,10 +76,7 @@ def test_the_check_says_which_rates_have_a_borrowed_spread(rows):
 def test_the_check_tells_a_weakness_by_its_code_and_its_numbers():
     """Stalls of a third of the time, under heat: counted in the rate, and told."""
     steps = tuple(1.1 if n % 20 == 7 else 0.1 for n in range(60))
-    environment = {
-        "gpu_throttle_reasons": {"sw_thermal_slowdown": 0.02},
-        "cpu_thermal_throttles": 3,
-    }
+    environment = {"gpu_throttle_reasons": {"sw_thermal_slowdown": 0.02}, "cpu_thermal_throttles": 3}
     open_store().append(measurement(step_seconds=steps, environment=environment))
     document = json.loads(ask("check", "-o", "json"))
     (row,) = document["checked"]
@@ -88,9 +85,7 @@ def test_the_check_tells_a_weakness_by_its_code_and_its_numbers():
     assert row["lower"] < row["throughput_samples_per_second"] < row["upper"]
     weak = {one["code"]: one["numbers"] for one in row["weak"]}
     assert weak["stalls"] == {"stall_percent": pytest.approx(100 / 3)}
-    assert weak["throttled"] == {
-        "causes": ["sw thermal slowdown", "3 thermal throttles of the CPU"]
-    }
+    assert weak["throttled"] == {"causes": ["sw thermal slowdown", "3 thermal throttles of the CPU"]}
 
 
 def test_the_list_has_the_median_and_the_interval_of_the_next_run_beside_the_rate(rows):

@@ -33,10 +33,7 @@ def test_the_parts_add_up_and_adam_holds_two_copies(capsys):
     parts = document["parts_mib"]
     assert sum(parts.values()) == pytest.approx(document["peak_mib"]["median"])
     assert parts["optimizer"] == pytest.approx(2 * parts["gradients"])
-    assert [one["change"] for one in document["what_ifs"]] == [
-        "with --checkpointing",
-        "with --precision amp",
-    ]
+    assert [one["change"] for one in document["what_ifs"]] == ["with --checkpointing", "with --precision amp"]
 
 
 def test_gpus_stand_in_order_and_a_larger_one_takes_no_smaller_batch(capsys):

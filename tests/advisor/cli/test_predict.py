@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from jsonschema import validate
 
-GPU_SCHEMA = json.loads(
-    (files("advisor.render") / "schemas/gpu-prediction.schema.json").read_text()
-)
+GPU_SCHEMA = json.loads((files("advisor.render") / "schemas/gpu-prediction.schema.json").read_text())
 SCHEMA = json.loads((files("advisor.render") / "schemas/prediction.schema.json").read_text())
 QUESTION = ("predict", "--task", "inference", "--model", "googlenet")
 
@@ -86,9 +84,7 @@ def test_a_card_has_no_host_and_a_known_name(ask, wrong, said):
 
 
 def test_a_card_that_nobody_rents_out_is_no_offer(ask):
-    code, _, err = ask(
-        "recommend", "--task", "inference", "--model", "googlenet", "--gpu", "RTX 5090"
-    )
+    code, _, err = ask("recommend", "--task", "inference", "--model", "googlenet", "--gpu", "RTX 5090")
     assert code != 0
     assert "RTX 5090" in err
 
@@ -157,9 +153,7 @@ def test_what_runs_no_network_on_a_gpu_has_no_other_settings(ask):
         ("recommend",),
     ],
 )
-@pytest.mark.parametrize(
-    ("cloud", "way_out"), [("AWS", "did you mean aws?"), ("foo", "it has: aws, ")]
-)
+@pytest.mark.parametrize(("cloud", "way_out"), [("AWS", "did you mean aws?"), ("foo", "it has: aws, ")])
 def test_a_cloud_that_is_not_known_is_refused_everywhere(ask, command, cloud, way_out):
     """It once priced another region silently."""
     question = ("--task", "inference", "--model", "googlenet", "--cloud", cloud)
@@ -168,9 +162,7 @@ def test_a_cloud_that_is_not_known_is_refused_everywhere(ask, command, cloud, wa
     assert f"no data on cloud '{cloud}'; {way_out}" in err
 
 
-@pytest.mark.parametrize(
-    "place", [("--cloud", "gcp"), ("--cloud", "gcp", "--region", "us-central1")]
-)
+@pytest.mark.parametrize("place", [("--cloud", "gcp"), ("--cloud", "gcp", "--region", "us-central1")])
 def test_an_instance_of_another_cloud_than_is_asked_for_is_refused(ask, place):
     code, _, err = ask("predict", "--task", "training", "--model", "resnet50", "--instance",
                        "g5.xlarge", *place)  # fmt: skip

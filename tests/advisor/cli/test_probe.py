@@ -109,9 +109,7 @@ def test_nothing_measured_is_an_error_with_its_reason(answered, capsys):
 
 def _probe(tmp_path, command, parts=("cpu",), **more):
     told = []
-    found = probe_machine(
-        parts, quick=True, disk=tmp_path, on_progress=told.append, command=command, **more
-    )
+    found = probe_machine(parts, quick=True, disk=tmp_path, on_progress=told.append, command=command, **more)
     return found, told
 
 
@@ -166,9 +164,7 @@ def test_the_process_and_its_children_are_gone_however_it_is_left(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        probe_machine(
-            ("cpu",), quick=True, disk=tmp_path, on_progress=interrupt, command=_says(script)
-        )
+        probe_machine(("cpu",), quick=True, disk=tmp_path, on_progress=interrupt, command=_says(script))
     assert gone(int((tmp_path / "pid").read_text()))
 
 

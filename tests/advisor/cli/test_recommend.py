@@ -67,9 +67,7 @@ def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
     answer = recommend(request, Preparations(CATALOG, MODEL), today=CATALOG.as_of)
     judged = runnable(request, CATALOG, MODEL, CATALOG.offers(query_of(request)))
     options = [
-        replace(one, disks=(*one.disks, *one.slow_disks))
-        for one in judged
-        if isinstance(one, Runnable)
+        replace(one, disks=(*one.disks, *one.slow_disks)) for one in judged if isinstance(one, Runnable)
     ]
     good = []
     if options:
@@ -106,9 +104,7 @@ def test_a_bigger_sibling_is_never_less_sure(network, task, family):
     lowers = []
     for size in ("xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge"):
         instance = CATALOG.instance(f"{family}.{size}")
-        disk = CATALOG.disks.attach(
-            instance, "gp3", 500, "us-east-1", iops=8000, mib_per_second=1000
-        )
+        disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1", iops=8000, mib_per_second=1000)
         workload = Workload(network=network, task=task, batch_size=32)
         (one,) = MODEL.predict([(workload, resources_of(CATALOG, instance, disk))])
         lowers.append(one.lower)
@@ -163,9 +159,7 @@ def test_a_guess_is_marked_as_high_risk_and_is_valid_json(ask):
     jsonschema.validate(document, SCHEMA)
 
 
-@pytest.mark.parametrize(
-    ("today", "code"), [("2026-07-21", 0), ("2028-07-19", 0), ("2028-07-20", 5)]
-)
+@pytest.mark.parametrize(("today", "code"), [("2026-07-21", 0), ("2028-07-19", 0), ("2028-07-20", 5)])
 def test_strict_takes_prices_for_as_long_as_their_source_keeps(ask, monkeypatch, today, code):
     """AWS's newest list is of 2026-07-20 and keeps for 730 days."""
     monkeypatch.setenv("ADVISOR_TODAY", today)
@@ -361,8 +355,7 @@ def test_every_format_has_as_many_specs(ask, most, more):
 
 
 @pytest.mark.parametrize(
-    ("network", "task"),
-    [("googlenet", "inference"), ("resnet50", "training"), ("bert", "training")],
+    ("network", "task"), [("googlenet", "inference"), ("resnet50", "training"), ("bert", "training")]
 )
 def test_nothing_is_listed_that_nobody_takes(ask, network, task):
     """Neither a fiftieth of the recommended rate nor samples ten times as dear."""
@@ -376,9 +369,7 @@ def test_nothing_is_listed_that_nobody_takes(ask, network, task):
         assert one["lower"] >= lower / 50
         assert one["usd_per_million_samples"] <= 10 * cost["usd_per_million_samples"]
     own = chosen["instance_type"], chosen["disk"]["order"], chosen["price"]["total_usd_per_hour"]
-    front = [
-        (one["instance_type"], one["disk"], one["total_usd_per_hour"]) for one in document["pareto"]
-    ]
+    front = [(one["instance_type"], one["disk"], one["total_usd_per_hour"]) for one in document["pareto"]]
     assert own in front
     text = ask(*words[:-2])[1]
     shown = text.partition("Pareto front")[2].partition("\n\n")[0]
@@ -396,12 +387,9 @@ def test_a_spec_has_one_price_in_one_answer(ask, more):
     document = strict_json(ask(*words, "--explain-rejected", "-o", "json")[1])
     specs = [document["recommendation"], *document["alternatives"]]
     prices = [
-        (one["instance_type"], one["disk"]["order"], one["price"]["total_usd_per_hour"])
-        for one in specs
+        (one["instance_type"], one["disk"]["order"], one["price"]["total_usd_per_hour"]) for one in specs
     ]
-    prices += [
-        (one["instance_type"], one["disk"], one["total_usd_per_hour"]) for one in document["pareto"]
-    ]
+    prices += [(one["instance_type"], one["disk"], one["total_usd_per_hour"]) for one in document["pareto"]]
     prices += [
         (one["instance_type"], one["disk"], one["usd_per_hour"])
         for one in (*document["rejected"], *document["close_calls"])

@@ -179,9 +179,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(ask, monkeypatch
 def test_a_missing_package_is_told_before_the_work(ask, monkeypatch, tmp_path, name, package):
     monkeypatch.setattr(report_run, "make_report", lambda *_: pytest.fail("worked"))
     there = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda one: None if one == package else there(one)
-    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda one: None if one == package else there(one))
     code, _, err = ask("report", *QUESTION, "--out", str(tmp_path / f"a.{name}"))
     assert code == 2
     assert f"need {package}; install it: {install_command('report')}" in err

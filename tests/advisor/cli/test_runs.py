@@ -60,10 +60,7 @@ def test_predict_tells_the_run_of_one_instance(ask):
         (["--max-cost", "5"], 2, "--max-cost limits a run"),
         (["--epochs", "90", "--max-hours", "0.1"], 3, "relax --max-hours to"),
         pytest.param(
-            ["--epochs", "90", "--max-cost", "0.1"],
-            3,
-            "relax --max-cost to",
-            marks=pytest.mark.slow,
+            ["--epochs", "90", "--max-cost", "0.1"], 3, "relax --max-cost to", marks=pytest.mark.slow
         ),
     ],
 )

@@ -97,14 +97,10 @@ def test_every_command_has_a_page_without_warnings(tmp_path):
         pytest.skip("no groff here")
     for page in pages:
         printed = subprocess.run(
-            ["groff", "-man", "-ww", "-K", "utf8", "-Tascii", "-P-cbou", page],
-            capture_output=True,
-            text=True,
+            ["groff", "-man", "-ww", "-K", "utf8", "-Tascii", "-P-cbou", page], capture_output=True, text=True
         )
         assert not printed.stderr
-        assert "SYNOPSIS" in printed.stdout.replace("\b", "").replace(
-            "SSYYNNOOPPSSIISS", "SYNOPSIS"
-        )
+        assert "SYNOPSIS" in printed.stdout.replace("\b", "").replace("SSYYNNOOPPSSIISS", "SYNOPSIS")
 
 
 def test_no_text_is_taken_for_a_macro():

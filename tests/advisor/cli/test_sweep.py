@@ -80,10 +80,7 @@ def measured(monkeypatch):
 def test_a_plan_has_one_trial_a_cell_and_makes_nothing(tmp_path):
     document = json.loads(ask("plan", *GRID, "-o", "json"))
     assert document["schema"] == "advisor.sweep-plan/1"
-    assert [one["trial"]["resources"]["vcpus"] for one in document["trials"]] in (
-        [0.5, 1],
-        [1, 0.5],
-    )
+    assert [one["trial"]["resources"]["vcpus"] for one in document["trials"]] in ([0.5, 1], [1, 0.5])
     assert not list(Path(os.environ["HOME"]).rglob("*.jpg"))
 
 
@@ -173,9 +170,7 @@ def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(monkeypatch,
     monkeypatch.setattr("advisor.runs.fields._is_on_root_disk", lambda _folder: False)
     asked = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
     command = ("plan", *GRID, "--disk-path", f"unlimited={tmp_path}", "-o", "json", *asked)
-    plain, special = (
-        json.loads(ask(*c))["trials"] for c in (("plan", *GRID, "-o", "json"), command)
-    )
+    plain, special = (json.loads(ask(*c))["trials"] for c in (("plan", *GRID, "-o", "json"), command))
     plan = special[0]["trial"]["plan"]
     assert (plan["rel_error"], plan["repeats"], plan["iterations"]) == (0.01, 3, 1000)
     assert plan["disk_source"] == "mounted"
@@ -210,9 +205,7 @@ def test_fresh_since_takes_no_guess_of_which_hour_is_meant(time):
 
 
 def test_status_and_list_tell_what_is_left(images, measured):
-    assert json.loads(ask("status", *GRID, "--data", images, "-o", "json"))["counts"] == {
-        "waiting": 2
-    }
+    assert json.loads(ask("status", *GRID, "--data", images, "-o", "json"))["counts"] == {"waiting": 2}
     ask("run", *GRID, "--data", images, "--executor", "process")
     assert "2  ok" in ask("status")
     listed = json.loads(ask("list", "-o", "json"))["trials"]
@@ -296,9 +289,7 @@ def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
     command = [sys.executable, "-m", "advisor", "sweep", "run", *GRID, "--data", str(images),
                "--executor", "process", "-o", "json"]  # fmt: skip
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    sweeping = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
+    sweeping = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     while not (first := open_store().all()) and sweeping.poll() is None:
         time.sleep(0.1)
     sweeping.send_signal(signal.SIGKILL)

@@ -37,10 +37,7 @@ def table(tmp_path):
 
 def test_an_adaptive_plan_shows_anchors_time_and_cost():
     document = json.loads(
-        ask(
-            *("plan", *GRID, "--adaptive", "--budget", "9trials"),
-            *("--usd-per-hour", "0.6", "-o", "json"),
-        )
+        ask(*("plan", *GRID, "--adaptive", "--budget", "9trials"), *("--usd-per-hour", "0.6", "-o", "json"))
     )
     assert document["schema"] == "advisor.adaptive-plan/1"
     assert 6 <= len(document["next"]) <= 8

@@ -121,9 +121,7 @@ def test_a_denied_end_is_told_before_anything_is_launched(account, capsys) -> No
         ("GET /results", "s3:GetBucketLocation"),
     ],
 )
-def test_what_is_denied_is_told_with_its_statement_before_a_launch(
-    account, capsys, denied, action
-) -> None:
+def test_what_is_denied_is_told_with_its_statement_before_a_launch(account, capsys, denied, action) -> None:
     account.faulty.plan = lambda one: "AccessDenied" if one.operation.startswith(denied) else ""
     assert run(list(ON_AWS)) == 1
     told = capsys.readouterr().err

@@ -58,9 +58,7 @@ def test_each_type_measures_its_own_gpu_within_one_budget(account, capsys) -> No
     jsonschema.validate(document, schema("cloud-fleet"))
     assert document["measured_now"] == 2
     assert [one["run"]["ended"] for one in document["sweeps"]] == ["done", "done"]
-    assert document["spent_usd"] == pytest.approx(
-        sum(one["run"]["spent_usd"] for one in document["sweeps"])
-    )
+    assert document["spent_usd"] == pytest.approx(sum(one["run"]["spent_usd"] for one in document["sweeps"]))
     budgets = {worn(one)["advisor:sweep-id"]: worn(one)["advisor:budget-usd"]
                for one in account.instances()}  # fmt: skip
     assert budgets.keys() == {"nightly-g4dn-xlarge", "nightly-g6-xlarge"}

@@ -35,9 +35,7 @@ class Executor:
     def execute(self, trials):
         for number, one in enumerate(trials):
             if number == 1:
-                yield measurement(
-                    trial=one, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed"
-                )
+                yield measurement(trial=one, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
             else:
                 yield measurement(trial=one)
 
@@ -77,9 +75,7 @@ def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(grid):
 @pytest.mark.parametrize("asked", [(), ("--target-throughput", "90", "--no-stop")])
 def test_a_simulation_with_failures_and_words(tmp_path, asked):
     table = tmp_path / "runs.csv"
-    table.write_text(
-        "nodes,kind,usd_per_hour,throughput\n1,c,0.1,50\n2,c,0.2,95\n1,,0.12,\n2,m,0.24,101\n"
-    )
+    table.write_text("nodes,kind,usd_per_hour,throughput\n1,c,0.1,50\n2,c,0.2,95\n1,,0.12,\n2,m,0.24,101\n")
     ask("sweep-simulation", "simulate", "--table", table, *asked)
 
 

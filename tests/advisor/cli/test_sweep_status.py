@@ -88,9 +88,7 @@ def test_stop_ends_the_driver_of_this_machine_and_names_that_of_another():
 
 
 @pytest.mark.slow
-def test_stop_ends_a_sweep_that_still_makes_its_data_however_its_database_is_written(
-    tmp_path, monkeypatch
-):
+def test_stop_ends_a_sweep_that_still_makes_its_data_however_its_database_is_written(tmp_path, monkeypatch):
     """It has no lease yet, and would need a minute for 10,000 photographs. Another folder's file of
     the same name is another database."""
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/m.sqlite")
@@ -257,9 +255,7 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
                   "limits_on", "attempt_ended", "stored"):  # fmt: skip
         assert event in told
     assert told.index("limits_on") < told.index("attempt_ended") < told.index("stored")
-    assert {"sweep_began", "sweep_ended"} <= {
-        one["event"] for one in statuses(ask("log", "-o", "json"))
-    }
+    assert {"sweep_began", "sweep_ended"} <= {one["event"] for one in statuses(ask("log", "-o", "json"))}
 
 
 def _read_all(terminal, seen):

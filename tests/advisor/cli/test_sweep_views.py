@@ -79,8 +79,7 @@ def test_a_status_document_is_the_golden_one_and_keeps_its_schema():
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"running": ()}, {"pace": None}, {"counts": {"ok": 24}}, {"total": 0, "counts": {}}],
+    "changes", [{"running": ()}, {"pace": None}, {"counts": {"ok": 24}}, {"total": 0, "counts": {}}]
 )
 def test_every_status_keeps_the_schema(changes):
     jsonschema.validate(snapshot_document(snapshot(**changes)), SCHEMA)

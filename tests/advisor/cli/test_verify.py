@@ -40,9 +40,7 @@ class Fake:
         for one in trials:
             self.given.append(one)
             steps = (self.seconds,) * 60
-            yield measurement(
-                trial=one, status=self.status, step_seconds=steps, reason="no such device"
-            )
+            yield measurement(trial=one, status=self.status, step_seconds=steps, reason="no such device")
 
     def close(self):
         pass
@@ -64,11 +62,7 @@ def verify(images, target, *more):
 
 @pytest.mark.parametrize(
     ("seconds", "status", "code", "word"),
-    [
-        (0.1, Status.OK, 0, "pass"),
-        (0.5, Status.OK, 3, "missed"),
-        (0.5, Status.CONTAMINATED, 1, "undecided"),
-    ],
+    [(0.1, Status.OK, 0, "pass"), (0.5, Status.OK, 3, "missed"), (0.5, Status.CONTAMINATED, 1, "undecided")],
 )
 def test_the_verdict_is_the_exit_code(images, measured, capsys, seconds, status, code, word):
     measured.seconds, measured.status = seconds, status
@@ -106,9 +100,7 @@ def test_a_verification_stands_on_its_own_runs_and_joins_them_to_the_row(images,
 def test_no_further_run_begins_where_its_time_is_over(images, measured, monkeypatch):
     """A run of 70 s leaves no room for another one in two minutes."""
     clock = iter(range(0, 10_000, 35))
-    monkeypatch.setattr(
-        "advisor.runs.sweeps.further_runs.time.monotonic", lambda: float(next(clock))
-    )
+    monkeypatch.setattr("advisor.runs.sweeps.further_runs.time.monotonic", lambda: float(next(clock)))
     verify(images, "10", "--minutes", "2")
     assert len(measured.given) == 1
 
@@ -132,9 +124,7 @@ def test_a_failed_trial_is_one_line_and_stays_stored(images, measured, capsys):
         (("--instance", " "), "--instance is empty"),
     ],
 )
-def test_a_wrong_question_starts_nothing_and_names_the_way_out(
-    images, measured, capsys, more, words
-):
+def test_a_wrong_question_starts_nothing_and_names_the_way_out(images, measured, capsys, more, words):
     assert verify(images, "10", *more) == 2
     assert words in capsys.readouterr().err
     assert measured.given == []

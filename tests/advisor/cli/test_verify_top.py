@@ -69,9 +69,7 @@ def planned(capsys: Any) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_cheapest_that_reaches_it_is_taken_once_the_cheaper_one_has_missed(
-    account, capsys
-) -> None:
+def test_the_cheapest_that_reaches_it_is_taken_once_the_cheaper_one_has_missed(account, capsys) -> None:
     first, second, third = planned(capsys)
     assert account.instances() == []
     launched = guests(account, {first: 300.0, second: 900.0, third: 1200.0})
@@ -91,9 +89,7 @@ def test_the_cheapest_that_reaches_it_is_taken_once_the_cheaper_one_has_missed(
 @pytest.mark.slow
 def test_a_type_with_several_gpus_is_measured_on_all_of_them(account, capsys) -> None:
     """No --max-gpus is sent, and what comes back counts a batch of each GPU."""
-    ask = [
-        {"inference": "training", "500": "2000", "3": "1", "3USD": "30USD"}.get(w, w) for w in ASK
-    ]
+    ask = [{"inference": "training", "500": "2000", "3": "1", "3USD": "30USD"}.get(w, w) for w in ASK]
     assert run([*ask, "--dry-run"]) == 0
     plan = json.loads(capsys.readouterr().out)
     kind = plan["command"][plan["command"].index("--instance") + 1]

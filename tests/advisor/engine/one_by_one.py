@@ -61,9 +61,7 @@ class _Rows:
         for confidence in dict.fromkeys(self._confidences):
             places = [at for at, row in enumerate(rows) if self._confidences[row] == confidence]
             if places:
-                some = self._model.predict(
-                    [asked[at] for at in places], confidence=confidence, cache=cache
-                )
+                some = self._model.predict([asked[at] for at in places], confidence=confidence, cache=cache)
                 for at, one in zip(places, some, strict=True):
                     found[at] = one
         return found

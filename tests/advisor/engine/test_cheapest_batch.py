@@ -19,9 +19,7 @@ def test_a_batch_that_is_asked_for_is_never_cheaper_than_the_advisors_own(epochs
     free = Request(network="resnet50", task=Task.TRAINING, epochs=epochs, gpus=("L4", "A10G"))
     best = recommend(free, Preparations(CATALOG, MODEL), today=TODAY).chosen
     for size in (32, 64, 128, 256):
-        other = recommend(
-            replace(free, batch_size=size), Preparations(CATALOG, MODEL), today=TODAY
-        ).chosen
+        other = recommend(replace(free, batch_size=size), Preparations(CATALOG, MODEL), today=TODAY).chosen
         if other is not None:
             assert best.usd_per_million_samples <= other.usd_per_million_samples * (1 + 1e-9)
 
@@ -30,7 +28,5 @@ def test_a_tighter_budget_is_never_a_cheaper_run():
     request = Request(network="resnet50", task=Task.TRAINING, epochs=90.0)
     free = recommend(request, Preparations(CATALOG, MODEL), today=TODAY).chosen
     limit = 1.02 * free.usd_per_run.upper
-    tight = recommend(
-        replace(request, max_run_usd=limit), Preparations(CATALOG, MODEL), today=TODAY
-    ).chosen
+    tight = recommend(replace(request, max_run_usd=limit), Preparations(CATALOG, MODEL), today=TODAY).chosen
     assert tight.usd_per_run.median >= free.usd_per_run.median * (1 - 1e-9)

@@ -11,11 +11,7 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, Request, Task
 from advisor.engine import Preparations, recommend
-from advisor.engine.borderline import (
-    BILLING_MINIMUM_MINUTES,
-    trial_cost_usd,
-    worth_of_trials,
-)
+from advisor.engine.borderline import BILLING_MINIMUM_MINUTES, trial_cost_usd, worth_of_trials
 from advisor.engine.probability import chance_of_reaching
 from tests.builders import prediction
 
@@ -41,9 +37,7 @@ questions = st.builds(
 def one_spec_at_several_confidences(draw):
     """Bounds of one rate, that may contradict each other."""
     median = draw(st.floats(1.0, 1e5))
-    confidences = draw(
-        st.lists(st.sampled_from([0.5, 0.6, 0.8, 0.9, 0.95]), min_size=1, max_size=6)
-    )
+    confidences = draw(st.lists(st.sampled_from([0.5, 0.6, 0.8, 0.9, 0.95]), min_size=1, max_size=6))
     return [
         prediction(
             lower=median * draw(st.floats(0.0, 1.0)),
@@ -104,18 +98,14 @@ def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
 @given(questions, st.floats(min_value=0.01, max_value=10_000))
 def test_the_horizon_changes_what_is_told_and_never_what_is_recommended(request, other):
     one = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
-    two = recommend(
-        replace(request, horizon_hours=other), Preparations(CATALOG, PlainModel()), today=TODAY
-    )
+    two = recommend(replace(request, horizon_hours=other), Preparations(CATALOG, PlainModel()), today=TODAY)
     assert one.ranked == two.ranked
     assert one.nearest == two.nearest
     assert one.rejected == two.rejected
 
 
 def ask(**changes):
-    request = Request(
-        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
-    )
+    request = Request(**{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes})
     return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
 
 

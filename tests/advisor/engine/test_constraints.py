@@ -58,8 +58,7 @@ def asked_for(request, offer):
     numbers.append((request.compute_capability, version))
     return (
         all(
-            limits == ANY
-            or (n is not None and (limits.least or 0) <= n <= (limits.most or float("inf")))
+            limits == ANY or (n is not None and (limits.least or 0) <= n <= (limits.most or float("inf")))
             for limits, n in numbers
         )
         and memory >= 0.93 * (request.min_gpu_memory_mib or 0)
@@ -78,9 +77,7 @@ def cheapest_by_hand(request):
             continue
         for disk in disks_for(request, CATALOG, offer.instance):
             resources = resources_of(CATALOG, offer, disk)
-            fitting = [
-                w for w in workloads_of(request) if model.gpu_memory_mib(w) <= gpu.memory_mib
-            ]
+            fitting = [w for w in workloads_of(request) if model.gpu_memory_mib(w) <= gpu.memory_mib]
             predictions = model.predict([(w, resources) for w in fitting], confidence=0.9)
             if any(one.lower >= request.target_throughput for one in predictions):
                 found.append(offer.price.usd_per_hour + disk.usd_per_hour)
@@ -108,11 +105,7 @@ def test_a_tighter_constraint_is_never_cheaper(request, data):
             [
                 {"vcpus": Range(max(8, request.vcpus.least or 0), None)},
                 {"memory_mib": Range(max(64_000, request.memory_mib.least or 0), None)},
-                {
-                    "compute_capability": Range(
-                        max(8.0, request.compute_capability.least or 0), None
-                    )
-                },
+                {"compute_capability": Range(max(8.0, request.compute_capability.least or 0), None)},
                 {"vcpu_quota": ((G, min(4.0, dict(request.vcpu_quota).get(G, 4.0))), (P, 0.0))},
                 {"disk_types": request.disk_types[:1] or ("gp3",)},
                 {"min_gpu_memory_mib": max(24_000, request.min_gpu_memory_mib or 0)},

@@ -120,9 +120,7 @@ def test_no_more_instances_are_taken_than_the_quota_of_their_kind_lets_start():
     assert free.chosen.spec.count * free.chosen.spec.offer.instance.vcpus > 12
     for one in held.ranked:
         assert one.spec.count * one.spec.offer.instance.vcpus <= 12
-    assert held.chosen is None or held.chosen.spec.total_usd_per_hour >= (
-        free.chosen.spec.total_usd_per_hour
-    )
+    assert held.chosen is None or held.chosen.spec.total_usd_per_hour >= (free.chosen.spec.total_usd_per_hour)
 
 
 def test_all_instances_together_have_the_bottleneck_and_the_risk_of_one():

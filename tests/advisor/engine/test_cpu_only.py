@@ -173,9 +173,7 @@ def test_no_prediction_lies_above_the_bound_that_prunes():
 
 def test_a_format_nobody_measured_on_a_cpu_is_refused_with_the_way_out():
     with pytest.raises(UsageError, match="--precision fp32"):
-        predict_instance(
-            replace(REQUEST, precision=Precision.BF16), CATALOG, load_model(), "c7i.2xlarge"
-        )
+        predict_instance(replace(REQUEST, precision=Precision.BF16), CATALOG, load_model(), "c7i.2xlarge")
 
 
 class Unbounded(PlainModel):
@@ -188,6 +186,4 @@ class Unbounded(PlainModel):
 def test_a_model_that_bounds_no_cpu_is_asked_about_each():
     request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
     answer = recommend(request, Preparations(CATALOG, Unbounded()), today=TODAY)
-    assert (
-        answer.chosen == recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY).chosen
-    )
+    assert answer.chosen == recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY).chosen

@@ -36,9 +36,7 @@ requests = st.builds(
 
 
 def ask(**changes):
-    request = Request(
-        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
-    )
+    request = Request(**{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes})
     return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
 
 
@@ -60,9 +58,7 @@ def by_brute_force(request):
             for workload in workloads_of(request):
                 if model.gpu_memory_mib(workload) <= gpu.memory_mib:
                     (one,) = model.predict([(workload, resources)], confidence=0.9)
-                    (cold,) = model.predict(
-                        [(workload, resources)], confidence=0.9, cache=CacheState.COLD
-                    )
+                    (cold,) = model.predict([(workload, resources)], confidence=0.9, cache=CacheState.COLD)
                     pace = request.target_throughput or one.lower
                     if request.task is not Task.TRAINING or cold.lower >= pace / 2:
                         yield offer.price.usd_per_hour + disk.usd_per_hour, one
@@ -90,8 +86,7 @@ def test_a_higher_target_is_never_cheaper(request, factor):
     low = replace(request, target_throughput=request.target_throughput or 100.0)
     high = replace(low, target_throughput=low.target_throughput * factor)
     first, second = (
-        recommend(one, Preparations(CATALOG, PlainModel()), today=TODAY).chosen
-        for one in (low, high)
+        recommend(one, Preparations(CATALOG, PlainModel()), today=TODAY).chosen for one in (low, high)
     )
     if second is not None:
         assert first is not None
@@ -100,9 +95,7 @@ def test_a_higher_target_is_never_cheaper(request, factor):
 
 @given(requests)
 def test_every_type_is_ranked_or_rejected_with_a_reason_and_never_both(request):
-    answer = recommend(
-        replace(request, max_results=500), Preparations(CATALOG, PlainModel()), today=TODAY
-    )
+    answer = recommend(replace(request, max_results=500), Preparations(CATALOG, PlainModel()), today=TODAY)
     ranked = [one.spec.offer.instance.name for one in answer.ranked]
     rejected = [one.instance_type for one in answer.rejected]
     considered = {one.instance.name for one in CATALOG.offers(query_of(request))}
@@ -144,9 +137,7 @@ def test_nothing_reaches_an_absurd_target_and_the_hint_really_works():
 
 
 def test_a_guess_is_refused_unless_it_is_allowed():
-    request = Request(
-        network="googlenet", task=Task.INFERENCE, target_throughput=100, accelerated_only=True
-    )
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=100, accelerated_only=True)
     guessing = PlainModel(calibrated=False)
     with pytest.raises(NoIntervalError, match="--allow-extrapolation"):
         recommend(request, Preparations(CATALOG, guessing), today=TODAY)
@@ -160,17 +151,14 @@ def test_an_old_price_is_told():
     later = price.as_of + timedelta(days=price.max_age_days + 1)
     request = answer.request
     warned = [
-        str(one)
-        for one in recommend(request, Preparations(CATALOG, PlainModel()), today=later).warnings
+        str(one) for one in recommend(request, Preparations(CATALOG, PlainModel()), today=later).warnings
     ]
     age = f"{price.max_age_days + 1} days old"
     assert any(f"instance price is {age}" in warning for warning in warned)
 
 
 def test_a_disk_that_an_instance_does_not_have_rejects_the_instance_and_not_the_question():
-    answer = ask(
-        target_throughput=100, disk=DiskChoice(type="instance_store", size_gib=100.0), dataset=SMALL
-    )
+    answer = ask(target_throughput=100, disk=DiskChoice(type="instance_store", size_gib=100.0), dataset=SMALL)
     assert answer.chosen.spec.disk.rate.type == "instance_store"
     assert any(one.reason == "no_disk" for one in answer.rejected)
 

@@ -99,9 +99,7 @@ def test_no_order_of_a_fine_grid_is_a_cheaper_answer(target, sample_bytes):
     offer, total = answer.spec.offer, answer.spec.total_usd_per_hour
     assert answer.prediction.lower >= target
     for iops, rate in grid(158):
-        disk_usd = CATALOG.disks.volume_price(
-            "gp3", 158, EAST, iops=iops, mib_per_second=rate
-        ).usd_per_hour
+        disk_usd = CATALOG.disks.volume_price("gp3", 158, EAST, iops=iops, mib_per_second=rate).usd_per_hour
         if offer.price.usd_per_hour + disk_usd < total:
             assert lower_with(offer, iops, rate, dataset)[0].lower < target
 
@@ -111,9 +109,7 @@ def test_no_order_of_a_fine_grid_is_a_cheaper_answer(target, sample_bytes):
 @given(st.one_of(st.none(), st.floats(20, 9000)), st.sampled_from(list(Task)))
 def test_the_answer_is_never_dearer_than_the_best_coarse_step(target, task):
     """What the catalogue's own steps would have answered, over all instances."""
-    request = Request(
-        network="googlenet", task=task, target_throughput=target, batch_size=32, gpus=("L4",)
-    )
+    request = Request(network="googlenet", task=task, target_throughput=target, batch_size=32, gpus=("L4",))
     answer = recommend(request, Preparations(CATALOG, MODEL), today=TODAY).chosen
     offers = CATALOG.offers(query_of(request))
     for option in runnable(request, CATALOG, MODEL, offers):

@@ -50,9 +50,7 @@ def test_gains_are_what_the_model_predicts_with_more_and_never_a_loss(place, wor
     changed = {
         "vcpus": replace(wider, memory_mib=has.memory_mib + loader),
         "memory": replace(has, memory_mib=has.memory_mib + 1024),
-        "disk_throughput": replace(
-            has, disk=replace(disk, read_mib_per_second=disk.read_mib_per_second + 1)
-        ),
+        "disk_throughput": replace(has, disk=replace(disk, read_mib_per_second=disk.read_mib_per_second + 1)),
         "disk_iops": replace(has, disk=replace(disk, read_iops=disk.read_iops + 100)),
     }
     gains = {one.resource: one for one in found.gains}
@@ -91,8 +89,7 @@ def test_the_next_batch_is_told_only_where_it_fits():
     largest = next(
         size
         for size in (16, 32, 64, 128, 256)
-        if MODEL.gpu_memory_mib(replace(offered[8][0].workload, batch_size=size))
-        > has.gpu.memory_mib
+        if MODEL.gpu_memory_mib(replace(offered[8][0].workload, batch_size=size)) > has.gpu.memory_mib
     )
     full = replace(offered[8][0].workload, batch_size=largest // 2)
     assert all(one.workload == full for one in changes(MODEL, full, has))
@@ -122,10 +119,7 @@ def test_what_binds_is_what_more_of_helps():
     """An instance short of vCPUs gains by a vCPU; one that waits for its disk by IOPS."""
     workload = Workload(network="alexnet", task=Task.INFERENCE, batch_size=64)
     small, large = CATALOG.instance("g4dn.xlarge"), CATALOG.instance("g6.16xlarge")
-    for instance, stage, resource in (
-        (small, Stage.HOST, "vcpus"),
-        (large, Stage.STORAGE, "disk_iops"),
-    ):
+    for instance, stage, resource in ((small, Stage.HOST, "vcpus"), (large, Stage.STORAGE, "disk_iops")):
         disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
         found, _, _ = explained(instance, disk, workload)
         best = max(found.gains, key=lambda gain: gain.samples_per_second)

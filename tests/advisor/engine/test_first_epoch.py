@@ -14,9 +14,7 @@ from advisor.models.performance import load_model
 
 TODAY = date(2026, 7, 21)
 CATALOG, MODEL = load_catalog(), load_model()
-QUESTION = Request(
-    network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=3000.0
-)
+QUESTION = Request(network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=3000.0)
 PREPARED = Preparations(CATALOG, MODEL)
 
 
@@ -44,9 +42,7 @@ def test_without_a_target_it_takes_at_most_twice_as_long_as_a_later_one():
 
 
 def test_another_limit_buys_another_disk():
-    patient, hurried = (
-        ask(max_first_epoch_hours=limit, disk_types=("gp3", "sc1")) for limit in (30.0, 0.2)
-    )
+    patient, hurried = (ask(max_first_epoch_hours=limit, disk_types=("gp3", "sc1")) for limit in (30.0, 0.2))
     assert patient.chosen.first_epoch.upper <= 30.0
     assert hurried.chosen.first_epoch.upper <= 0.2
     assert patient.chosen.spec.disk.usd_per_hour < hurried.chosen.spec.disk.usd_per_hour

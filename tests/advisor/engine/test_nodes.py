@@ -78,17 +78,13 @@ def test_no_cheaper_number_of_nodes_that_meets_the_target_is_passed_over(request
 
 @settings(max_examples=8)
 @given(requests)
-def test_nodes_are_taken_only_where_their_network_is_known_and_never_scale_beyond_their_number(
-    request,
-):
+def test_nodes_are_taken_only_where_their_network_is_known_and_never_scale_beyond_their_number(request):
     answer = ask(request)
     for one in answer.ranked:
         if one.spec.count > 1:
             assert one.spec.offer.instance.network is not None
             assert 0 < one.prediction.node_efficiency <= 1
-            assert one.spec.total_usd_per_hour == pytest.approx(
-                one.spec.count * one.spec.usd_per_hour_each
-            )
+            assert one.spec.total_usd_per_hour == pytest.approx(one.spec.count * one.spec.usd_per_hour_each)
 
 
 def test_more_nodes_to_choose_from_are_never_dearer():

@@ -53,15 +53,11 @@ def test_the_front_is_what_nothing_beats(found):
 
 @given(questions)
 def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
-    answer = recommend(
-        replace(request, pareto=True), Preparations(CATALOG, PlainModel()), today=TODAY
-    )
+    answer = recommend(replace(request, pareto=True), Preparations(CATALOG, PlainModel()), today=TODAY)
     assert all(answers(request, one) for one in answer.pareto)
     limit, target = request.max_usd_per_hour or 1e9, request.target_throughput or 0
     by_hand = [
-        (usd, one.lower)
-        for usd, one in by_brute_force(request)
-        if usd <= limit and one.lower >= target
+        (usd, one.lower) for usd, one in by_brute_force(request) if usd <= limit and one.lower >= target
     ]
     front = [place(one) for one in answer.pareto]
     chosen = answer.chosen

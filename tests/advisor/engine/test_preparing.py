@@ -59,12 +59,7 @@ def told(answer):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=NO_SHRINKING,
-)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=NO_SHRINKING)
 @given(questions())
 def test_an_answer_is_the_same_whatever_was_asked_before(request):
     assert alike(ask(request), ask_alone(request))

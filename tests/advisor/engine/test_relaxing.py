@@ -17,11 +17,7 @@ from advisor.engine.network_constraints import constraints_of
 from advisor.engine.no_offer import no_offer
 from advisor.engine.relaxing import relaxations
 from advisor.questions.listings import HardwareFilter
-from advisor.questions.spec_requests import (
-    disk_fields,
-    hardware_fields,
-    held_of,
-)
+from advisor.questions.spec_requests import disk_fields, hardware_fields, held_of
 from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
 
 from .plain_model import PlainModel
@@ -91,9 +87,7 @@ def typed(request, change):
     text, option = change.after, change.option
     if option == "--gpu":
         fields = hardware_fields(HardwareFilter(gpu=parse_gpus(text)))
-        return replace(
-            request, **{k: fields[k] for k in fields if k not in ("vcpus", "memory_mib")}
-        )
+        return replace(request, **{k: fields[k] for k in fields if k not in ("vcpus", "memory_mib")})
     parsers = {
         "--vcpus": lambda: {"vcpus": parse_vcpus(text)},
         "--memory": lambda: {"memory_mib": parse_ram(text)},
@@ -158,9 +152,7 @@ def test_what_is_not_named_would_not_be_enough(request):
     found = relaxations(answer, CATALOG, MODEL)
     most = max((len(one.changes) for one in found), default=3)
     named = {one.changes[0].constraint for one in found if most == 1}
-    if asks_for_gpu(
-        request
-    ):  # what is given up of the GPU then is which one, not that there is one
+    if asks_for_gpu(request):  # what is given up of the GPU then is which one, not that there is one
         request = replace(request, accelerated_only=True)
     constraints = [one for one in constraints_of(request) if one.name != "market"]
     for constraint in constraints:
@@ -190,9 +182,7 @@ def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_toget
 
 
 def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
-    request = Request(
-        network="googlenet", task=Task.INFERENCE, target_throughput=300.0, gpus=("P100",)
-    )
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=300.0, gpus=("P100",))
     (one,) = [one for one in relaxed(request) if one.changes[0].constraint == "gpus"]
     others = (ask(replace(request, gpus=("P100", name))).chosen for name in CATALOG.gpus)
     least = min(each.spec.total_usd_per_hour for each in others if each)
@@ -233,9 +223,7 @@ def test_what_runs_nowhere_has_no_way_out():
         def gpu_memory_mib(self, workload):
             return 1e9
 
-    request = Request(
-        network="googlenet", task=Task.INFERENCE, target_throughput=1.0, accelerated_only=True
-    )
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1.0, accelerated_only=True)
     answer = recommend(request, Preparations(CATALOG, TooLarge()), today=TODAY)
     assert relaxations(answer, CATALOG, TooLarge()) == ()
     assert "--explain-rejected" in str(no_offer(answer))
@@ -244,9 +232,7 @@ def test_what_runs_nowhere_has_no_way_out():
 @pytest.mark.parametrize("usd", [0.52, 0.6])
 def test_the_price_that_is_named_is_the_least_that_is_enough(usd):
     """Between the coarse disk steps too: a cent less, and nothing answers."""
-    request = Request(
-        network="googlenet", task=Task.INFERENCE, target_throughput=300.0, max_usd_per_hour=usd
-    )
+    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=300.0, max_usd_per_hour=usd)
     found = {one.changes[0].constraint: one for one in relaxed(request)}
     needed = float(found["max_usd_per_hour"].changes[0].after)
     assert ask(replace(request, max_usd_per_hour=needed)).chosen is not None

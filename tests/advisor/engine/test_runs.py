@@ -19,9 +19,7 @@ from .plain_model import PlainModel
 
 CATALOG, MODEL = load_catalog(), load_model()
 SMALL = replace(IMAGENET, name="small", samples=50_000)
-QUESTION = Request(
-    network="googlenet", task=Task.TRAINING, dataset=SMALL, epochs=10, accelerated_only=True
-)
+QUESTION = Request(network="googlenet", task=Task.TRAINING, dataset=SMALL, epochs=10, accelerated_only=True)
 
 spans = st.builds(
     lambda values: Span(**dict(zip(("lower", "median", "upper"), sorted(values), strict=True))),
@@ -96,9 +94,7 @@ def test_limits_hold_and_the_cheapest_run_within_them_is_chosen(epochs, hours, u
         # The search over disk orders ends within 0.05 % of the best one, from whatever start.
         assert answer.chosen.usd_per_run.median >= free.chosen.usd_per_run.median * (1 - 5e-4)
     reasons = {one.reason for one in answer.rejected}
-    assert ("too_long" in reasons or "over_max_cost" in reasons) or len(answer.ranked) == len(
-        free.ranked
-    )
+    assert ("too_long" in reasons or "over_max_cost" in reasons) or len(answer.ranked) == len(free.ranked)
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,7 @@ def bulk(monkeypatch):
     monkeypatch.setattr(web, "FIRST_PAUSE_SECONDS", 0.001)
     query = OfferQuery(cloud="aws", region="us-east-1", market=Market.ON_DEMAND, accelerated=True)
     offers = load_catalog(DATA_FOLDER).offers(query)
-    prices = {
-        one.instance.name: 0.9 * one.price.usd_per_hour for one in offers if one.closed is None
-    }
+    prices = {one.instance.name: 0.9 * one.price.usd_per_hour for one in offers if one.closed is None}
     with serving(Bulk(prices)) as one:
         monkeypatch.setenv("ADVISOR_AWS_URL", one.url)
         yield one

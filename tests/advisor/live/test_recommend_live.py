@@ -18,8 +18,7 @@ SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.js
 QUESTION = ["recommend", "--task", "inference", "--model", "googlenet"]
 FAST = [*QUESTION, "--target-throughput", "500"]
 GPU_TYPES = [
-    one.instance.name
-    for one in BUNDLED.offers(OfferQuery(cloud="aws", region=REGION, accelerated=True))
+    one.instance.name for one in BUNDLED.offers(OfferQuery(cloud="aws", region=REGION, accelerated=True))
 ]
 
 
@@ -85,9 +84,7 @@ def test_a_dearer_chosen_one_is_replaced_and_its_heirs_are_verified_too(aws, ask
     assert set(leading(told)) <= set(checked)
 
 
-def test_each_round_is_decided_on_what_was_told_until_the_leading_three_are_verified(
-    aws, ask
-) -> None:
+def test_each_round_is_decided_on_what_was_told_until_the_leading_three_are_verified(aws, ask) -> None:
     """Where everything is dearer than the snapshot says, one after another comes to lead."""
     prices = known_prices(GPU_TYPES)
     fill(aws, {name: 1.5 * usd for name, usd in prices.items()})
@@ -145,10 +142,7 @@ def test_an_implausible_price_is_not_believed_and_the_answer_says_so(aws, ask) -
         "throttle",
         "denied",
         "garbage",
-        *(
-            pytest.param(one, marks=pytest.mark.slow)
-            for one in ("expired", "cut", "broken", "hang")
-        ),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("expired", "cut", "broken", "hang")),
     ],
 )
 def test_a_service_that_fails_costs_a_warning_and_not_the_answer(
@@ -183,9 +177,7 @@ def test_without_credentials_it_is_told_once(ask, monkeypatch) -> None:
     assert "aws configure" in line
 
 
-def test_strict_refuses_what_could_not_be_verified_and_takes_what_could(
-    aws, ask, monkeypatch
-) -> None:
+def test_strict_refuses_what_could_not_be_verified_and_takes_what_could(aws, ask, monkeypatch) -> None:
     spot = (*FAST, "--market", "spot", "--live", "--strict")
     code, told, _ = ask(*spot)
     assert code == 0

@@ -11,15 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.catalog import Catalog, Rejection, check, resources_of
-from advisor.domain import (
-    CacheState,
-    DiskChoice,
-    Prediction,
-    Request,
-    Resources,
-    Task,
-    Workload,
-)
+from advisor.domain import CacheState, DiskChoice, Prediction, Request, Resources, Task, Workload
 from advisor.domain.live import Refresh
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, query_of, workloads_of
@@ -85,9 +77,7 @@ def _first_epoch(workload: Workload, resources: Resources, request: Request) -> 
     """The rate at which a training reads its data from the disk; None for other tasks."""
     if request.task is not Task.TRAINING:
         return None
-    (cold,) = MODEL.predict(
-        [(workload, resources)], confidence=request.confidence, cache=CacheState.COLD
-    )
+    (cold,) = MODEL.predict([(workload, resources)], confidence=request.confidence, cache=CacheState.COLD)
     return cold
 
 

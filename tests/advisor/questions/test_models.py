@@ -6,14 +6,8 @@ import pytest
 
 from advisor.domain import Task
 from advisor.errors import UsageError
-from advisor.questions.models import (
-    Recommend,
-)
-from advisor.questions.named import (
-    Compare,
-    MemoryQuestion,
-    Predict,
-)
+from advisor.questions.models import Recommend
+from advisor.questions.named import Compare, MemoryQuestion, Predict
 from advisor.questions.reading import from_values
 
 TRAINING = {"task": "training", "model": "resnet50"}
@@ -42,11 +36,7 @@ ON_GPU = {"gpu": "T4,L4"}
         (Compare, {**TRAINING, **ON_GPU, "cloud": "gcp"}, "cloud"),
         (Compare, {**TRAINING, **ON_GPU, "market": "spot"}, "market"),
         (Compare, {**PREPROCESSING, **ON_GPU}, "gpu"),
-        (
-            MemoryQuestion,
-            {"model": "resnet50", "task": "inference", "optimizer": "sgd"},
-            "optimizer",
-        ),
+        (MemoryQuestion, {"model": "resnet50", "task": "inference", "optimizer": "sgd"}, "optimizer"),
         (MemoryQuestion, {"model": "resnet50", "keep_graph": True}, "keep_graph"),
     ],
 )
@@ -58,12 +48,7 @@ def test_an_option_that_another_one_makes_meaningless_is_refused(kind, values, f
 
 
 def test_a_gpu_by_itself_has_no_host():
-    for field, value in (
-        ("vcpus", 8),
-        ("explain", True),
-        ("epochs", 3.0),
-        ("instance", "g5.xlarge"),
-    ):
+    for field, value in (("vcpus", 8), ("explain", True), ("epochs", 3.0), ("instance", "g5.xlarge")):
         with pytest.raises(UsageError, match="GPU without a host") as refused:
             Predict(task=Task.INFERENCE, model="resnet50", gpu="T4", **{field: value})
         assert refused.value.field == field

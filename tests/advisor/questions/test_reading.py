@@ -15,9 +15,7 @@ from advisor.cli.main import cli, run
 from advisor.cli.questions import TaskFieldType, options_of_kind
 from advisor.errors import UsageError
 from advisor.questions import listings, models, named
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.questions.numbers import Number, Share
 from advisor.questions.reading import (
     from_json,

@@ -9,13 +9,9 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.domain import Request
 from advisor.models.performance import load_model
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.questions.reading import from_values
-from advisor.questions.requests import (
-    request_of,
-)
+from advisor.questions.requests import request_of
 from advisor.render.document import request_document, request_from
 
 MODEL, CATALOG = load_model(), load_catalog()

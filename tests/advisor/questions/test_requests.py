@@ -14,17 +14,10 @@ from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, T
 from advisor.errors import UsageError
 from advisor.models.performance import load_model
 from advisor.models.performance.anchoring import OwnTable
-from advisor.questions.models import (
-    Recommend,
-)
-from advisor.questions.named import (
-    Predict,
-)
+from advisor.questions.models import Recommend
+from advisor.questions.named import Predict
 from advisor.questions.reading import from_values
-from advisor.questions.requests import (
-    parse_input,
-    request_of,
-)
+from advisor.questions.requests import parse_input, request_of
 from advisor.questions.values import DATASETS, dataset_for
 
 MODEL, CATALOG = load_model(), load_catalog()

@@ -65,9 +65,7 @@ def test_requests_without_an_answer_are_left_out_and_counted(tmp_path):
 
 
 @given(requests=REQUESTS, most=st.integers(1, 2 * 10**6))
-def test_the_share_that_a_server_refuses_is_told_where_there_is_one(
-    tmp_path_factory, requests, most
-):
+def test_the_share_that_a_server_refuses_is_told_where_there_is_one(tmp_path_factory, requests, most):
     file = tmp_path_factory.mktemp("traffic") / "a.csv"
     file.write_text("input_tokens,output_tokens\n" + "".join(f"{a},{b}\n" for a, b in requests))
     longer = sum(a + b > most for a, b in requests) / len(requests)

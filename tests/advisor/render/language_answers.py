@@ -4,18 +4,7 @@ from datetime import date
 
 from msgspec.structs import replace
 
-from advisor.domain import (
-    Change,
-    Disk,
-    DiskChoice,
-    DiskRate,
-    Market,
-    Offer,
-    Rejected,
-    Relaxation,
-    Span,
-    Spec,
-)
+from advisor.domain import Change, Disk, DiskChoice, DiskRate, Market, Offer, Rejected, Relaxation, Span, Spec
 from advisor.domain.generation import (
     KvPrecision,
     Link,

@@ -21,9 +21,7 @@ TEXTS = report_texts("en")
 
 def document(cloud):
     answer = recommendation(close_calls=(close_call(),))
-    return recommendation_document(
-        replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES
-    )
+    return recommendation_document(replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES)
 
 
 @pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
@@ -43,8 +41,6 @@ def test_reports_and_the_page_name_it(cloud, is_named):
 @pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
 def test_pages_and_tables_about_language_models_name_it(cloud, is_named):
     answer = generation_recommendation()
-    told = generation_document(
-        replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES
-    )
+    told = generation_document(replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES)
     assert ("aws us-east-1" in str(language_parts(told, TEXTS))) is is_named
     assert ("| aws |" in language_markdown(told)) is is_named

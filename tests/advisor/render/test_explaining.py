@@ -19,19 +19,11 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def gain(resource, step, rate, percent):
-    return Gain(
-        resource=resource,
-        step=step,
-        samples_per_second=rate,
-        percent=percent,
-        bottleneck=Stage.HOST,
-    )
+    return Gain(resource=resource, step=step, samples_per_second=rate, percent=percent, bottleneck=Stage.HOST)
 
 
 def distance(subject, stage, times, detail, *, inside=False, matters=True):
-    return Distance(
-        subject=subject, stage=stage, matters=matters, inside=inside, times=times, detail=detail
-    )
+    return Distance(subject=subject, stage=stage, matters=matters, inside=inside, times=times, detail=detail)
 
 
 EXPLANATION = Explanation(
@@ -58,10 +50,7 @@ EXPLANATION = Explanation(
     ("name", "content"),
     [
         ("explanation.txt", explanation_text("g4dn.xlarge", EXPLANATION) + "\n"),
-        (
-            "explanation.json",
-            json.dumps(explanation_document("g4dn.xlarge", EXPLANATION), indent=2) + "\n",
-        ),
+        ("explanation.json", json.dumps(explanation_document("g4dn.xlarge", EXPLANATION), indent=2) + "\n"),
     ],
 )
 def test_a_format_changes_only_when_we_mean_it(name, content):

@@ -72,9 +72,7 @@ def test_terraform_takes_every_file(tmp_path):
         pytest.skip("no terraform on the path")
     for path in files(tmp_path, "terraform", "tf"):
         folder = path.parent
-        if subprocess.run(
-            ["terraform", "init", "-input=false"], cwd=folder, check=False
-        ).returncode:
+        if subprocess.run(["terraform", "init", "-input=false"], cwd=folder, check=False).returncode:
             pytest.skip("terraform cannot have the provider of AWS here")
         told = subprocess.run(
             ["terraform", "validate", "-json"], cwd=folder, check=False, capture_output=True

@@ -170,9 +170,7 @@ def test_every_placement_uses_each_gpu_once(width, replicas, precision, kv):
     placement = ServingPlacement(tensor_parallel=width, replicas=replicas, link=Link.NVLINK)
     candidate = generation_candidate(placement=placement, precision=precision, kv_precision=kv)
     services = yaml.safe_load(export_serving(candidate, ANSWER.request, "compose"))["services"]
-    devices = [
-        one["deploy"]["resources"]["reservations"]["devices"][0] for one in services.values()
-    ]
+    devices = [one["deploy"]["resources"]["reservations"]["devices"][0] for one in services.values()]
     used = [gpu for device in devices for gpu in device["device_ids"]]
     assert sorted(map(int, used)) == list(range(width * replicas))
     words = serve_words(candidate, ANSWER.request)
@@ -249,9 +247,7 @@ def test_a_model_of_a_folder_starts_where_the_folder_is():
     for format in set(FORMATS) - {"compose"}:
         with pytest.raises(UsageError, match="folder of this machine"):
             export_serving(*asked, format, config=config)
-    assert "call other.json so" in export_serving(
-        *asked, "compose", config=config.with_name("other.json")
-    )
+    assert "call other.json so" in export_serving(*asked, "compose", config=config.with_name("other.json"))
 
 
 def test_markdown_says_what_is_nearest_where_nothing_answers():

@@ -53,10 +53,7 @@ def peak(scale: float = 1.0) -> GpuPeak:
 
 def answer() -> MemoryAnswer:
     conditions = Conditions(
-        task=Task.TRAINING,
-        batch_size=64,
-        precision=Precision.FP32,
-        optimizer=Optimizer.ADAM,
+        task=Task.TRAINING, batch_size=64, precision=Precision.FP32, optimizer=Optimizer.ADAM
     )
     small, large = ("M60", 7680.0), ("T4", 15360.0)
     return MemoryAnswer(

@@ -5,16 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from advisor.domain import (
-    ESTIMATED,
-    OBSERVED,
-    Change,
-    Market,
-    PriceCall,
-    Relaxation,
-    Request,
-    Task,
-)
+from advisor.domain import ESTIMATED, OBSERVED, Change, Market, PriceCall, Relaxation, Request, Task
 from advisor.naming import place_texts
 from advisor.render.content import English
 from advisor.render.document import Sources, plain, recommendation_document
@@ -49,10 +40,7 @@ def test_the_first_line_says_how_the_price_is_known_and_names_the_listed_spec():
     one = candidate(usd_per_hour=1.5)
     offer = replace(one.spec.offer, price=replace(price, usd_per_hour=1.5))
     old = replace(one, spec=replace(one.spec, offer=offer))
-    assert (
-        "; cheapest of an old list: g4dn.xlarge at"
-        in resting_lines(answer(estimated(), listed=old))[0]
-    )
+    assert "; cheapest of an old list: g4dn.xlarge at" in resting_lines(answer(estimated(), listed=old))[0]
     (line,) = resting_lines(answer(estimated(), listed=None))
     assert line == "Estimated price ($0.217 to $0.817/h); no listed price answers this."
 
@@ -108,11 +96,7 @@ RANKED_BY = pytest.mark.parametrize(
             lambda one: one.usd_per_million_output_tokens.median,
             "per million output tokens",
         ),
-        (
-            language_answers.finetuning_recommendation(),
-            lambda one: one.usd_per_run.median,
-            "for the run",
-        ),
+        (language_answers.finetuning_recommendation(), lambda one: one.usd_per_run.median, "for the run"),
     ],
 )
 
@@ -167,9 +151,7 @@ def test_the_answer_stays_on_one_screen():
 
 
 def test_json_has_the_interval_of_every_price_and_cost_and_both_specs():
-    document = recommendation_document(
-        answer(estimated(), listed=candidate(usd_per_hour=1.5)), SOURCES
-    )
+    document = recommendation_document(answer(estimated(), listed=candidate(usd_per_hour=1.5)), SOURCES)
     price, cost = document["recommendation"]["price"], document["recommendation"]["cost"]
     assert (price["low_usd_per_hour"], price["high_usd_per_hour"]) == (0.2, 0.8)
     assert price["total_low_usd_per_hour"] < price["total_usd_per_hour"]
@@ -201,9 +183,7 @@ def test_what_would_answer_says_how_its_price_is_known():
     """Where nothing answers, no price that an estimate or a market gave looks like a listed one."""
     gives = at_market_price(candidate())
     change = Change(constraint="max_usd_per_hour", option="--max-price", before="0.1", after="0.6")
-    told = recommendation(
-        ranked=(), nearest=gives, relaxations=(Relaxation(changes=(change,), gives=gives),)
-    )
+    told = recommendation(ranked=(), nearest=gives, relaxations=(Relaxation(changes=(change,), gives=gives),))
     (line,) = (
         line
         for line in recommendation_text(replace(told, today=PRICED), SOURCES).splitlines()

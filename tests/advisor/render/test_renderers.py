@@ -50,44 +50,29 @@ SOURCES = Sources(
 )
 HOURS = Span(lower=43.2, median=52.31, upper=63.42)
 UNSURE = replace(HOURS, upper=float("inf"))
-RUN_TIME = RunTime(
-    samples=115_305_030.0, hours=HOURS, first_epoch=Span(lower=0.9, median=1.2, upper=1.5)
-)
+RUN_TIME = RunTime(samples=115_305_030.0, hours=HOURS, first_epoch=Span(lower=0.9, median=1.2, upper=1.5))
 FASTER = candidate("g5.xlarge", 1.006, prediction=prediction(900.0, 1000.0, 1200.0))
-FRONT = {
-    "request": Request(network="googlenet", task=Task.INFERENCE),
-    "pareto": (candidate(), FASTER),
-}
+FRONT = {"request": Request(network="googlenet", task=Task.INFERENCE), "pareto": (candidate(), FASTER)}
 NOTHING = {
     "ranked": (),
     "relaxations": (
         Relaxation(
             changes=(
                 Change(
-                    constraint="target_throughput",
-                    option="--target-throughput",
-                    before="9000",
-                    after="505",
+                    constraint="target_throughput", option="--target-throughput", before="9000", after="505"
                 ),
             ),
             gives=candidate(),
         ),
         Relaxation(
-            changes=(
-                Change(
-                    constraint="max_usd_per_hour", option="--max-price", before="1", after="1.1"
-                ),
-            ),
+            changes=(Change(constraint="max_usd_per_hour", option="--max-price", before="1", after="1.1"),),
             gives=FASTER,
         ),
     ),
 }
 RUN = {
     "request": Request(network="googlenet", task=Task.TRAINING, epochs=90, max_hours=72),
-    "ranked": (
-        candidate(run=RUN_TIME),
-        candidate("g6.xlarge", 0.8048, run=replace(RUN_TIME, hours=UNSURE)),
-    ),
+    "ranked": (candidate(run=RUN_TIME), candidate("g6.xlarge", 0.8048, run=replace(RUN_TIME, hours=UNSURE))),
 }
 
 
@@ -158,9 +143,7 @@ def test_text_fits_one_screen_whatever_the_answer_holds(run, kind):
 
 def elsewhere(one, region, kind):
     price = replace(one.spec.offer.price, kind=kind, terms="under 5 % interrupted")
-    return replace(
-        one, spec=replace(one.spec, offer=replace(one.spec.offer, region=region, price=price))
-    )
+    return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, region=region, price=price)))
 
 
 def test_alternatives_say_their_region_and_kind_of_price_where_these_differ():

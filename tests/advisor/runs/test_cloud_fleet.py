@@ -59,9 +59,7 @@ def test_what_a_guest_is_asked_to_measure_on_is_the_card_of_its_instance() -> No
                 accelerator_of(instance, catalog)
             continue
         accelerator = accelerator_of(instance, catalog)
-        present = identified(
-            sheet.name, catalog.gpus, memory_mib=0.93 * sheet.memory_mib, sm_count=sheet.sms
-        )
+        present = identified(sheet.name, catalog.gpus, memory_mib=0.93 * sheet.memory_mib, sm_count=sheet.sms)
         assert is_card(accelerator.gpu, present, catalog.gpus), instance.name
         asked += 1
     assert asked > 20

@@ -137,9 +137,7 @@ def has_rows(database):
         return bool(store.done_ids())
 
 
-def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(
-    bucket, service, tmp_path
-):
+def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(bucket, service, tmp_path):
     job = Job(**{**_fields(JOB), "arguments": ("400",)})
     database = f"sqlite:///{tmp_path / 'one' / 'measurements.sqlite'}"
     Thread(target=lambda: (wait_for_rows(database), service.take_back())).start()
@@ -250,9 +248,7 @@ def test_sending_and_collecting_twice_changes_nothing(bucket, tmp_path):
         collector = Collector(bucket)
         assert [collector.collect(store), collector.collect(store)] == [5, 0]
         assert Collector(bucket).collect(store) == 0
-        assert {one.trial.trial_id: one for one in store.all()} == {
-            one.trial.trial_id: one for one in rows
-        }
+        assert {one.trial.trial_id: one for one in store.all()} == {one.trial.trial_id: one for one in rows}
 
 
 def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket, tmp_path):

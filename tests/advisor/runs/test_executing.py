@@ -119,9 +119,7 @@ def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
 
 
 @pytest.mark.parametrize(("measured", "follows"), [("null", 1), ("0", 0), ("2", 1)])
-def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(
-    book, due, measured, follows
-):
+def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(book, due, measured, follows):
     """An instance wrote into a shared database by itself."""
     number, followed = due(), []
     told = f"print('{{\"measured_now\": {measured}}}')"

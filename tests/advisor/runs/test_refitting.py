@@ -107,9 +107,7 @@ def test_too_few_rows_to_fit_on_are_told():
 def test_steps_of_a_real_gpu_are_taken_where_trials_are_too_few_for_a_pipeline():
     """The pipeline of the last model stays, and its file knows the GPU."""
     workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=32)
-    planned = replace(
-        trial(), workload=workload, accelerator=ON_ANY_GPU, emulated_step_seconds=None, plan={}
-    )
+    planned = replace(trial(), workload=workload, accelerator=ON_ANY_GPU, emulated_step_seconds=None, plan={})
     row = measurement(
         trial=planned,
         stage_rates={"accelerator": 100.0},

@@ -125,9 +125,7 @@ def running(code):
         ("print('{\"schema\": \"advisor.report/1\"}')", "exit code 0"),
     ],
 )  # fmt: skip
-def test_whatever_becomes_of_the_report_the_run_has_ended_as_it_has(
-    book, tmp_path, code, error, monkeypatch
-):
+def test_whatever_becomes_of_the_report_the_run_has_ended_as_it_has(book, tmp_path, code, error, monkeypatch):
     _, run = added(book, tmp_path, ["https://example.com/hook"])
     monkeypatch.setattr(scheduled_reports, "ADVISOR", (sys.executable, "-c", code))
     execute(
@@ -154,9 +152,7 @@ def test_why_a_run_failed_is_handed_on(book, tmp_path):
 
 
 def test_no_document_of_a_schedule_holds_a_targets_secret(book, tmp_path):
-    kept, run = added(
-        book, tmp_path, ["https://hooks.example.com/services/swordfish?key=hidden", "env:HOOK"]
-    )
+    kept, run = added(book, tmp_path, ["https://hooks.example.com/services/swordfish?key=hidden", "env:HOOK"])
     (found,) = statuses(book, [kept], NOW)
     text = json.dumps(one_document(found, [run], NOW))
     assert "https://hooks.example.com/.." in text

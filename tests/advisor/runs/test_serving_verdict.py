@@ -28,9 +28,7 @@ def test_the_whole_interval_must_lie_on_the_good_side(is_least, limit, verdict):
 
 def test_what_was_not_measured_is_undecided():
     """A load without an answer says nothing."""
-    nothing = Criterion(
-        name="tpot_seconds", limit=1.0, is_least=False, measured=None, lower=None, upper=None
-    )
+    nothing = Criterion(name="tpot_seconds", limit=1.0, is_least=False, measured=None, lower=None, upper=None)
     assert nothing.verdict is Verdict.UNDECIDED
 
 

@@ -60,9 +60,7 @@ def book(url):
 def processes(monkeypatch):
     """The runs for which a process was started; none really is."""
     numbers = []
-    monkeypatch.setattr(
-        started, "start_executor", lambda number, **_: numbers.append(number) or Nobody()
-    )
+    monkeypatch.setattr(started, "start_executor", lambda number, **_: numbers.append(number) or Nobody())
     monkeypatch.setattr(started, "sweep_runs_here", lambda: False)
     return numbers
 
@@ -186,8 +184,7 @@ def test_a_sweep_that_the_kernel_kills_says_by_what(run):
 
 def test_a_sweep_that_is_asked_to_end_is_ended_politely(run):
     one = run(
-        "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(143)); time.sleep(60)",
-        stop=True,
+        "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(143)); time.sleep(60)", stop=True
     )
     assert one.state(time.time()) is SweepState.STOPPED
     assert "asked" in sweep_document(one)["reason"]

@@ -14,18 +14,14 @@ from advisor.runs.verification.verify import answers_around, knowing
 from tests.sweeps.builders import measurement, trial
 
 CATALOG, MODEL = load_catalog(), load_model()
-ASKED = Request(
-    network="resnet50", task=Task.TRAINING, target_throughput=150.0, batch_size=32, region=None
-)
+ASKED = Request(network="resnet50", task=Task.TRAINING, target_throughput=150.0, batch_size=32, region=None)
 WORKLOAD = Workload(network="resnet50", task=Task.TRAINING, batch_size=32)
 
 
 def fresh(gpu="T4", cuda="Tesla T4", factor=1.5, **changes):
     """A trial whose GPU alone is so many times as slow as predicted."""
     seconds = factor * MODEL.published_step_seconds(WORKLOAD, CATALOG.gpus[gpu])
-    planned = replace(
-        trial(), workload=WORKLOAD, accelerator=ON_ANY_GPU, emulated_step_seconds=None, plan={}
-    )
+    planned = replace(trial(), workload=WORKLOAD, accelerator=ON_ANY_GPU, emulated_step_seconds=None, plan={})
     row = measurement(
         trial=planned,
         step_seconds=(2 * seconds,) * 20,
@@ -55,9 +51,7 @@ def test_what_is_recommended_after_a_slow_step_is_not_what_was_before():
 
 
 def test_an_emulated_gpu_tells_nothing_of_gpus():
-    emulated = replace(
-        fresh().trial, accelerator=Accelerator.parse("emulated:T4"), emulated_step_seconds=0.1
-    )
+    emulated = replace(fresh().trial, accelerator=Accelerator.parse("emulated:T4"), emulated_step_seconds=0.1)
     row = replace(fresh(), trial=emulated)
     assert knowing(MODEL, CATALOG, row) is MODEL
     before, after = answers_around(ASKED, CATALOG, MODEL, row, date(2026, 7, 21))
@@ -65,8 +59,7 @@ def test_an_emulated_gpu_tells_nothing_of_gpus():
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"stage_rates": {}}, {"environment": {"gpu": "GPU X", "versions": {"torch": "2"}}}],
+    "changes", [{"stage_rates": {}}, {"environment": {"gpu": "GPU X", "versions": {"torch": "2"}}}]
 )
 def test_what_tells_no_step_changes_nothing(changes):
     assert knowing(MODEL, CATALOG, fresh(**changes)) is MODEL

@@ -6,23 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain import (
-    ON_ANY_GPU,
-    ON_CPU,
-    Accelerator,
-    Disk,
-    DiskChoice,
-    DiskRate,
-    Price,
-    Task,
-)
+from advisor.domain import ON_ANY_GPU, ON_CPU, Accelerator, Disk, DiskChoice, DiskRate, Price, Task
 from advisor.errors import UsageError
-from advisor.runs.verification.machine import (
-    VerifiedMachine,
-    place_for,
-    require_gpus,
-    sheet_named,
-)
+from advisor.runs.verification.machine import VerifiedMachine, place_for, require_gpus, sheet_named
 from advisor.sweeps.machine.environment import instance_type
 from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.planning.plan import Machine
@@ -94,10 +80,7 @@ def test_preprocessing_asks_for_no_gpu():
         ({"name": "g4dn.xlarge", "accelerator": "emulated:L4"}, "use --accelerator emulated:T4"),
         ({"name": "g4dn.xlarge", "accelerator": "tpu", "gpus": T4}, "no accelerator 'tpu'"),
         ({"name": "c5.large"}, "leave --instance out"),
-        (
-            {"name": "g4dn.xlarge", "accelerator": "emulated:T4", "machine": SMALL},
-            "4 vCPUs.*this machine 2",
-        ),
+        ({"name": "g4dn.xlarge", "accelerator": "emulated:T4", "machine": SMALL}, "4 vCPUs.*this machine 2"),
     ],
 )
 def test_what_cannot_stand_for_an_instance_is_refused(asked, words):
@@ -112,12 +95,8 @@ def test_names_of_drivers_and_of_the_catalogue_are_one_gpu():
 
 
 def test_the_disk_of_the_instance_itself_has_its_own_latency_and_no_burst():
-    away = VerifiedMachine(
-        instance=None, is_here=False, accelerator=ON_CPU, vcpus=2, memory_mib=1000
-    )
-    here = VerifiedMachine(
-        instance=None, is_here=True, accelerator=ON_CPU, vcpus=2, memory_mib=1000
-    )
+    away = VerifiedMachine(instance=None, is_here=False, accelerator=ON_CPU, vcpus=2, memory_mib=1000)
+    here = VerifiedMachine(instance=None, is_here=True, accelerator=ON_CPU, vcpus=2, memory_mib=1000)
     assert away.disk_rate(None) == UNLIMITED
     assert away.disk_rate(disk()) == disk().rate
     assert here.disk_rate(disk()).read_latency_seconds is None

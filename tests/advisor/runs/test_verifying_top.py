@@ -69,10 +69,7 @@ def test_the_exit_tells_what_is_settled():
     leave(choice(Verdict.MISSED, Verdict.PASS, Verdict.UNDECIDED))
     with pytest.raises(NoOfferError):
         leave(choice(Verdict.MISSED, Verdict.MISSED, Verdict.MISSED))
-    for undecided in (
-        (None, Verdict.PASS, Verdict.PASS),
-        (Verdict.UNDECIDED, *2 * [Verdict.MISSED]),
-    ):
+    for undecided in ((None, Verdict.PASS, Verdict.PASS), (Verdict.UNDECIDED, *2 * [Verdict.MISSED])):
         with pytest.raises(MeasuringError):
             leave(choice(*undecided))
 

@@ -8,16 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain import (
-    ON_ANY_GPU,
-    Accelerator,
-    CacheState,
-    LimitedBy,
-    Request,
-    Status,
-    Task,
-    Verdict,
-)
+from advisor.domain import ON_ANY_GPU, Accelerator, CacheState, LimitedBy, Request, Status, Task, Verdict
 from advisor.engine import Preparations, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import MeasuringError
@@ -29,11 +20,7 @@ from tests.sweeps.builders import measurement, trial
 
 CATALOG, MODEL = load_catalog(), PlainModel()
 HERE = VerifiedMachine(
-    instance=CATALOG.instance("g4dn.xlarge"),
-    is_here=True,
-    accelerator=ON_ANY_GPU,
-    vcpus=4,
-    memory_mib=16_384,
+    instance=CATALOG.instance("g4dn.xlarge"), is_here=True, accelerator=ON_ANY_GPU, vcpus=4, memory_mib=16_384
 )
 ELSEWHERE = replace(HERE, is_here=False, accelerator=Accelerator.parse("emulated:T4"))
 
@@ -89,11 +76,7 @@ def test_a_target_that_another_run_may_miss_is_not_passed():
     [
         ({}, Verdict.PASS, Verdict.MISSED),
         ({"limited_by": LimitedBy.NONE}, Verdict.UNDECIDED, Verdict.MISSED),
-        (
-            {"status": Status.CONTAMINATED, "reason": "others"},
-            Verdict.PASS,
-            Verdict.UNDECIDED,
-        ),
+        ({"status": Status.CONTAMINATED, "reason": "others"}, Verdict.PASS, Verdict.UNDECIDED),
         ({"status": Status.OUT_OF_MEMORY}, Verdict.MISSED, Verdict.MISSED),
     ],
 )

@@ -6,13 +6,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import UsageError
 from advisor.runs.store.keys import ApiKeys
-from advisor.service.access_keys import (
-    Scope,
-    add_key,
-    key_id_of,
-    parse_lifetime_seconds,
-    scope_of,
-)
+from advisor.service.access_keys import Scope, add_key, key_id_of, parse_lifetime_seconds, scope_of
 
 
 def test_a_scope_allows_what_stands_before_it():
@@ -54,9 +48,7 @@ def test_any_other_lifetime_is_refused(text):
         parse_lifetime_seconds(text)
 
 
-@pytest.mark.parametrize(
-    "name", ["", " ", "-a", "a b", "a\n", "a/b", "é", "x" * 65, "0123456789ab"]
-)
+@pytest.mark.parametrize("name", ["", " ", "-a", "a b", "a\n", "a/b", "é", "x" * 65, "0123456789ab"])
 def test_a_name_that_could_be_mistaken_is_refused(tmp_path, name):
     book = ApiKeys(f"sqlite:///{tmp_path}/m.sqlite")
     with pytest.raises(UsageError, match="a key's name must be"):

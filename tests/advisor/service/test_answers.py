@@ -16,10 +16,7 @@ from tests.alike import alike
 QUESTION = {"task": "inference", "model": "googlenet"}
 
 
-ONE_CLIENT = {
-    "deadline": None,
-    "suppress_health_check": [HealthCheck.function_scoped_fixture],
-}
+ONE_CLIENT = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
 
 def some(**words):

@@ -31,9 +31,7 @@ def test_no_text_begins_a_line_of_its_own_or_steers_a_terminal(name, reason):
 
 
 def test_a_line_tells_when_who_and_what():
-    line = line_of(
-        {"event": "request", "key": "0123", "name": "ci", "status": 201, "subject": None}, MOMENT
-    )
+    line = line_of({"event": "request", "key": "0123", "name": "ci", "status": 201, "subject": None}, MOMENT)
     assert json.loads(line) == {
         "at": "2026-11-21T00:00:00.000+00:00",
         "event": "request", "key": "0123", "name": "ci", "status": 201,

@@ -91,9 +91,7 @@ class TestWithKeys:
         assert serve(**OUTSIDE).get(path).status_code == 200
 
     @pytest.mark.parametrize("scope", list(Scope))
-    def test_a_scope_allows_what_stands_before_it_and_the_missing_one_is_named(
-        self, serve, key_of, scope
-    ):
+    def test_a_scope_allows_what_stands_before_it_and_the_missing_one_is_named(self, serve, key_of, scope):
         client, mine = serve(), key_of(scope.value)
         asked = {
             Scope.READ: lambda: client.get("/v1/things", headers=mine),
@@ -212,19 +210,12 @@ class TestOrigins:
 
     @pytest.mark.parametrize(
         "headers",
-        [
-            {},
-            {"Origin": "http://testserver"},
-            {"Sec-Fetch-Site": "same-origin"},
-            {"Sec-Fetch-Site": "none"},
-        ],
+        [{}, {"Origin": "http://testserver"}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}],
     )
     def test_our_page_and_programs_may(self, serve, headers):
         assert serve().post("/v1/things", headers=headers).status_code == 201
 
-    @pytest.mark.parametrize(
-        "path", ["/v1/things", "/", "/export?format=pdf", "/static/x", "/login"]
-    )
+    @pytest.mark.parametrize("path", ["/v1/things", "/", "/export?format=pdf", "/static/x", "/login"])
     @pytest.mark.parametrize(
         "said",
         [
@@ -257,14 +248,10 @@ class TestOrigins:
 
 
 class TestHeaders:
-    @pytest.mark.parametrize(
-        "path", ["/healthz", "/v1/things", "/v1/things/defect", "/nowhere", "/login"]
-    )
+    @pytest.mark.parametrize("path", ["/healthz", "/v1/things", "/v1/things/defect", "/nowhere", "/login"])
     def test_every_answer_has_them(self, serve, path):
         headers = serve().get(path).headers
-        assert headers["Content-Security-Policy"].startswith(
-            "default-src 'none'; script-src 'self'"
-        )
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'")
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Referrer-Policy"] == "no-referrer"

@@ -104,9 +104,7 @@ def test_what_leaks_would_be_seen():
 
 def test_requests_are_the_same_for_the_same_seed(service):
     operations = operations_of(described(service.port))
-    first, second = (
-        list(itertools.islice(hostile_requests(operations, seed=5), 200)) for _ in range(2)
-    )
+    first, second = (list(itertools.islice(hostile_requests(operations, seed=5), 200)) for _ in range(2))
     assert first == second
     assert len({one.what for one in first}) > 12
     assert changed({"a": 1}, ("b", "c"), 2) == {"a": 1, "b": {"c": 2}}

@@ -46,9 +46,7 @@ def test_the_same_question_is_computed_once_however_it_is_asked(service, counted
 def test_a_link_has_an_etag_that_spares_its_answer(service, path, more):
     words = {"task": "inference", "model": "googlenet"} if path != "memory" else {"model": "vgg16"}
     first = service.get(f"/v1/{path}", params=words | more)
-    again = service.get(
-        f"/v1/{path}", params=words | more, headers={"If-None-Match": first.headers["ETag"]}
-    )
+    again = service.get(f"/v1/{path}", params=words | more, headers={"If-None-Match": first.headers["ETag"]})
     assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
     assert "ETag" not in service.post(f"/v1/{path}", json=words | more).headers
 
@@ -81,9 +79,7 @@ def test_what_to_relax_over_all_clouds_and_markets_is_found_early_and_says_so(se
     }  # fmt: skip
     told = service.post("/v1/recommend", json=words).json()
     assert told["relax_stopped"] == "relaxing_stopped"
-    assert [change["option"] for way in told["relax"] for change in way["changes"]] == [
-        "--max-hours"
-    ]
+    assert [change["option"] for way in told["relax"] for change in way["changes"]] == ["--max-hours"]
     assert "not searched to its end" in told["warnings"][-1]
 
 

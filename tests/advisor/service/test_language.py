@@ -80,9 +80,7 @@ JUNK = st.one_of(
 )  # fmt: skip
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.dictionaries(st.sampled_from(NAMES), JUNK, max_size=4))
 def test_no_body_brings_the_service_down(service, changes):
     """Whatever a field holds: an answer, or a problem that says what is wrong."""

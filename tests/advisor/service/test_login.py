@@ -22,9 +22,7 @@ def client(serve):
 
 def log_in(client, header, headers=OWN, **fields):
     key = header["Authorization"].removeprefix("Bearer ")
-    return client.post(
-        "/login", data={"key": key, **fields}, headers=headers, follow_redirects=False
-    )
+    return client.post("/login", data={"key": key, **fields}, headers=headers, follow_redirects=False)
 
 
 def test_a_key_opens_the_page_by_a_cookie_that_scripts_cannot_read(client, key_of):
@@ -48,9 +46,7 @@ def test_over_tls_the_cookie_is_secure(serve, key_of):
     assert "Secure" in answer.headers["Set-Cookie"]
 
 
-@pytest.mark.parametrize(
-    "headers", [{}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "same-site"}]
-)
+@pytest.mark.parametrize("headers", [{}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "same-site"}])
 def test_with_a_cookie_nothing_changes_unless_our_page_surely_asks(client, key_of, headers):
     mine = key_of("measure")
     assert log_in(client, mine, headers=headers).status_code == 403

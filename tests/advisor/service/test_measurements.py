@@ -121,9 +121,7 @@ def test_filters_are_the_commands(client):
         assert listed == json.loads(told("list", "-o", "json", *flags))
 
 
-@pytest.mark.parametrize(
-    "words", [{"task": "infrence"}, {"limit": 0}, {"cursor": "../x"}, {"modle": "x"}]
-)
+@pytest.mark.parametrize("words", [{"task": "infrence"}, {"limit": 0}, {"cursor": "../x"}, {"modle": "x"}])
 def test_a_wrong_filter_is_refused_by_name(client, words):
     answer = client.get("/v1/measurements", params=words)
     assert answer.status_code == 422

@@ -16,8 +16,7 @@ from advisor.sweeps.formats.serialization import measurement_to_dict
 from tests.sweeps.builders import measurement, resources, trial
 
 LINES = "".join(
-    json.dumps(measurement_to_dict(measurement(trial=trial(resources=resources(memory_mib=size)))))
-    + "\n"
+    json.dumps(measurement_to_dict(measurement(trial=trial(resources=resources(memory_mib=size))))) + "\n"
     for size in (1024.0, 2048.0, 4096.0)
 )
 

@@ -39,9 +39,7 @@ def test_an_audit_log_that_cannot_be_written_is_told_at_the_start(tmp_path):
         check_may_listen(Settings(audit_log=str(tmp_path)))
 
 
-@pytest.mark.parametrize(
-    ("text", "rate"), [("50/s", 50.0), ("0", 0.0), ("2.5", 2.5), (" 600/s ", 600.0)]
-)
+@pytest.mark.parametrize(("text", "rate"), [("50/s", 50.0), ("0", 0.0), ("2.5", 2.5), (" 600/s ", 600.0)])
 def test_a_rate_is_so_many_a_second(text, rate):
     assert request_rate(text) == rate
 

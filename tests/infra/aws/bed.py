@@ -135,9 +135,7 @@ class Bed:
                 retries={"total_max_attempts": 1}, s3={"addressing_style": "path"},
                 request_checksum_calculation="when_required",
             )  # fmt: skip
-            client = _CLIENTS[service, region] = _SESSION.client(
-                service, region_name=region, config=config
-            )
+            client = _CLIENTS[service, region] = _SESSION.client(service, region_name=region, config=config)
         events = client.meta.events
         events.unregister("before-send", unique_id="bed")
         events.register_first("before-send", self._transport, unique_id="bed")

@@ -84,9 +84,7 @@ BREAKS: Mapping[str, Callable[[Patch], None]] = {
     "volumes-without-tags": _changed_request(_without_volume_tags),
     # boto3 makes up one for each request then.
     "no-client-token": _changed_request(lambda request: request.pop("ClientToken")),
-    "random-client-token": _changed_request(
-        lambda request: request.update(ClientToken=uuid.uuid4().hex)
-    ),
+    "random-client-token": _changed_request(lambda request: request.update(ClientToken=uuid.uuid4().hex)),
     "shutdown-only-stops": _changed_request(
         lambda request: request.update(InstanceInitiatedShutdownBehavior="stop")
     ),

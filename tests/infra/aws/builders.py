@@ -37,17 +37,13 @@ def a_wish(*types: str, markets: Sequence[Market] = BOTH, **changes: Any) -> Ins
     )  # fmt: skip
 
 
-def looked(
-    bed: Bed, *types: str, regions: Sequence[str] = ("us-east-1",), **wish: Any
-) -> Preflight:
+def looked(bed: Bed, *types: str, regions: Sequence[str] = ("us-east-1",), **wish: Any) -> Preflight:
     """What a launch finds in the account of the bed."""
     return look(bed.aws(), regions, a_wish(*types, **wish), a_sweep())
 
 
 def a_slot(found: Preflight, **sweep: Any) -> Slot:
-    return Slot(
-        sweep=a_sweep(**sweep), name="g4dn.xlarge", regions=found.regions, user_data=guest_script
-    )
+    return Slot(sweep=a_sweep(**sweep), name="g4dn.xlarge", regions=found.regions, user_data=guest_script)
 
 
 def guest_script(expires_at: datetime, _rung: LaunchOption) -> str:

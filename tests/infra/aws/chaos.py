@@ -25,15 +25,11 @@ REQUEST_CODES = [one for one in error_codes() if "." not in one]
 STATE_CODES = ["Server.SpotInstanceTermination", "Client.InstanceInitiatedShutdown",
                "Client.VolumeLimitExceeded", "Server.InternalError",
                "Server.InsufficientInstanceCapacity"]  # fmt: skip
-_OF_ANY_REQUEST = [
-    code for code, (kind, _) in error_codes().items() if kind in (Kind.THROTTLE, Kind.SERVER)
-]
+_OF_ANY_REQUEST = [code for code, (kind, _) in error_codes().items() if kind in (Kind.THROTTLE, Kind.SERVER)]
 _ON_THE_WIRE = [faults.LOST_REQUEST, faults.LOST_REPLY, faults.CUT, faults.GARBAGE, faults.SLOW,
                 faults.DONE_ALL_THE_SAME]  # fmt: skip
 _DONE_NOT_TOLD = [faults.LOST_REPLY, faults.CUT, faults.GARBAGE, faults.DONE_ALL_THE_SAME]
-_NEXT_ONES = [
-    code for code, (_, reaction) in error_codes().items() if str(reaction).startswith("next_")
-]
+_NEXT_ONES = [code for code, (_, reaction) in error_codes().items() if str(reaction).startswith("next_")]
 _ENDS = [faults.CRASH_BEFORE, faults.CRASH_AFTER, faults.CRASH_BEFORE, faults.CRASH_AFTER,
          faults.CTRL_C_BEFORE, faults.CTRL_C_AFTER]  # fmt: skip
 _DONE, _GAVE_UP, _CUT_OFF, _KILLED = "done", "gave up", "interrupted", "killed"

@@ -35,9 +35,7 @@ class Ec2Ways:
     spots: SpotRequests = field(default_factory=lambda: SpotRequests(_lives))
     console: str = ""
     gateway: str = "igw-0"
-    _by_token: dict[tuple[str, str], tuple[frozenset[tuple[str, str]], Answer]] = field(
-        default_factory=dict
-    )
+    _by_token: dict[tuple[str, str], tuple[frozenset[tuple[str, str]], Answer]] = field(default_factory=dict)
     _hidden_until: dict[str, datetime] = field(default_factory=dict)
 
     def before(self, request: Request) -> Answer | None:
@@ -99,9 +97,7 @@ class Ec2Ways:
         subnet = request.values["NetworkInterface.1.SubnetId"]
         offer = (request.values["InstanceType"], self.zone_of(request.region, subnet),
                  "spot" if spot else "on-demand")  # fmt: skip
-        return any(
-            all(part in ("", own) for part, own in zip(one, offer, strict=True)) for one in self.out
-        )
+        return any(all(part in ("", own) for part, own in zip(one, offer, strict=True)) for one in self.out)
 
     def zone_of(self, region: str, subnet: str) -> str:
         """The zone of a subnet."""

@@ -97,6 +97,4 @@ class FaultyAws:
 _LENGTH = "content-length"  # a spoiled answer has another one than moto's
 _BEFORE = {CRASH_BEFORE: Crashed, CTRL_C_BEFORE: KeyboardInterrupt}
 _AFTER = {CRASH_AFTER: Crashed, CTRL_C_AFTER: KeyboardInterrupt}
-_WORDS = frozenset(
-    {LOST_REQUEST, LOST_REPLY, CUT, GARBAGE, SLOW, DONE_ALL_THE_SAME, *_BEFORE, *_AFTER}
-)
+_WORDS = frozenset({LOST_REQUEST, LOST_REPLY, CUT, GARBAGE, SLOW, DONE_ALL_THE_SAME, *_BEFORE, *_AFTER})

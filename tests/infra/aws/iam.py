@@ -77,9 +77,7 @@ def _launch(request: Mapping[str, Any]) -> Iterator[Ask]:
     kinds = [one["ResourceType"] for one in request["TagSpecifications"]]
     made = ["instance", "network-interface"]
     made += ["spot-instances-request"] * ("InstanceMarketOptions" in request)
-    told = {
-        "ec2:MetadataHttpTokens": request.get("MetadataOptions", {}).get("HttpTokens", "optional")
-    }
+    told = {"ec2:MetadataHttpTokens": request.get("MetadataOptions", {}).get("HttpTokens", "optional")}
     for kind in made:
         context = _requested(_tags(request, kind)) | (told if kind == "instance" else {})
         yield Ask(action, _arn(f"{kind}/*"), context)
@@ -141,11 +139,7 @@ def _parameter(request: Mapping[str, Any]) -> str:
     return f"arn:aws:ssm:{REGION}:{owner}:parameter{request['Name']}"
 
 
-_OWN = {
-    "ec2:RunInstances": _launch,
-    "ec2:CreateSecurityGroup": _group,
-    "ec2:CreateTags": _renewal,
-}
+_OWN = {"ec2:RunInstances": _launch, "ec2:CreateSecurityGroup": _group, "ec2:CreateTags": _renewal}
 _NAMED = {
     "ssm:GetParameter": _parameter,
     "iam:GetInstanceProfile": lambda one: (

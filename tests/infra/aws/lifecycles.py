@@ -101,17 +101,14 @@ class SpotRequests:
 
     def cancelled(self, request: Request) -> Answer:
         """The answer to `CancelSpotInstanceRequests`."""
-        asked = {
-            value for key, value in request.values.items() if key.startswith("SpotInstanceRequest")
-        }
+        asked = {value for key, value in request.values.items() if key.startswith("SpotInstanceRequest")}
         for one in self.made:
             one.is_cancelled |= one.id in asked
         return ec2_answer(request.operation, "<spotInstanceRequestSet/>")
 
     def _item(self, one: SpotRequest) -> str:
         worn = "".join(
-            f"<item><key>{key}</key><value>{value}</value></item>"
-            for key, value in one.tags.items()
+            f"<item><key>{key}</key><value>{value}</value></item>" for key, value in one.tags.items()
         )
         return (
             f"<item><spotInstanceRequestId>{one.id}</spotInstanceRequestId><type>one-time</type>"

@@ -10,10 +10,7 @@ import botocore.client
 
 # Where IAM's prefix is not the service's name, or its action not the operation's.
 _PREFIXES = {"service-quotas": "servicequotas"}
-_ACTIONS = {
-    "s3:ListObjectsV2": "s3:ListBucket",
-    "s3:HeadObject": "s3:GetObject",
-}
+_ACTIONS = {"s3:ListObjectsV2": "s3:ListBucket", "s3:HeadObject": "s3:GetObject"}
 
 
 Calls = list[tuple[str, Mapping[str, Any]]]

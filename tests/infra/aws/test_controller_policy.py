@@ -68,10 +68,7 @@ def test_nothing_is_allowed_that_is_never_asked(calls):
     asked = actions(calls) | {ask.action for one in calls for ask in asks(*one)}
     assert asked <= allowed_actions(POLICY)
     reaper = allowed_actions(policy("reaper"))
-    assert allowed_actions(POLICY) - asked <= reaper | {
-        "iam:CreateServiceLinkedRole",
-        "iam:GetRole",
-    }
+    assert allowed_actions(POLICY) - asked <= reaper | {"iam:CreateServiceLinkedRole", "iam:GetRole"}
 
 
 def without_tags(one):
@@ -96,8 +93,7 @@ def with_another_role(one):
 
 
 @pytest.mark.parametrize(
-    "spoil",
-    [without_tags, without_expiry, with_open_metadata, with_a_plain_disk, with_another_role],
+    "spoil", [without_tags, without_expiry, with_open_metadata, with_a_plain_disk, with_another_role]
 )
 def test_a_launch_that_is_not_safe_is_denied(calls, spoil):
     request = deepcopy(launches(calls)[-1])

@@ -17,10 +17,7 @@ def told(row: dict[str, object], name: str = "g4dn.xlarge", *, named: bool = Fal
 
 def test_a_plain_image_serves() -> None:
     assert told({}) == ""
-    assert (
-        unfit({"ImageId": "ami-1"}, (load_catalog().instance("g5.xlarge", "aws"),), named=True)
-        is None
-    )
+    assert unfit({"ImageId": "ami-1"}, (load_catalog().instance("g5.xlarge", "aws"),), named=True) is None
 
 
 @pytest.mark.parametrize(

@@ -153,11 +153,7 @@ def _asked_in_source() -> set[str]:
     but for the mailbox, which both use."""
     folder = Path(advisor.infra.aws.__file__).parent
     found: set[str] = set()
-    for path in (
-        *folder.glob("*.py"),
-        *folder.glob("provisioning/*.py"),
-        folder / "guest/result_bucket.py",
-    ):
+    for path in (*folder.glob("*.py"), *folder.glob("provisioning/*.py"), folder / "guest/result_bucket.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("ask", "pages"):
                 found |= set(_operation(node))

@@ -70,9 +70,7 @@ def test_a_spot_request_never_names_more_than_the_price_on_demand(bed: Bed) -> N
         ("CancelSpotInstanceRequests", "ec2:CancelSpotInstanceRequests"),
     ],
 )
-def test_a_denied_permission_is_told_with_its_statement(
-    bed: Bed, operation: str, action: str
-) -> None:
+def test_a_denied_permission_is_told_with_its_statement(bed: Bed, operation: str, action: str) -> None:
     """Above all the one to end an instance: it must not be missed when one runs."""
     bed.ways.denied = {operation}
     one = missing(bed)["permission"]
@@ -112,9 +110,7 @@ def test_a_session_of_a_role_is_looked_at_as_the_role_with_its_path(bed: Bed) ->
     aws.ask("us-east-1", "create_role", service="iam", RoleName="Deployer", Path=path,
             AssumeRolePolicyDocument="{}")  # fmt: skip
     session = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
-    assert principal_of(aws, "us-east-1", session) == (
-        f"arn:aws:iam::123456789012:role{path}Deployer"
-    )
+    assert principal_of(aws, "us-east-1", session) == (f"arn:aws:iam::123456789012:role{path}Deployer")
     unknown = session.replace("Deployer", "Nobody")
     assert principal_of(aws, "us-east-1", unknown) == "arn:aws:iam::123456789012:role/Nobody"
     user = "arn:aws:iam::123456789012:user/ada"

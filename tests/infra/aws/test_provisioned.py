@@ -107,12 +107,9 @@ def test_both_instances_of_a_sweep_count_for_its_budget(bed: Bed) -> None:
     ("reason", "way_out"),
     [("Client.VolumeLimitExceeded", "L-7A658B76"), ("Client.UserInitiatedShutdown", "ended it")],
 )
-def test_an_end_that_would_come_again_stops_with_the_way_out(
-    bed: Bed, reason: str, way_out: str
-) -> None:
+def test_an_end_that_would_come_again_stops_with_the_way_out(bed: Bed, reason: str, way_out: str) -> None:
     bed.clock.at(
-        bed.clock.now() + timedelta(minutes=3),
-        lambda: bed.end(bed.instances("running")[0].id, reason),
+        bed.clock.now() + timedelta(minutes=3), lambda: bed.end(bed.instances("running")[0].id, reason)
     )
     with pytest.raises(CloudError, match=way_out):
         provisioned(bed, 60)
@@ -169,10 +166,7 @@ def test_expired_credentials_at_the_end_are_told_with_the_command(bed: Bed) -> N
 
 def test_what_may_not_be_listed_any_more_keeps_the_instance_from_no_end(bed: Bed) -> None:
     """Rights may go while it runs: the rest is ended, and what is not known is told."""
-    bed.clock.at(
-        bed.clock.now() + timedelta(minutes=5),
-        lambda: bed.ways.denied.add("DescribeKeyPairs"),
-    )
+    bed.clock.at(bed.clock.now() + timedelta(minutes=5), lambda: bed.ways.denied.add("DescribeKeyPairs"))
     with pytest.raises(CloudError, match="ec2:DescribeKeyPairs"):
         provisioned(bed, 10)
     assert bed.left() == []
@@ -242,9 +236,7 @@ def test_a_group_of_that_name_that_is_somebodys_own_is_left_alone(bed: Bed) -> N
 def test_a_sweep_of_that_name_of_another_owner_is_not_touched(bed: Bed) -> None:
     """Both call theirs `nightly`: neither adopts, ends or removes what is the other's."""
     found = looked(bed)
-    machine, _ = Provisioner(bed.aws(), a_slot(found), Fallbacks(found.options)).get(
-        bed.clock.now()
-    )
+    machine, _ = Provisioner(bed.aws(), a_slot(found), Fallbacks(found.options)).get(bed.clock.now())
     with pytest.raises(CloudError, match="--owner ada"):
         provisioned(bed, 30, owner="eve")
     assert [one.id for one in bed.instances("running")] == [machine.id]

@@ -233,9 +233,7 @@ def test_two_controllers_keep_one_instance(bed: Bed, monkeypatch) -> None:
 
 def test_twelve_offers_are_tried_within_a_minute(bed: Bed) -> None:
     """Spot over the zones, the next type, the next region, then on demand."""
-    one = launching(
-        bed, "g4dn.xlarge", "g4dn.2xlarge", regions=("us-east-1", "us-east-2"), budget_usd=50.0
-    )
+    one = launching(bed, "g4dn.xlarge", "g4dn.2xlarge", regions=("us-east-1", "us-east-2"), budget_usd=50.0)
     bed.ways.out = {("", "", "")}
     began = bed.clock.now()
     with pytest.raises(NoCapacityError, match="InsufficientInstanceCapacity"):

@@ -154,9 +154,7 @@ def test_a_kind_that_may_not_be_listed_hinders_no_other_kind():
 def test_expired_credentials_are_told_once_a_region_and_nothing_is_claimed():
     faults = {region: {"describe_spot_instance_requests": "RequestExpired"} for region in REGIONS}
     reaped = reap(aws(faults), now=NOW, regions=REGIONS)
-    assert [(one.region, one.kind) for one in reaped.not_listed] == [
-        (region, "all") for region in REGIONS
-    ]
+    assert [(one.region, one.kind) for one in reaped.not_listed] == [(region, "all") for region in REGIONS]
     assert not is_clean(reaped)
 
 
@@ -194,9 +192,7 @@ def test_what_an_ending_instance_holds_is_waited_for():
     a_group("us-east-1")
     held = ["DependencyViolation"] * 3
     clock = StillClock()
-    reaped = reap(
-        aws({"us-east-1": {"delete_security_group": held}}, clock), now=NOW, regions=REGIONS
-    )
+    reaped = reap(aws({"us-east-1": {"delete_security_group": held}}, clock), now=NOW, regions=REGIONS)
     assert is_clean(reaped)
     assert clock.now() > NOW
 

@@ -47,9 +47,7 @@ def resolved(name, **changes):
     for key, one in document["Resources"].items():
         named = one["Properties"].get("Name", key) if "Properties" in one else key
         names[key] = _filled(named, names)
-    return {
-        key: _filled(one.get("Properties", {}), names) for key, one in document["Resources"].items()
-    }
+    return {key: _filled(one.get("Properties", {}), names) for key, one in document["Resources"].items()}
 
 
 def _filled(value, names):
@@ -85,7 +83,5 @@ def as_requests_write(properties):
     ecs = dict(target["EcsParameters"])
     network = ecs["NetworkConfiguration"]["AwsvpcConfiguration"]
     ecs["NetworkConfiguration"] = {"awsvpcConfiguration": network}
-    ecs["TaskDefinitionArn"] = (
-        f"arn:aws:ecs:{REGION}:123456789012:task-definition/{ecs['TaskDefinitionArn']}"
-    )
+    ecs["TaskDefinitionArn"] = f"arn:aws:ecs:{REGION}:123456789012:task-definition/{ecs['TaskDefinitionArn']}"
     return {**properties, "Target": {**target, "EcsParameters": ecs}}

@@ -21,13 +21,7 @@ from advisor.infra.aws.policies import policy
 from advisor.infra.cloudformation import NAMES, template
 from tests.infra.aws.clients import client_of
 from tests.infra.aws.iam import allowed_actions
-from tests.infra.cloudformation.resolving import (
-    ARGUMENTS,
-    REGION,
-    as_requests_write,
-    given,
-    resolved,
-)
+from tests.infra.cloudformation.resolving import ARGUMENTS, REGION, as_requests_write, given, resolved
 
 BUCKET = "advisor-test"
 KNOWN_TO_MOTO = {
@@ -56,9 +50,7 @@ def created(name):
 
 def _created(name):
     stacks = client_of("cloudformation")
-    parameters = [
-        {"ParameterKey": key, "ParameterValue": value} for key, value in given(name).items()
-    ]
+    parameters = [{"ParameterKey": key, "ParameterValue": value} for key, value in given(name).items()]
     stacks.create_stack(
         StackName="advisor", TemplateBody=json.dumps(template(name)), Parameters=parameters,
         Capabilities=["CAPABILITY_NAMED_IAM"],
@@ -104,9 +96,7 @@ def test_each_container_has_its_own_policy():
         role, attribute = resources[task]["Properties"]["TaskRoleArn"]["Fn::GetAtt"]
         assert attribute == "Arn"
         (held,) = resources[role]["Properties"]["Policies"]
-        assert allowed_actions(held["PolicyDocument"]) == allowed_actions(
-            policy(name, bucket=BUCKET)
-        )
+        assert allowed_actions(held["PolicyDocument"]) == allowed_actions(policy(name, bucket=BUCKET))
 
 
 def test_the_reapers_container_reaps(account):

@@ -79,8 +79,7 @@ def advice(savings: Mapping[str, Mapping[str, int]]) -> bytes:
         "global_rate": "<10%",
         "instance_types": {name: {"cores": 4, "emr": True, "ram_gb": 16.0} for name in savings},
         "ranges": [
-            {"index": at, "label": label, "dots": at, "max": most}
-            for at, (label, most) in enumerate(ranges)
+            {"index": at, "label": label, "dots": at, "max": most} for at, (label, most) in enumerate(ranges)
         ],
         "spot_advisor": {
             "us-east-1": {"Windows": other, "Linux": savings},

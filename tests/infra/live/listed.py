@@ -53,18 +53,11 @@ def meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[
 def spot_meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[str, Any]:
     """The same on the spot market."""
     plain = name.removeprefix("Standard_").replace("_", " ")
-    return meter(
-        name, usd, region, **{"meterName": f"{plain} Spot", "skuName": f"{plain} Spot"} | more
-    )
+    return meter(name, usd, region, **{"meterName": f"{plain} Spot", "skuName": f"{plain} Spot"} | more)
 
 
 def sku(
-    description: str,
-    usd: float,
-    *regions: str,
-    usage: str = "OnDemand",
-    unit: str = "h",
-    **more: Any,
+    description: str, usd: float, *regions: str, usage: str = "OnDemand", unit: str = "h", **more: Any
 ) -> dict[str, Any]:
     """A SKU of Google's list at one flat rate; `more` overrides fields of its price."""
     nanos = round(usd * 1e9)
@@ -147,27 +140,17 @@ class Listed:
         if parts.path == AZURE:
             return 200, json.dumps(self._azure(query)).encode()
         if parts.path == GCP:
-            return (
-                (200, json.dumps(self._gcp(query)).encode())
-                if self.keys[-1] == KEY
-                else (403, b"{}")
-            )
+            return (200, json.dumps(self._gcp(query)).encode()) if self.keys[-1] == KEY else (403, b"{}")
         return (200, self.files[parts.path]) if parts.path in self.files else (404, b"")
 
     def _azure(self, query: dict[str, str]) -> dict[str, Any]:
         """The items that a filter asks for; lies among them are let through with their size."""
         sizes = set(re.findall(r"armSkuName eq '([^']+)'", query["$filter"]))
-        found = [
-            one
-            for one in self.meters
-            if not isinstance(one, dict) or one.get("armSkuName") in sizes
-        ]
+        found = [one for one in self.meters if not isinstance(one, dict) or one.get("armSkuName") in sizes]
         start = int(query.get("$skip", 0))
         after = 0 if self.endless else start + self.page
         # The real service names its own host and port, whoever asks through whatever proxy.
-        link = (
-            f"https://prices.azure.com:443{AZURE}?$filter={quote(query['$filter'])}&$skip={after}"
-        )
+        link = f"https://prices.azure.com:443{AZURE}?$filter={quote(query['$filter'])}&$skip={after}"
         more = after < len(found) or self.endless
         return {
             "BillingCurrency": "USD",
@@ -182,10 +165,7 @@ class Listed:
         start = int(query.get("pageToken", 0))
         after = 0 if self.endless else start + self.page
         more = after < len(self.skus) or self.endless
-        return {
-            "skus": self.skus[start : start + self.page],
-            "nextPageToken": str(after) if more else "",
-        }
+        return {"skus": self.skus[start : start + self.page], "nextPageToken": str(after) if more else ""}
 
 
 @contextmanager

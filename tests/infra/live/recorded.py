@@ -17,9 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 
-def product(
-    name: str, *prices: str, unit: str = "Hrs", currency: str = "USD", **attributes: str
-) -> str:
+def product(name: str, *prices: str, unit: str = "Hrs", currency: str = "USD", **attributes: str) -> str:
     """One entry of a `PriceList`: a product with an on-demand term for each price."""
     dimensions = {
         f"SKU.JRTCKXETXF.{number}": {

@@ -84,9 +84,7 @@ def test_the_catalogue_has_the_facts_that_aws_describes(ec2) -> None:
     told = facts(names, "us-east-1")
     ours = {name: catalog.instance(name, "aws") for name in told}
     assert len(told) > 60
-    assert told == {
-        name: Facts(one.vcpus, one.memory_mib, one.gpu_count) for name, one in ours.items()
-    }
+    assert told == {name: Facts(one.vcpus, one.memory_mib, one.gpu_count) for name, one in ours.items()}
 
 
 def test_a_quota_is_told_in_vcpus(recorded: Recorded) -> None:

@@ -51,9 +51,7 @@ def test_cores_memory_gpus_and_local_ssd_are_summed(listed) -> None:
     ]
     (answer,) = ask(listed, "a3-highgpu-8g")
     assert isinstance(answer, Quote)
-    assert answer.usd_per_hour == pytest.approx(
-        208 * 0.03 + 1872 * 0.0025 + 8 * 9.8 + 6000 * 0.08 / 730
-    )
+    assert answer.usd_per_hour == pytest.approx(208 * 0.03 + 1872 * 0.0025 + 8 * 9.8 + 6000 * 0.08 / 730)
 
 
 def test_spot_is_told_apart_and_the_list_is_fetched_once_over_pages(listed) -> None:
@@ -196,9 +194,7 @@ def test_pages_that_lead_in_a_circle_end(listed) -> None:
 
 @given(
     st.lists(
-        st.dictionaries(st.sampled_from(sorted(N2_SKUS[0])), anything).map(
-            lambda lies: N2_SKUS[0] | lies
-        )
+        st.dictionaries(st.sampled_from(sorted(N2_SKUS[0])), anything).map(lambda lies: N2_SKUS[0] | lies)
         | st.dictionaries(st.sampled_from(["usageUnit", "tieredRates"]), anything).map(
             lambda lies: sku(CORE, 0.03, **lies)
         )

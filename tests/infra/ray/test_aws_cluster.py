@@ -115,8 +115,7 @@ def as_head(monkeypatch, document):
              "Principal": {"AWS": "*"}}]}  # fmt: skip
     iam.create_role(RoleName="head", AssumeRolePolicyDocument=json.dumps(trust))
     statements = [
-        {"Effect": one["Effect"], "Action": one["Action"], "Resource": "*"}
-        for one in document["Statement"]
+        {"Effect": one["Effect"], "Action": one["Action"], "Resource": "*"} for one in document["Statement"]
     ]
     wide = json.dumps({"Version": document["Version"], "Statement": statements})
     iam.put_role_policy(RoleName="head", PolicyName="cluster", PolicyDocument=wide)
@@ -192,9 +191,7 @@ def cluster_asks(action, request):
 def test_moto_refuses_what_the_role_may_not(config, monkeypatch, missing):
     """Ray's own role lacks the first, so that no worker of this file could ever start."""
     document = policy("cluster", account=ACCOUNT)
-    document["Statement"] = [
-        one for one in document["Statement"] if missing not in allowed_actions_of(one)
-    ]
+    document["Statement"] = [one for one in document["Statement"] if missing not in allowed_actions_of(one)]
     with as_head(monkeypatch, document), pytest.raises(Exception, match=r"Denied|Unauthorized"):
         life_of_workers(config)
 

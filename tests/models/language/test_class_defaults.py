@@ -152,9 +152,7 @@ PUBLISHED = (
 
 
 @pytest.mark.parametrize(("config", "weights", "kv_heads", "context"), PUBLISHED)
-def test_published_configurations_are_read_as_they_are(
-    config, weights, kv_heads, context, tmp_path
-):
+def test_published_configurations_are_read_as_they_are(config, weights, kv_heads, context, tmp_path):
     """Gemma 3 of 4B, LLaVA-1.5, Pixtral and BLOOM, with the weights of their checkpoints."""
     (tmp_path / "config.json").write_text(json.dumps(config))
     model = language_model_of_config(tmp_path)

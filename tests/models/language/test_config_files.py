@@ -258,9 +258,7 @@ BESIDE = (
 
 
 @pytest.mark.parametrize(("name", "content", "precision", "bits", "kv"), BESIDE)
-def test_the_format_is_read_beside_the_configuration(
-    read, tmp_path, name, content, precision, bits, kv
-):
+def test_the_format_is_read_beside_the_configuration(read, tmp_path, name, content, precision, bits, kv):
     """As engines read it, of ModelOpt, old GPTQ and old AWQ; by the folder and by the file."""
     whole = MODELOPT | {"quantization": content} if name.startswith("hf_") else content
     (tmp_path / name).write_text(json.dumps(whole))

@@ -45,8 +45,7 @@ def test_other_spellings_find_the_model():
 def test_any_case_and_any_signs_find_a_model_of_the_same_sizes(name, random):
     """Of every model in the table."""
     spelled = "".join(
-        random.choice((one.upper(), one.lower())) if one not in "-_" else random.choice("-_")
-        for one in name
+        random.choice((one.upper(), one.lower())) if one not in "-_" else random.choice("-_") for one in name
     )
     found, meant = MODELS.find(spelled), MODELS.find(name)
     assert (found.parameters, found.kv_heads) == (meant.parameters, meant.kv_heads)

@@ -175,25 +175,19 @@ def test_a_run_too_large_for_its_card_is_never_said_to_fit():
 
 def test_measured_peaks_of_memory_lie_within_the_bounds(rows):
     gpus = bundled_gpu_facts()
-    known = [
-        row for row in rows if not math.isnan(row.peak_memory_gib) and row.context_parallel == 1
-    ]
+    known = [row for row in rows if not math.isnan(row.peak_memory_gib) and row.context_parallel == 1]
     memories = [finetuning_memory(run_of(row, gpus).tuning) for row in known]
     assert len(known) >= 16
     for row, memory in zip(known, memories, strict=True):
         assert memory.lower_gib <= row.peak_memory_gib <= memory.upper_gib, row
-    ratios = [
-        memory.total_gib / row.peak_memory_gib for row, memory in zip(known, memories, strict=True)
-    ]
+    ratios = [memory.total_gib / row.peak_memory_gib for row, memory in zip(known, memories, strict=True)]
     assert np.mean(np.abs(np.array(ratios) - 1)) < 0.08
 
 
 def test_runs_that_were_measured_fit_by_the_lower_bound(rows):
     """Who published a rate had not run out of memory."""
     gpus = bundled_gpu_facts()
-    runs = [
-        run_of(row, gpus).tuning for row in rows if row.source == "mpt" and row.precision == "bf16"
-    ]
+    runs = [run_of(row, gpus).tuning for row in rows if row.source == "mpt" and row.precision == "bf16"]
     fitting = [finetuning_memory(run).lower_gib <= run.gpu.memory_gib for run in runs]
     assert np.mean(fitting) > 0.95
 

@@ -120,9 +120,7 @@ def find(name):
 
 def sequences(row):
     name, precision, kv_precision, gpu, gib, gpus, engine, tokens = row
-    memory = serving_memory(
-        find(name), precision, kv_precision, card_gib(gpu, gib), gpus, LlmEngine(engine)
-    )
+    memory = serving_memory(find(name), precision, kv_precision, card_gib(gpu, gib), gpus, LlmEngine(engine))
     return memory.most_sequences(tokens)
 
 
@@ -242,9 +240,7 @@ def test_windows_end_the_growth_of_kv():
     none."""
     gemma, mistral = find("google/gemma-3-27b-it"), find("mistralai/Mistral-7B-v0.1")
     layer = kv_bytes_per_token(gemma, KvPrecision.BF16) / 62
-    assert float(kv_bytes(gemma, KvPrecision.BF16, 1, 100_000)) == layer * (
-        10 * 100_000 + 52 * 1024
-    )
+    assert float(kv_bytes(gemma, KvPrecision.BF16, 1, 100_000)) == layer * (10 * 100_000 + 52 * 1024)
     assert find("openai/gpt-oss-120b").window_layers == 18
     within, beyond = kv_bytes(mistral, KvPrecision.BF16, 1, np.array([4096.0, 30_000.0]))
     assert within == beyond

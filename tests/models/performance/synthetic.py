@@ -73,18 +73,14 @@ def trials():
                     emulated_step_seconds=0.05,
                 )
             )
-            found.append(
-                Trial(workload=workload, resources=machine, accelerator=Accelerator.parse("cpu"))
-            )
+            found.append(Trial(workload=workload, resources=machine, accelerator=Accelerator.parse("cpu")))
     return found
 
 
 def measure(trials_, parameters, noise=0.03, seed=0):
     """What the physical form gives for each trial, times lognormal noise."""
     table = bundled_networks()
-    rows = [
-        PipelineRequest(t.workload, t.resources, t.accelerator.is_cpu, t.cache) for t in trials_
-    ]
+    rows = [PipelineRequest(t.workload, t.resources, t.accelerator.is_cpu, t.cache) for t in trials_]
     columns = pipeline_columns(rows, table)
     alone = [published_on_cpu(t.workload, table[t.workload.network], t.resources) for t in trials_]
     on_cpu = np.array(alone) * np.exp(parameters[ON_CPU])
@@ -123,11 +119,7 @@ CPU_KINDS = {
 
 def sweep_over_cpus(noise=0.03, seed=0):
     """The small sweep, up to 16 vCPUs with second threads, on nodes with each of `CPU_KINDS`."""
-    return [
-        row
-        for number, kind in enumerate(CPU_KINDS)
-        for row in _sweep_on(kind, noise, seed + number)
-    ]
+    return [row for number, kind in enumerate(CPU_KINDS) for row in _sweep_on(kind, noise, seed + number)]
 
 
 def _sweep_on(kind, noise, seed):
@@ -141,10 +133,7 @@ def _sweep_on(kind, noise, seed):
     score = reference_cpu(replace(measurement(trials()[0], 1.0), environment=_on(kind))).score
     cpu = Cpu(model=kind, architecture="x86_64", single_thread_score=score)
     made = [
-        replace(
-            trial,
-            resources=replace(trial.resources, vcpus=vcpus, physical_cores=vcpus / 2, cpu=cpu),
-        )
+        replace(trial, resources=replace(trial.resources, vcpus=vcpus, physical_cores=vcpus / 2, cpu=cpu))
         for trial in trials()
         for vcpus in (trial.resources.vcpus, 8 * trial.resources.vcpus)
     ]

@@ -16,9 +16,7 @@ WORKLOAD = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
 
 def machine(mib_per_second, low=1.0, high=1.0, vcpus=96):
     """A host that feeds an A100, with such a disk."""
-    disk = DiskRate(
-        type="volume", read_mib_per_second=mib_per_second, read_iops=1e6, low=low, high=high
-    )
+    disk = DiskRate(type="volume", read_mib_per_second=mib_per_second, read_iops=1e6, low=low, high=high)
     return Resources(vcpus=vcpus, physical_cores=vcpus / 2, memory_mib=60e3, disk=disk, gpu=A100)
 
 
@@ -60,9 +58,7 @@ def test_doubt_never_narrows_and_rows_agree_however_they_are_asked(rate, low, hi
     known, assumed = predicted(machine(rate), machine(rate, low, high), confidence=confidence)
     assert assumed.lower <= known.lower * (1 + 1e-12)
     assert assumed.upper >= known.upper * (1 - 1e-12)
-    rows = load_model().prepare(
-        [(WORKLOAD, machine(100))], confidence=confidence, cache=CacheState.COLD
-    )
+    rows = load_model().prepare([(WORKLOAD, machine(100))], confidence=confidence, cache=CacheState.COLD)
     disks = DiskTable.of([machine(rate, low, high).disk])
     (lower,) = np.exp(rows.log_lowers(np.array([0]), disks))
     assert lower == pytest.approx(assumed.lower, rel=1e-9)

@@ -69,9 +69,7 @@ def test_mixed_workloads_come_back_in_their_order():
     """Requests are told apart by load and GPU, and answered where they stood."""
     model = load_model()
     works = [
-        Workload(network=n, task=Task.TRAINING, batch_size=b)
-        for n in ("vgg16", "alexnet")
-        for b in (8, 64)
+        Workload(network=n, task=Task.TRAINING, batch_size=b) for n in ("vgg16", "alexnet") for b in (8, 64)
     ]
     gpus = [paced_gpu("T4"), None, paced_gpu("A100"), paced_gpu("T4")]
     requests = [

@@ -154,9 +154,7 @@ def test_networks_and_decoding_share_the_cores_so_that_times_add():
 
 def test_the_farther_the_cpu_the_wider_the_interval():
     same = predicted()
-    other = predicted(
-        replace(MEASURED, model="Intel Xeon Platinum 8488C", single_thread_score=3200)
-    )
+    other = predicted(replace(MEASURED, model="Intel Xeon Platinum 8488C", single_thread_score=3200))
     unknown = predicted(Cpu(model="", architecture="x86_64", single_thread_score=None))
     arm = predicted(Cpu(model="Neoverse-N1", architecture="arm64", single_thread_score=1600))
     many = predicted(vcpus=32.0)

@@ -120,8 +120,7 @@ def test_a_model_of_before_ranges_were_kept_still_answers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "measured",
-    [{"vcpus": [2, 1]}, {"vcpus": [0, 1]}, {"vcpus": 3}, {"moons": [1, 2]}, {"vcpus": [1]}],
+    "measured", [{"vcpus": [2, 1]}, {"vcpus": [0, 1]}, {"vcpus": 3}, {"moons": [1, 2]}, {"vcpus": [1]}]
 )
 def test_ranges_that_are_none_are_a_damaged_model(tmp_path, measured):
     save_model(MODEL, tmp_path / "model.json")

@@ -14,13 +14,7 @@ from advisor.models.performance import load_model
 from advisor.models.performance.fit_pipeline import trials_of
 from advisor.models.performance.networks import bundled_networks
 from advisor.runs.fitting import fit_user_model, reference_cpu
-from tests.models.performance.synthetic import (
-    measure,
-    measurement,
-    resources,
-    trials,
-    true_parameters,
-)
+from tests.models.performance.synthetic import measure, measurement, resources, trials, true_parameters
 
 HELD_BACK = {"hw_thermal_slowdown": 0.4}
 pytestmark = pytest.mark.vector
@@ -66,9 +60,7 @@ def test_networks_on_the_sweeps_cpu_are_told_from_its_steps_and_others_move_alon
     ]
     ratios = [
         mine.stage_rates[Stage.ACCELERATOR] / shipped.stage_rates[Stage.ACCELERATOR]
-        for mine, shipped in zip(
-            fitted.model.predict(asked), load_model().predict(asked), strict=True
-        )
+        for mine, shipped in zip(fitted.model.predict(asked), load_model().predict(asked), strict=True)
     ]
     assert ratios[0] == pytest.approx(np.exp(0.2), rel=0.05)
     assert 1.05 < ratios[1] < 1.3
@@ -158,8 +150,7 @@ def test_a_bus_that_a_trial_measured_takes_the_place_of_the_assumed_one(paramete
     runs = {"stage_runs": {"transfer": {"mib_per_second": 5_000.0}}}
     measured = replace(row, environment={**row.environment, **runs})
     assumed, known = (
-        trials_of([one], networks, reference_cpu).columns.copy_bytes_per_second[0]
-        for one in (row, measured)
+        trials_of([one], networks, reference_cpu).columns.copy_bytes_per_second[0] for one in (row, measured)
     )
     assert known == pytest.approx(5_000.0 * 2**20)
     assert assumed != pytest.approx(known)

@@ -134,9 +134,7 @@ def test_no_network_needs_more_for_less_work(key, precision, batch, card):
 
     inference, larger = peak(Task.INFERENCE), peak(Task.INFERENCE, batch + 1)
     pairs = [(inference, larger), (inference, peak(Task.INFERENCE, precision=Precision.FP32))]
-    if f"training/{'16bit' if precision in (Precision.AMP, Precision.BF16) else 'fp32'}" in (
-        profile.steps
-    ):
+    if f"training/{'16bit' if precision in (Precision.AMP, Precision.BF16) else 'fp32'}" in (profile.steps):
         training = peak(Task.TRAINING, optimizer=Optimizer.SGD)
         keeping = peak(Task.INFERENCE, keeps_graph=True)
         pairs += [(inference, training), (inference, keeping), (training, peak(Task.TRAINING))]
@@ -164,8 +162,7 @@ def test_fp16_takes_half_of_fp32_beside_the_context():
     """Weights, their gradients and all that a step makes are 16 bits wide."""
     profile = bundled_profile("resnet50")
     whole, half = (
-        gpu_peak(profile, training(64, precision=precision))
-        for precision in (Precision.FP32, Precision.FP16)
+        gpu_peak(profile, training(64, precision=precision)) for precision in (Precision.FP32, Precision.FP16)
     )
     assert half.step.weights_mib == whole.step.weights_mib / 2
     beside = (one.median_mib - one.context_mib for one in (half, whole))
@@ -179,9 +176,7 @@ def test_the_largest_batch_fits_and_the_next_one_does_not(name, card, task):
     if found is None:
         assert gpu_peak(profile, conditions).verdict(card) is not Verdict.FITS
         return
-    at, above = (
-        gpu_peak(profile, Conditions(task=task, batch_size=size)) for size in (found, found + 1)
-    )
+    at, above = (gpu_peak(profile, Conditions(task=task, batch_size=size)) for size in (found, found + 1))
     assert at.verdict(card) is Verdict.FITS
     assert above.verdict(card) is not Verdict.FITS
 

@@ -70,9 +70,7 @@ def test_every_network_is_found_by_the_name_it_is_listed_under(table: NetworkTab
     """Listed names, and `library/name` of every line, lead to that very network."""
     assert len(table.names) == len(set(table.names)) > 1500
     for name in table.names:
-        library, _, bare = (
-            name.rpartition("/") if name.split("/")[0] in LIBRARIES else ("", "", name)
-        )
+        library, _, bare = name.rpartition("/") if name.split("/")[0] in LIBRARIES else ("", "", name)
         network = table.find(name)
         assert network.name == bare
         assert library in ("", network.library)
@@ -255,9 +253,7 @@ def test_a_tag_of_weights_is_no_file(table: NetworkTable) -> None:
 
 def test_the_table_is_small_and_opens_at_once() -> None:
     """1.5 MB compressed, and a few milliseconds for the first network."""
-    packed = sum(
-        len(gzip.compress((FOLDER / name).read_bytes(), 9)) for name in (NETWORKS, OPERATIONS)
-    )
+    packed = sum(len(gzip.compress((FOLDER / name).read_bytes(), 9)) for name in (NETWORKS, OPERATIONS))
     assert packed < 1.5e6
     taken = []
     for _ in range(5):

@@ -9,23 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from msgspec.structs import replace as changed
 
-from advisor.domain import (
-    DiskRate,
-    Node,
-    Precision,
-    Provenance,
-    ScalingObservation,
-    Stage,
-    Task,
-    Workload,
-)
+from advisor.domain import DiskRate, Node, Precision, Provenance, ScalingObservation, Stage, Task, Workload
 from advisor.models.performance import load_model, paced_gpu
-from advisor.models.performance.nodes import (
-    LATENCY_SECONDS,
-    PAYLOAD_SHARE,
-    all_reduce_seconds,
-    node_law,
-)
+from advisor.models.performance.nodes import LATENCY_SECONDS, PAYLOAD_SHARE, all_reduce_seconds, node_law
 from advisor.sweeps.anchors.files import read_anchor
 
 # What `python benchmarks/nodes.py` measured on 2026-11-23: four network namespaces, gloo, real TCP.

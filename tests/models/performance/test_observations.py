@@ -60,11 +60,7 @@ def read(tmp_path, *changes):
 
 def test_unknown_names_are_counted_and_left_out(tmp_path):
     rows, unknown = read(
-        tmp_path,
-        {},
-        {"network": "no_such_net"},
-        {"network": "no_such_net"},
-        {"gpu": "No Such Card"},
+        tmp_path, {}, {"network": "no_such_net"}, {"network": "no_such_net"}, {"gpu": "No Such Card"}
     )
     assert len(rows) == 1
     assert dict(unknown.networks) == {"no_such_net": 2}

@@ -70,10 +70,7 @@ def test_cores_never_give_more_than_themselves(cores, contention, coherence):
         assert useful == pytest.approx(cores)
 
 
-@given(
-    st.sampled_from(("alexnet", "googlenet", "resnet50", "vgg16", "inception_v3")),
-    st.integers(16, 256),
-)
+@given(st.sampled_from(("alexnet", "googlenet", "resnet50", "vgg16", "inception_v3")), st.integers(16, 256))
 def test_gpu_memory_grows_with_the_batch_and_training_needs_more(network, batch_size):
     model = load_model()
 
@@ -93,9 +90,7 @@ def test_known_limits_of_real_cards_are_met():
     model = load_model()
 
     def needed(batch):
-        return model.gpu_memory_mib(
-            Workload(network="resnet50", task=Task.TRAINING, batch_size=batch)
-        )
+        return model.gpu_memory_mib(Workload(network="resnet50", task=Task.TRAINING, batch_size=batch))
 
     assert needed(64) < 11_000
     assert needed(256) > 16_000

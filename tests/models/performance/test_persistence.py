@@ -51,9 +51,7 @@ def test_what_was_measured_of_gpus_is_kept_and_told_again(tmp_path):
     assert read.id == model.id != load_model().id
     assert to_document(read) == to_document(model)
     usual = replace(workload, input=None, stack=Stack.EAGER)
-    now, before, after = (
-        one.predict_gpu([usual], gpu)[0].median for one in (model, load_model(), read)
-    )
+    now, before, after = (one.predict_gpu([usual], gpu)[0].median for one in (model, load_model(), read))
     assert after == pytest.approx(now, rel=1e-12)
     assert after != before
 
@@ -68,8 +66,7 @@ def test_a_model_of_before_gpus_were_observed_is_read_as_one_without(saved):
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [{"steps": [{}]}, {"steps": None}, {"layers": [{"gpu": "T4"}]}, {"gpus": {"T4": {"name": 1}}}],
+    "damage", [{"steps": [{}]}, {"steps": None}, {"layers": [{"gpu": "T4"}]}, {"gpus": {"T4": {"name": 1}}}]
 )
 def test_observations_that_are_none_are_told(saved, damage):
     document = json.loads(saved.read_text())

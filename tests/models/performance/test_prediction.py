@@ -8,16 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import (
-    Cpu,
-    DiskRate,
-    Precision,
-    Provenance,
-    Resources,
-    Stage,
-    Task,
-    Workload,
-)
+from advisor.domain import Cpu, DiskRate, Precision, Provenance, Resources, Stage, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.performance import load_model, paced_gpu, published_step_seconds
 
@@ -40,9 +31,7 @@ def machine(gpu="T4", vcpus=8, read=125.0, memory_mib=32768, copy=6.3):
         physical_cores=vcpus / 2,
         memory_mib=memory_mib,
         disk=DiskRate(type="gp3", read_mib_per_second=read, read_iops=3000),
-        cpu=Cpu(
-            model="x", architecture="x86_64", single_thread_score=2200, second_thread_yield=0.25
-        ),
+        cpu=Cpu(model="x", architecture="x86_64", single_thread_score=2200, second_thread_yield=0.25),
         gpu=paced_gpu(gpu) if gpu else None,
         host_to_gpu_gb_per_second=copy,
     )
@@ -100,9 +89,7 @@ def test_a_slower_disk_is_never_the_surer_one(network, gpu, read, faster, archit
     """By more than what held-out trials of different stages differ by (3 % of the rate): what the
     accelerator is unsure of must not hide behind a disk that is about as slow."""
     cpu = Cpu(model="y", architecture=architecture, single_thread_score=1600)
-    slow, fast = (
-        replace(machine(gpu, vcpus=48, read=rate), cpu=cpu) for rate in (read, faster * read)
-    )
+    slow, fast = (replace(machine(gpu, vcpus=48, read=rate), cpu=cpu) for rate in (read, faster * read))
     asked = workload(network, Task.INFERENCE, 64)
     assert predict(asked, slow).lower <= predict(asked, fast).lower * 1.034
 
@@ -143,9 +130,7 @@ def test_preprocessing_has_no_gpu_stage():
 def test_a_published_cell_says_so_and_its_neighbour_does_not():
     """A100 training of ResNet-50 in fp32 was published; of GoogLeNet it was not."""
     fast = machine("A100-SXM4-40GB", vcpus=192, read=1e5, copy=25.0)
-    fast = replace(
-        fast, disk=DiskRate(type="instance-store"), physical_cores=192, memory_mib=400_000
-    )
+    fast = replace(fast, disk=DiskRate(type="instance-store"), physical_cores=192, memory_mib=400_000)
     model = load_model()
     published = workload()
     provenance = model.step_times.provenance(published, fast.gpu, model.table.of(published))
@@ -161,8 +146,7 @@ def test_the_interval_widens_from_a_published_cell_to_a_gpu_never_measured():
         return np.log(rate.median / rate.lower)
 
     cell, card, far = (
-        width(*one)
-        for one in (("resnet50", "A100"), ("resnet50", "RTX 5090"), ("googlenet", "RTX 5090"))
+        width(*one) for one in (("resnet50", "A100"), ("resnet50", "RTX 5090"), ("googlenet", "RTX 5090"))
     )
     assert cell < card < far
 

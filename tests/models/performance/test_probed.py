@@ -18,13 +18,9 @@ from advisor.models.performance.step_times_file import bundled_step_times
 
 TABLE, TIMES = bundled_networks(), bundled_step_times()
 # An Ada card's sheet under a name, and an architecture, that nobody measured.
-CARD = replace(
-    paced_gpu("L4"), name="Unheard-of 1", architecture="Newest", compute_capability="13.0"
-)
+CARD = replace(paced_gpu("L4"), name="Unheard-of 1", architecture="Newest", compute_capability="13.0")
 RATES = ("memory_gb_per_second", "fp32_tflops", "tf32_tflops", "fp16_tflops", "bf16_tflops")
-TRUTH = replace(
-    CARD, name="The true one", **{name: 0.6 * (getattr(CARD, name) or 0.0) for name in RATES}
-)
+TRUTH = replace(CARD, name="The true one", **{name: 0.6 * (getattr(CARD, name) or 0.0) for name in RATES})
 CONVOLUTION = ("batch", "channels_in", "channels", "side", "kernel", "groups")
 SIZES = {
     "conv3x3.wide": dict(zip(CONVOLUTION, (64, 64, 64, 56, 3, 1), strict=True)),
@@ -120,8 +116,7 @@ def test_a_probe_of_one_card_hardly_moves_a_card_of_another_architecture():
     after = TIMES.condition([], TABLE, layers_of(FINGERPRINT, CARD))
     workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
     before, now = (
-        one.estimates([(workload, paced_gpu("T4"))], TABLE.of(workload)).mean[0]
-        for one in (TIMES, after)
+        one.estimates([(workload, paced_gpu("T4"))], TABLE.of(workload)).mean[0] for one in (TIMES, after)
     )
     assert abs(now - before) < 0.05
 

@@ -44,14 +44,7 @@ def test_one_gpu_no_gpu_and_preprocessing_scale_nothing():
     assert model.of(Task.PREPROCESSING, card, 4, 0.9) is ALONE
 
 
-@given(
-    any_task,
-    gpus,
-    st.integers(1, 256),
-    st.integers(2, 192),
-    st.floats(10, 4000),
-    st.integers(1, 15),
-)
+@given(any_task, gpus, st.integers(1, 256), st.integers(2, 192), st.floats(10, 4000), st.integers(1, 15))
 def test_more_gpus_on_the_same_host_are_never_slower(task, gpu, batch, vcpus, read, count):
     """Its vCPUs and its disk are the same; only RAM for one more process is taken."""
     asked = workload(task=task, batch_size=batch)

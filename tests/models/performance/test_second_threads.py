@@ -23,10 +23,7 @@ def machine(vcpus, cores, architecture="x86_64", second_thread=0.33, score=2887.
         memory_mib=4096,
         disk=DiskRate(type="unlimited"),
         cpu=Cpu(
-            model="x",
-            architecture=architecture,
-            single_thread_score=score,
-            second_thread_yield=second_thread,
+            model="x", architecture=architecture, single_thread_score=score, second_thread_yield=second_thread
         ),
     )
 

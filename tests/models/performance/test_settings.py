@@ -74,9 +74,7 @@ def test_what_no_row_has_is_not_told(workload, gpu, told):
 
 
 def test_what_a_workload_has_is_not_told_again():
-    has = work(
-        stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST, precision=Precision.AMP
-    )
+    has = work(stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST, precision=Precision.AMP)
     assert gains(has, "RTX 4090") == {}
     assert "tf32" not in gains(work("bert-base-uncased", tf32=Tf32.ON))
 

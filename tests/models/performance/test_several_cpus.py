@@ -119,9 +119,7 @@ def test_a_cpu_with_one_trial_is_as_much_in_doubt_as_before_and_surer_with_more(
 def test_more_vcpus_than_a_cpu_was_measured_on_are_not_measured_though_another_cpu_had_them(rows):
     few = [r for r in rows if r.environment["cpu_model"] != EPYC or r.trial.resources.vcpus <= 2]
     model = fit_user_model(few).model
-    (inside, beyond) = model.predict(
-        [preprocessing_on(rows, EPYC, 2.0), preprocessing_on(rows, EPYC, 16.0)]
-    )
+    (inside, beyond) = model.predict([preprocessing_on(rows, EPYC, 2.0), preprocessing_on(rows, EPYC, 16.0)])
     assert inside.provenance is Provenance.MEASURED
     assert beyond.provenance is Provenance.MODELLED
     assert any("up to 2 vCPUs, not 16" in str(note) for note in beyond.extrapolation)

@@ -69,9 +69,7 @@ def test_the_scorer_tells_the_errors_of_what_ships(tmp_path):
     lines = [header]
     for host in ("one-a", "two-b"):
         lines.append(f"{host},fp16,1,inference,alexnet,512,4000,1000,900")
-        lines += [
-            f"{host},fp16,1,{task},resnet50,64,800,550,500" for task in ("training", "inference")
-        ]
+        lines += [f"{host},fp16,1,{task},resnet50,64,800,550,500" for task in ("training", "inference")]
     write(tmp_path / "articles/input_pipeline_real_vs_synthetic.csv", lines)
     threads = [f"n,1,{count},s,{count},0,," for count in (1, 2, 4, 8)]
     write(

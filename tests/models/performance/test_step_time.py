@@ -11,13 +11,7 @@ from msgspec.structs import replace
 from advisor.domain import Gpu, Task
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.step_parameters import (
-    Conditions,
-    Parameters,
-    Step,
-    power_ratio,
-    unit_of,
-)
+from advisor.models.performance.step_parameters import Conditions, Parameters, Step, power_ratio, unit_of
 from advisor.models.performance.step_time import (
     log_seconds,
     log_seconds_and_slopes,

@@ -15,11 +15,7 @@ from advisor.models.performance import paced_gpu
 from advisor.models.performance.intervals import gaussian_multiplier
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip, is_same_card
-from advisor.models.performance.step_times_file import (
-    bundled_step_times,
-    read_step_times,
-    write_step_times,
-)
+from advisor.models.performance.step_times_file import bundled_step_times, read_step_times, write_step_times
 
 pytestmark = pytest.mark.vector
 
@@ -83,10 +79,7 @@ def test_a_trial_moves_its_cell_to_what_was_measured_and_makes_it_surer(cell, ti
     asked = work(network, precision, batch)
     before = seconds(asked, gpu)
     after = told(trial(asked, gpu, times * before))
-    assert (
-        abs(np.log(seconds(asked, gpu, after) / (times * before)))
-        < 0.35 * abs(np.log(times)) + 0.01
-    )
+    assert abs(np.log(seconds(asked, gpu, after) / (times * before))) < 0.35 * abs(np.log(times)) + 0.01
     assert variance(asked, gpu, after) < variance(asked, gpu, TIMES)
     assert rate(asked, gpu, after).provenance is Provenance.MEASURED
 
@@ -184,9 +177,7 @@ def test_a_card_is_known_once_six_networks_were_measured_on_it():
 def test_a_trial_that_contradicts_the_others_is_told():
     """One of three that says ten times as long, and none of three that agree."""
     asked = work()
-    good = [
-        trial(one := work(batch=batch), "T4", 1.05 * seconds(one, "T4")) for batch in (16, 32, 64)
-    ]
+    good = [trial(one := work(batch=batch), "T4", 1.05 * seconds(one, "T4")) for batch in (16, 32, 64)]
     assert TIMES.contradicting(good, TABLE) == []
     wrong = trial(asked, "T4", 10 * seconds(asked, "T4"))
     assert wrong in TIMES.contradicting([*good, wrong], TABLE)
@@ -220,9 +211,7 @@ def test_what_is_unknown_is_told_in_words():
         "resnet50", STRANGE
     )
     assert "follows from what it computes" in notes(UNMEASURED, "T4")
-    assert "GTX 1080 Ti was never measured in amp" in notes(
-        "resnet50", "GTX 1080 Ti", Precision.AMP
-    )
+    assert "GTX 1080 Ti was never measured in amp" in notes("resnet50", "GTX 1080 Ti", Precision.AMP)
     assert "T4 has no bf16 units" in notes("resnet50", "T4", Precision.BF16)
 
 
@@ -237,8 +226,7 @@ def test_only_an_eager_step_at_a_measured_input_is_published():
 def test_intervals_grow_with_confidence(cell, confidence, more):
     network, gpu, precision = cell
     narrow, wide = (
-        rate(work(network, precision), gpu, confidence=one).widths
-        for one in (confidence, confidence + more)
+        rate(work(network, precision), gpu, confidence=one).widths for one in (confidence, confidence + more)
     )
     assert narrow.lower <= wide.lower + 1e-12
     assert narrow.upper <= wide.upper + 1e-12
@@ -268,9 +256,7 @@ def test_without_held_out_rows_the_width_is_a_guess_that_says_so():
 
 
 def test_many_cells_are_what_each_is_alone():
-    asked = [
-        (work(batch=batch), card(gpu)) for batch, gpu in itertools.product((1, 64), ("T4", "L4"))
-    ]
+    asked = [(work(batch=batch), card(gpu)) for batch, gpu in itertools.product((1, 64), ("T4", "L4"))]
     together = TIMES.rates(asked, TABLE, 0.9)
     alone = [TIMES.rates([one], TABLE, 0.9)[0] for one in asked]
     assert [one.samples_per_second for one in together] == pytest.approx(
@@ -306,9 +292,7 @@ def test_a_written_file_answers_as_what_was_written(written, cell):
     asked, read = work(network, precision), read_step_times(written)
     assert seconds(asked, gpu, read) == pytest.approx(seconds(asked, gpu), rel=1e-3)
     assert variance(asked, gpu, read) == pytest.approx(variance(asked, gpu, TIMES), rel=0.02)
-    assert read.group(asked, card(gpu), TABLE[network]) == TIMES.group(
-        asked, card(gpu), TABLE[network]
-    )
+    assert read.group(asked, card(gpu), TABLE[network]) == TIMES.group(asked, card(gpu), TABLE[network])
 
 
 def test_equal_step_times_make_equal_bytes(written, tmp_path):

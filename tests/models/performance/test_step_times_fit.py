@@ -66,9 +66,7 @@ def test_planted_cards_are_found_on_their_side(rows, fit):
         return sum(
             value
             for name, value in found.items()
-            if name.startswith(
-                (f"gpu/{gpu}/", f"architecture/{paced_gpu(gpu).compute_capability}/")
-            )
+            if name.startswith((f"gpu/{gpu}/", f"architecture/{paced_gpu(gpu).compute_capability}/"))
             and not name.endswith("launch")
         )
 

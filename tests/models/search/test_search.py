@@ -27,10 +27,7 @@ def cost(nodes, kind, work, memory):
 
 
 def runs(workload, work, memory, fails_below=0.0):
-    return [
-        Run(workload, one, None if one[0] < fails_below else cost(*one, work, memory))
-        for one in SIZES
-    ]
+    return [Run(workload, one, None if one[0] < fails_below else cost(*one, work, memory)) for one in SIZES]
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +44,7 @@ def table():
 
 def test_a_workload_like_one_that_was_seen_is_solved_in_three_trials(table):
     """`similar` needs the memory that `large` needs: its history says where to look."""
-    done = replay(
-        table.problem("similar", table.workloads), table.outcome("similar"), trials=3, stops=False
-    )
+    done = replay(table.problem("similar", table.workloads), table.outcome("similar"), trials=3, stops=False)
     assert done.steps[-1].regret < 0.05
 
 
@@ -68,9 +63,7 @@ def test_it_stops_by_its_own_rule_and_says_why(table):
 
 def test_failures_lead_to_where_it_works(table):
     """Half of the configurations fail; the search does not stay among them."""
-    done = replay(
-        table.problem("picky", ("small", "large")), table.outcome("picky"), trials=6, stops=False
-    )
+    done = replay(table.problem("picky", ("small", "large")), table.outcome("picky"), trials=6, stops=False)
     assert not math.isinf(done.steps[-1].regret)
 
 

@@ -99,6 +99,5 @@ def test_boxes_may_come_image_by_image():
     each = [torch.tensor([[0.0, 0, 4, 4]]), torch.tensor([[1.0, 1, 6, 5], [2, 2, 7, 7]])]
     rows = torch.tensor([[0.0, 0, 0, 4, 4], [1, 1, 1, 6, 5], [1, 2, 2, 7, 7]])
     assert torch.equal(
-        operators.roi_align(features, each, 2, 1.0, 2),
-        operators.roi_align(features, rows, 2, 1.0, 2),
+        operators.roi_align(features, each, 2, 1.0, 2), operators.roi_align(features, rows, 2, 1.0, 2)
     )

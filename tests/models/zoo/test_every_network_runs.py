@@ -36,9 +36,7 @@ def test_a_training_step_and_an_inference_are_real(name):
     torch.manual_seed(0)
     opened = open_network(name)
     network = opened.build().train()
-    inputs, targets = synthetic_batch(
-        name, NETWORKS[name].min_training_batch, pixels=_PIXELS.get(name)
-    )
+    inputs, targets = synthetic_batch(name, NETWORKS[name].min_training_batch, pixels=_PIXELS.get(name))
     loss = opened.training_loss(network, inputs, targets)
     loss.backward()
     assert loss.ndim == 0

@@ -91,9 +91,7 @@ def test_a_file_that_cannot_be_used_is_told_when_it_is_loaded(own, text, told):
     with pytest.raises(UsageError, match=told) as raised:
         own(text)
     assert len(str(raised.value).splitlines()) == 1
-    assert not [
-        name for name in sys.modules if name.startswith("own_network_net_") and "0" * 12 in name
-    ]
+    assert not [name for name in sys.modules if name.startswith("own_network_net_") and "0" * 12 in name]
 
 
 @pytest.mark.parametrize(

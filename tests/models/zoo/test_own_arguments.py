@@ -266,9 +266,7 @@ def test_networks_of_transformers_take_dictionaries(own, kind):
 def alone(tmp_path, monkeypatch):
     """A process group of this process."""
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
-    )
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     yield
     torch.distributed.destroy_process_group()
 
@@ -282,9 +280,7 @@ def test_what_is_put_around_a_network_does_not_hide_its_arguments(own):
     for around in (
         partial(torch.compile, backend="eager"),
         torch.nn.parallel.DistributedDataParallel,
-        lambda inside: torch.nn.parallel.DistributedDataParallel(
-            torch.compile(inside, backend="eager")
-        ),
+        lambda inside: torch.nn.parallel.DistributedDataParallel(torch.compile(inside, backend="eager")),
     ):
         assert network.forward(around(network.build()), inputs).shape == (2, 4)
 
@@ -305,8 +301,7 @@ NOT_LAZY_ENOUGH = {
         "does not reach; call it once on a batch in build",
     ),
     "a batch that does not fit": (
-        "INPUT_SHAPE = (9,)\ndef Net():\n"
-        "    return nn.Sequential(nn.Linear(16, 8), nn.LazyLinear(4))",
+        "INPUT_SHAPE = (9,)\ndef Net():\n    return nn.Sequential(nn.Linear(16, 8), nn.LazyLinear(4))",
         r"get no size from a batch .RuntimeError.*; call it once on a batch in build",
     ),
 }

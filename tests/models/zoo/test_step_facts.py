@@ -51,9 +51,7 @@ def test_one_record_tells_both_precisions() -> None:
     assert sum(row.kernels * row.flops for row in products) == pytest.approx(
         2 * 256 * 9 * (3 * 8 + 8 * 8), rel=1e-3
     )
-    assert elements(facts.inference, casts=False) == pytest.approx(
-        256 * (3 + 8 + 8 + 8 + 8 + 8), rel=1e-3
-    )
+    assert elements(facts.inference, casts=False) == pytest.approx(256 * (3 + 8 + 8 + 8 + 8 + 8), rel=1e-3)
     assert elements(facts.inference, casts=True) > elements(facts.inference, casts=False)
 
 

@@ -145,9 +145,7 @@ def test_measurements_of_a_campaign_are_rows(written):
 def test_how_it_ran_is_the_measurements_own():
     """Not the question's: stack and memory format as planned, TF32 as torch was set."""
     row = a_measurement()
-    planned = replace(
-        row.trial.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST
-    )
+    planned = replace(row.trial.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST)
     facts = {**row.environment, "tf32_convolutions": False}
     row = replace(row, trial=replace(row.trial, workload=planned), environment=facts)
     found = observed(row, "", sheet).workload
@@ -240,9 +238,7 @@ def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
         (a_measurement(step_seconds=(0.1,)), "too few"),
         (a_measurement(environment={**PLAIN, "gpu_other_processes": 1}), "other processes"),
         (
-            a_measurement(
-                environment={**PLAIN, "gpu_throttle_reasons": {"hw_thermal_slowdown": 0.5}}
-            ),
+            a_measurement(environment={**PLAIN, "gpu_throttle_reasons": {"hw_thermal_slowdown": 0.5}}),
             "clocks",
         ),
     ],
@@ -339,9 +335,7 @@ def test_a_script_that_waits_for_its_loader_tells_nothing_of_its_gpu(written):
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=5),
-    lambda some: (
-        st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=5), some, max_size=3)
-    ),
+    lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=5), some, max_size=3),
     max_leaves=8,
 )
 

@@ -91,9 +91,7 @@ def test_steps_on_a_gpu_last_from_completion_to_completion(tmp_path):
     assert run["gpu_state"] == {"gpu_sampling": "unavailable"}
 
 
-def test_how_busy_others_kept_the_gpu_is_of_before_the_first_run_and_of_no_other(
-    tmp_path, monkeypatch
-):
+def test_how_busy_others_kept_the_gpu_is_of_before_the_first_run_and_of_no_other(tmp_path, monkeypatch):
     """Later its own last run would pass for others."""
     nvml_with(monkeypatch, GpuStandIn(busy=[0, 99]))
     own = own_network(tmp_path)
@@ -176,8 +174,7 @@ def test_a_short_script_gives_a_warning():
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
-    [([(0.0, 0.1, 8.0)] * 3, "too few"), ([(0.0, 0.1, 0.0)] * 5, "no tensor")],
+    ("rows", "said"), [([(0.0, 0.1, 8.0)] * 3, "too few"), ([(0.0, 0.1, 0.0)] * 5, "no tensor")]
 )
 def test_steps_that_tell_nothing_are_refused(rows, said):
     with pytest.raises(MeasuringError, match=said):

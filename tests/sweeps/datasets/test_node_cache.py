@@ -217,9 +217,7 @@ class Store:
 def listed(monkeypatch):
     def use(*files: RemoteFile) -> Store:
         store = Store(*files)
-        monkeypatch.setattr(
-            "advisor.sweeps.datasets.node_cache.remote_folder", lambda _address: store
-        )
+        monkeypatch.setattr("advisor.sweeps.datasets.node_cache.remote_folder", lambda _address: store)
         return store
 
     return use
@@ -236,10 +234,7 @@ def test_a_tag_that_is_no_md5_is_believed_once_the_same_came_twice(cache, listed
 def test_content_that_is_cut_off_is_never_kept(cache, listed, monkeypatch):
     monkeypatch.setattr("advisor.sweeps.datasets.node_cache._TRIES", 1)
     listed(RemoteFile("a.jpg", "", 8, hashlib.md5(b"content!").hexdigest()))
-    with (
-        pytest.raises(DataError, match=r"did not come whole.*continues"),
-        cached_data("s3://x/set"),
-    ):
+    with pytest.raises(DataError, match=r"did not come whole.*continues"), cached_data("s3://x/set"):
         pass
     assert not list(cache.rglob("*.jpg"))
 
@@ -269,8 +264,5 @@ def test_a_profile_is_read_without_the_data(cache, store_url):
 def test_a_cache_that_cannot_be_written_is_told_with_the_way_out(cache, monkeypatch):
     cache.parent.joinpath("file").write_text("in the way")
     monkeypatch.setenv("ADVISOR_DATA_CACHE", str(cache.parent / "file" / "cache"))
-    with (
-        pytest.raises(DataError, match="another folder with ADVISOR_DATA_CACHE"),
-        cached_data(ADDRESS),
-    ):
+    with pytest.raises(DataError, match="another folder with ADVISOR_DATA_CACHE"), cached_data(ADDRESS):
         pass

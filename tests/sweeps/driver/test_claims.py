@@ -37,9 +37,7 @@ class Slow:
         for one in trials:
             self.given.append(one)
             time.sleep(self._seconds)
-            yield measurement(
-                trial=one, started_at=f"{self.name} {len(self.given)}", status=self._status
-            )
+            yield measurement(trial=one, started_at=f"{self.name} {len(self.given)}", status=self._status)
 
     def close(self):
         pass
@@ -87,9 +85,7 @@ def at_once(url, executors, trials=TRIALS, **options):
     def drive(executor):
         with closing(SqlStore(url)) as store:
             together.wait()
-            measured[executor.name] = run_sweep(
-                trials, executor, store, poll_seconds=0.05, **options
-            )
+            measured[executor.name] = run_sweep(trials, executor, store, poll_seconds=0.05, **options)
 
     threads = [threading.Thread(target=drive, args=(one,)) for one in executors]
     for thread in threads:
@@ -160,9 +156,7 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
 
 
 @pytest.mark.parametrize("kind", [Slow, Ahead])
-def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(
-    store, kind, monkeypatch
-):
+def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(store, kind, monkeypatch):
     """The trials in flight come to their end, and no further one is begun."""
 
     def fail(*_, **__):
@@ -260,9 +254,7 @@ def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
     assert len(importing.read_file(paths.pop()).measurements) == 2
 
 
-def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(
-    store, tmp_path, monkeypatch
-):
+def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(store, tmp_path, monkeypatch):
     """Ctrl-C while a database that is away is waited for."""
 
     def stopped(*_, **__):

@@ -218,9 +218,7 @@ def machine(name, url, images):
             running.kill()
 
 
-def test_several_machines_share_a_sweep_by_one_postgresql_and_one_of_them_is_killed(
-    postgresql, tmp_path
-):
+def test_several_machines_share_a_sweep_by_one_postgresql_and_one_of_them_is_killed(postgresql, tmp_path):
     """The plain way, without Ray."""
     url = postgresql.new_database()
     write_samples(tmp_path, range(40), seed=0)

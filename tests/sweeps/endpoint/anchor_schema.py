@@ -5,6 +5,4 @@ from pathlib import Path
 
 import advisor.sweeps.endpoint
 
-SCHEMA = json.loads(
-    Path(advisor.sweeps.endpoint.__file__).with_name("anchor.schema.json").read_text()
-)
+SCHEMA = json.loads(Path(advisor.sweeps.endpoint.__file__).with_name("anchor.schema.json").read_text())

@@ -159,9 +159,7 @@ async def _stream(endpoint, writer, body, is_chat):
 
 
 async def _begin(writer, kind="text/event-stream"):
-    writer.write(
-        f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
-    )
+    writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n".encode())
     await writer.drain()
 
 
@@ -227,8 +225,7 @@ async def _huge(endpoint, writer):
 async def _page(endpoint, writer):
     body = b"<html>\x1b[31mWelcome</html>"
     writer.write(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n" % len(body)
-        + body
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n" % len(body) + body
     )
     await writer.drain()
     return True

@@ -61,9 +61,7 @@ def test_rates_and_concurrency_are_of_one_replica(document, tmp_path):
     closed, poisson = read(document, tmp_path).observations
     first = document["loads"][0]
     assert closed.concurrency == 2
-    assert closed.output_tokens_per_second == pytest.approx(
-        first["output_tokens_per_second"]["mean"] / 2
-    )
+    assert closed.output_tokens_per_second == pytest.approx(first["output_tokens_per_second"]["mean"] / 2)
     assert closed.tpot_seconds == first["tpot_seconds"]["mean"]
     assert closed.requests_per_second is None
     assert poisson.requests_per_second == 15
@@ -113,8 +111,7 @@ def test_loads_that_failed_are_left_out_by_name(document, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("part", "key", "words"),
-    [("deployment", "gpu", "--gpu"), ("engine", "name", "--engine")],
+    ("part", "key", "words"), [("deployment", "gpu", "--gpu"), ("engine", "name", "--engine")]
 )
 def test_what_the_file_does_not_know_is_asked_for(document, tmp_path, part, key, words):
     """The way out is the option that would have told it."""

@@ -74,9 +74,7 @@ def test_replicas_serve_side_by_side_each_with_its_own_gpus(tmp_path):
         folder.mkdir()
         starts.append(EngineStart(server_command(folder, port), port, str(gpu)))
     with running_engines(starts, patience_seconds=60, report=lambda _: None) as engines:
-        assert [engine.url for engine in engines] == [
-            f"http://127.0.0.1:{start.port}" for start in starts
-        ]
+        assert [engine.url for engine in engines] == [f"http://127.0.0.1:{start.port}" for start in starts]
         processes = [pids(folder) for folder in folders]
         for gpu, ((server, _), _child) in enumerate(processes):
             seen = Path(f"/proc/{server}/environ").read_bytes().split(b"\0")

@@ -16,13 +16,7 @@ from advisor.sweeps.store import SqlStore
 from tests.sweeps import ray_clusters
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
-from tests.sweeps.ray_clusters import (
-    FIRST_NODE,
-    driver,
-    numbered,
-    of_a_fleet,
-    scaled_cluster_of,
-)
+from tests.sweeps.ray_clusters import FIRST_NODE, driver, numbered, of_a_fleet, scaled_cluster_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray, *LEFT_TO_THE_COLLECTOR]
 GIB, MIB = 2**30, 2**20

@@ -140,9 +140,7 @@ def test_memory_and_cores_of_a_node_are_never_given_twice(tmp_path):
     url, count = f"sqlite:///{tmp_path}/m.sqlite", 24
     sizes = ({"cpus": 4, "trials": 4, "memory_gib": gib} for gib in (32, 16))
     with cluster_of(*sizes) as cluster, closing(SqlStore(url)) as store:
-        measured = driver(
-            url, cluster.address, count, kind="of_three_sizes", measure="measured_on_a_core"
-        )
+        measured = driver(url, cluster.address, count, kind="of_three_sizes", measure="measured_on_a_core")
         assert measured.wait(timeout=240) == 0
         rows = store.all()
     assert {row.trial.trial_id for row in rows} == {
@@ -154,10 +152,7 @@ def test_memory_and_cores_of_a_node_are_never_given_twice(tmp_path):
         facts, memory = row.environment, row.trial.resources.memory_mib
         has = facts["memory"] / 2**20
         assert memory <= has
-        for what, amount, most in (
-            ("memory", memory, has),
-            *((cpu, 1.0, 1.0) for cpu in facts["cpus"]),
-        ):
+        for what, amount, most in (("memory", memory, has), *((cpu, 1.0, 1.0) for cpu in facts["cpus"])):
             changes[facts["node"], what, most] += [
                 (facts["began"], amount), (facts["released"], -amount),
             ]  # fmt: skip

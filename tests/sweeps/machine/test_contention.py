@@ -18,9 +18,7 @@ def judged(own, other, *, cpus=2, vcpus=2.0):
         (0.2, 0.5, 2, 2.0, False),  # there is idle time: nobody waits
     ],
 )
-def test_a_trial_is_spoiled_when_others_take_what_it_would_have_used(
-    own, other, cpus, vcpus, interfered
-):
+def test_a_trial_is_spoiled_when_others_take_what_it_would_have_used(own, other, cpus, vcpus, interfered):
     assert judged(own, other, cpus=cpus, vcpus=vcpus).interfered is interfered
 
 

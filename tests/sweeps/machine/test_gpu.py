@@ -6,14 +6,7 @@ from ctypes.util import find_library
 import pytest
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.gpu import (
-    NO_NVML,
-    Nvml,
-    gpu_facts,
-    gpus,
-    numa_node,
-    pci_address,
-)
+from advisor.sweeps.machine.gpu import NO_NVML, Nvml, gpu_facts, gpus, numa_node, pci_address
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 
@@ -61,9 +54,7 @@ def test_a_slice_has_its_own_size_and_the_facts_of_the_card(monkeypatch):
     assert len(facts["mig_slices"]) == 2
 
 
-@pytest.mark.skipif(
-    find_library("nvidia-ml") is not None, reason="this machine has NVIDIA's driver"
-)
+@pytest.mark.skipif(find_library("nvidia-ml") is not None, reason="this machine has NVIDIA's driver")
 def test_without_a_driver_nothing_is_known_and_the_error_says_how_to_get_one():
     """The real package."""
     pytest.importorskip("pynvml")

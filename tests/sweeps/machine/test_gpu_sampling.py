@@ -137,9 +137,7 @@ def test_drivers_before_510_count_processes_by_an_older_function(monkeypatch):
         ([], None, None),
     ],
 )
-def test_neighbours_on_the_gpu_are_counted_where_it_is_known_who_is_one(
-    monkeypatch, processes, others, own
-):
+def test_neighbours_on_the_gpu_are_counted_where_it_is_known_who_is_one(monkeypatch, processes, others, own):
     found = sampled(monkeypatch, Watched(2, processes=processes))
     assert found.get("gpu_other_processes") == others
     assert found.get("gpu_process_memory_mib") == own

@@ -35,8 +35,7 @@ def test_a_quota_of_version_1_is_cpus(quota, cpus):
 
 
 @pytest.mark.parametrize(
-    ("text", "limit"),
-    [("1073741824\n", 2**30), ("max\n", math.inf), ("9223372036854771712\n", math.inf)],
+    ("text", "limit"), [("1073741824\n", 2**30), ("max\n", math.inf), ("9223372036854771712\n", math.inf)]
 )
 def test_no_memory_limit_is_written_in_two_ways(text, limit):
     assert parse_memory_limit(text) == limit
@@ -58,9 +57,7 @@ def _container(tmp_path: Path, **files: str) -> Path:
 
 
 def test_a_container_limits_cpus_and_memory(tmp_path):
-    proc = _container(
-        tmp_path, cpu_max="250000 100000\n", memory_max=str(2**30), memory_current=str(2**29)
-    )
+    proc = _container(tmp_path, cpu_max="250000 100000\n", memory_max=str(2**30), memory_current=str(2**29))
     (tmp_path / "meminfo").write_text(MEMINFO)
     assert cpu_quota(proc) == 2.5
     assert free_memory_bytes(proc, tmp_path / "meminfo") == 2**29
@@ -81,9 +78,7 @@ def test_without_cgroups_nothing_is_limited(tmp_path):
 
 
 def test_a_quota_is_the_machine_and_a_fraction_stays_one(tmp_path):
-    proc = _container(
-        tmp_path, cpu_max="150000 100000\n", memory_max=str(2**30), memory_current="0"
-    )
+    proc = _container(tmp_path, cpu_max="150000 100000\n", memory_max=str(2**30), memory_current="0")
     size = machine_size(proc)
     assert size.vcpus == min(1.5, len(size.cpus))
     assert size.memory_mib == 1024
@@ -97,24 +92,18 @@ def test_a_pod_with_8_of_96_cpus_has_8_vcpus_and_the_cores_of_8():
 
 
 @given(
-    cpus=st.integers(1, 256),
-    quota=st.none() | st.floats(0.01, 512),
-    limit=st.none() | st.floats(1, 2.0**22),
+    cpus=st.integers(1, 256), quota=st.none() | st.floats(0.01, 512), limit=st.none() | st.floats(1, 2.0**22)
 )
 def test_limits_never_make_a_machine_larger(cpus, quota, limit):
     host = 2.0**17
-    size = MachineSize(
-        cpus=tuple(range(cpus)), cpu_quota=quota, host_memory_mib=host, memory_limit_mib=limit
-    )
+    size = MachineSize(cpus=tuple(range(cpus)), cpu_quota=quota, host_memory_mib=host, memory_limit_mib=limit)
     assert size.vcpus == min([cpus, *([quota] if quota else [])])
     assert size.memory_mib == min([host, *([limit] if limit else [])])
 
 
 def test_what_is_recorded_names_the_host_and_the_container(tmp_path, monkeypatch):
     proc = _container(tmp_path, cpu_max="50000 100000\n", memory_max=str(2**29), memory_current="0")
-    monkeypatch.setattr(
-        "advisor.sweeps.machine.environment.machine_size", lambda: machine_size(proc)
-    )
+    monkeypatch.setattr("advisor.sweeps.machine.environment.machine_size", lambda: machine_size(proc))
     facts = describe_machine()
     assert (facts["cpu_quota"], facts["memory_limit_mib"]) == (0.5, 512)
     assert facts["memory_mib"] > 512
@@ -127,9 +116,7 @@ def test_own_groups_are_found_nested_or_mounted_as_if_they_were_the_root(tmp_pat
     (cgroups / "cpu,cpuacct").mkdir()
     (cgroups / "unified" / "mine").mkdir(parents=True)
     proc.mkdir()
-    (proc / "cgroup").write_text(
-        "5:blkio:/docker/1/box\n4:memory:/mine\n3:cpu,cpuacct:/gone\n0::/mine\n"
-    )
+    (proc / "cgroup").write_text("5:blkio:/docker/1/box\n4:memory:/mine\n3:cpu,cpuacct:/gone\n0::/mine\n")
     (proc / "mountinfo").write_text(
         f"29 1 0:1 /docker/1 {cgroups}/blkio rw - cgroup cgroup rw,blkio\n"
         f"30 1 0:1 / {cgroups}/memory rw - cgroup cgroup rw,memory\n"
@@ -142,7 +129,4 @@ def test_own_groups_are_found_nested_or_mounted_as_if_they_were_the_root(tmp_pat
         "cpu": both, "cpuacct": both,
     }  # fmt: skip
     unified = v2_group(proc)
-    assert (unified.directory, unified.mount_point) == (
-        cgroups / "unified/mine",
-        cgroups / "unified",
-    )
+    assert (unified.directory, unified.mount_point) == (cgroups / "unified/mine", cgroups / "unified")

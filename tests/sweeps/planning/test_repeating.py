@@ -9,8 +9,7 @@ from advisor.sweeps.store import SqlStore
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 TRIALS = [
-    trial(resources=resources(memory_mib=1024.0 + size), plan={**TIME_BOX, "repeats": 3})
-    for size in range(8)
+    trial(resources=resources(memory_mib=1024.0 + size), plan={**TIME_BOX, "repeats": 3}) for size in range(8)
 ]
 
 
@@ -25,9 +24,7 @@ class Executor:
             if len(self.given) == self.runs:
                 raise KeyboardInterrupt
             self.given.append(one)
-            yield measurement(
-                trial=one, status=self.status, step_seconds=(1 / len(self.given),) * 8
-            )
+            yield measurement(trial=one, status=self.status, step_seconds=(1 / len(self.given),) * 8)
 
     def close(self):
         pass

@@ -80,10 +80,7 @@ def operations_part() -> dict[str, Any]:
     layer = {"shape": "64x64x56x56", "forward": one_way, "backward": one_way}
     pooled = {"time": measured(0.5, "ms"), "traffic": measured(200.0)}
     pooling = {"shape": "64x64", "forward": pooled, "backward": pooled}
-    layers = {
-        "conv3x3": {"wide": layer, "deep": skipped("CUDA out of memory")},
-        "pooling": {"wide": pooling},
-    }
+    layers = {"conv3x3": {"wide": layer, "deep": skipped("CUDA out of memory")}, "pooling": {"wide": pooling}}
     return {
         "device": "cuda", "batch": 64, "launch": measured(4.0, "us"), "fp32": layers, "amp": layers,
     }  # fmt: skip

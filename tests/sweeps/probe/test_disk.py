@@ -8,13 +8,7 @@ import pytest
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.probe import disk, reading
-from advisor.sweeps.probe.reading import (
-    Opened,
-    Pattern,
-    opened_past_cache,
-    scratch_file,
-    timed_read,
-)
+from advisor.sweeps.probe.reading import Opened, Pattern, opened_past_cache, scratch_file, timed_read
 from tests.sweeps.probe.test_session import _session
 
 MIB = 2**20
@@ -120,9 +114,7 @@ def test_memory_does_not_pass_for_a_disk(tmp_path, monkeypatch):
 
 
 def test_rates_latencies_and_iops_belong_together(tmp_path):
-    windows = [
-        reading.TimedRead(wall_seconds=2.0, processor_seconds=0.1, latencies=(0.01,) * 200)
-    ] * 5
+    windows = [reading.TimedRead(wall_seconds=2.0, processor_seconds=0.1, latencies=(0.01,) * 200)] * 5
     pattern = Pattern(block_bytes=128 * 1024, depth=1, at_random=True)
     found = disk._figures(windows, pattern, "a test")
     assert found["iops"]["value"] == 100.0

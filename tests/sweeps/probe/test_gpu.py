@@ -49,10 +49,7 @@ def test_a_torch_without_uuids_is_matched_by_order_only_when_it_sees_all():
 
 def test_a_slice_that_the_driver_does_not_list_stands_for_itself():
     seen = {"torch_index": 0, "uuid": "MIG-1", "name": "H100 MIG 1g.10gb"}
-    assert [one["name"] for one in gpu.merge_devices([dict(T4)], [seen])] == [
-        "Tesla T4",
-        "H100 MIG 1g.10gb",
-    ]
+    assert [one["name"] for one in gpu.merge_devices([dict(T4)], [seen])] == ["Tesla T4", "H100 MIG 1g.10gb"]
 
 
 def test_a_gpu_that_somebody_uses_is_told():

@@ -36,10 +36,7 @@ def test_lspci_names_may_hold_brackets_and_messages_are_passed_over():
     assert devices["0000:00:1e.0"].name == "TU104GL [Tesla T4]"
     assert devices["0000:00:1e.0"].vendor_code == "10de"
     radeon = devices["0000:0a:00.0"]
-    assert (radeon.vendor, radeon.class_code) == (
-        "Advanced Micro Devices, Inc. [AMD/ATI]",
-        "0300",
-    )
+    assert (radeon.vendor, radeon.class_code) == ("Advanced Micro Devices, Inc. [AMD/ATI]", "0300")
     assert len(devices) == 4
 
 

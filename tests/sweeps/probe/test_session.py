@@ -61,9 +61,7 @@ def test_a_busy_neighbour_is_told(parts, tmp_path, monkeypatch):
 
 
 def _session(tmp_path, ends_in):
-    return Session(
-        budget=QUICK, disk=tmp_path, report=lambda _: None, ends_at=time.monotonic() + ends_in
-    )
+    return Session(budget=QUICK, disk=tmp_path, report=lambda _: None, ends_at=time.monotonic() + ends_in)
 
 
 def test_past_the_total_time_nothing_new_begins(tmp_path):

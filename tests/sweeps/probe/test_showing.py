@@ -29,8 +29,7 @@ def test_a_gpu_machine_has_a_valid_document():
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [{"gpu": {}}, {"gemm": {"cpu": {"fp32": {"value": 1.0}}, "cpu_threads": 2}}, {"tpu": {}}],
+    "broken", [{"gpu": {}}, {"gemm": {"cpu": {"fp32": {"value": 1.0}}, "cpu_threads": 2}}, {"tpu": {}}]
 )
 def test_a_figure_without_its_method_or_an_unknown_part_is_invalid(broken):
     with pytest.raises(jsonschema.ValidationError):
@@ -62,9 +61,7 @@ def test_what_is_not_measured_is_told_once_a_reason():
 
 
 def test_a_fingerprint_is_flat_and_leaves_out_what_is_missing():
-    found = fingerprint(
-        document(gpu=gpu_part(), gemm={"cuda": {"fp16": measured(65.0, "TFLOP/s")}})
-    )
+    found = fingerprint(document(gpu=gpu_part(), gemm={"cuda": {"fp16": measured(65.0, "TFLOP/s")}}))
     assert found["figures"]["gemm.cuda.fp16"] == {"value": 65.0, "unit": "TFLOP/s"}
     assert "gpu.device_to_host.pageable" not in found["figures"]
     assert found["gpus"] == ["Tesla T4"]

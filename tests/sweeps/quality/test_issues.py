@@ -33,10 +33,7 @@ def test_a_good_measurement_has_no_weakness():
         ({"step_seconds": tuple(0.02 + 0.5 * DRAW.random() for _ in range(60))}, "wide_interval"),
         ({"step_seconds": tuple(0.1 * 1.02**i for i in range(60))}, "drift"),
         ({"step_seconds": (*GOOD, *(1.2 * s for s in GOOD))}, "throttled_or_burst"),
-        (
-            {"step_seconds": tuple(2.5 * s if i % 13 == 5 else s for i, s in enumerate(GOOD))},
-            "stalls",
-        ),
+        ({"step_seconds": tuple(2.5 * s if i % 13 == 5 else s for i, s in enumerate(GOOD))}, "stalls"),
         ({"status": Status.CONTAMINATED, "reason": "others used 0.5 cores"}, "contaminated"),
         ({"status": Status.TIMED_OUT}, "timed_out"),
         ({"limited_by": LimitedBy.NONE}, "not_limited"),
@@ -89,9 +86,7 @@ def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
         ({"stage_runs": {"transfer": {"mib_per_second": 5000.0}}}, False),
     ],
 )
-def test_what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so(
-    environment, is_refused
-):
+def test_what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so(environment, is_refused):
     assert bool(refusal_in(environment)) is is_refused
     weak = quality_issues(measurement(step_seconds=GOOD, environment=environment))
     said = [one for one in weak if "not fitted, and no anchor" in str(one.detail)]

@@ -135,12 +135,9 @@ def skewed(draw, count):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("series", "period", "rel_error"),
-    [(correlated, 1, 0.03), (bunched, 2, 0.04), (skewed, 1, 0.04)],
+    ("series", "period", "rel_error"), [(correlated, 1, 0.03), (bunched, 2, 0.04), (skewed, 1, 0.04)]
 )
-def test_a_run_that_stops_when_it_knows_enough_covers_the_truth_in_95_of_100(
-    series, period, rel_error
-):
+def test_a_run_that_stops_when_it_knows_enough_covers_the_truth_in_95_of_100(series, period, rel_error):
     """The interval at the moment of stopping, over 2,000 series; checking at any step instead
     of five times would cover less."""
     held = []
@@ -149,9 +146,7 @@ def test_a_run_that_stops_when_it_knows_enough_covers_the_truth_in_95_of_100(
             rel_error=rel_error, min_steps=20, first_seconds=8.0, last_seconds=40.0, period=period
         )
         elapsed = np.cumsum(steps).tolist()
-        taken = next(
-            (n for n in range(1, 401) if rule.is_met(steps[:n], elapsed[n - 1])), len(steps)
-        )
+        taken = next((n for n in range(1, 401) if rule.is_met(steps[:n], elapsed[n - 1])), len(steps))
         counted = steps[count_warmup_steps(steps[:taken], period) : taken]
         error = mean_error(counted, period)
         mean = mean_step_seconds(counted)
@@ -193,9 +188,7 @@ def test_where_all_trials_vary_alike_one_run_covers_what_students_t_says():
     """Known answer: the interval reaches t of the prior's degrees, the next run is normal."""
     reach = students_t.ppf(0.975, BETWEEN_RUNS.degrees)
     expected = 2 * NormalDist().cdf(reach) - 1
-    assert next_runs(np.random.default_rng(0), 1, alike_sigmas()) == pytest.approx(
-        expected, abs=0.01
-    )
+    assert next_runs(np.random.default_rng(0), 1, alike_sigmas()) == pytest.approx(expected, abs=0.01)
 
 
 def test_repeats_of_a_trial_that_varies_more_than_others_widen_its_interval():
@@ -223,9 +216,7 @@ def test_a_run_by_itself_says_what_a_trial_of_that_run_would():
 
 @given(STEPS, st.integers(1, 8))
 def test_an_interval_holds_its_rate_and_few_steps_have_none(steps, period):
-    one = replace(
-        row(steps), trial=trial(plan={**TIME_BOX, "loader_workers": period, "prefetch_factor": 2})
-    )
+    one = replace(row(steps), trial=trial(plan={**TIME_BOX, "loader_workers": period, "prefetch_factor": 2}))
     interval = rate_interval(one)
     if interval:
         assert interval.lower < interval.rate < interval.upper
@@ -240,9 +231,7 @@ def test_students_quantile_is_that_of_the_tables(degrees):
 
 
 def is_enough(steps, *, rel_error=0.02, min_steps=6, at=10.0):
-    rule = StoppingRule(
-        rel_error=rel_error, min_steps=min_steps, first_seconds=at, last_seconds=5 * at
-    )
+    rule = StoppingRule(rel_error=rel_error, min_steps=min_steps, first_seconds=at, last_seconds=5 * at)
     return rule.is_met(steps, at)
 
 

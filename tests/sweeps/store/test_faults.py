@@ -144,10 +144,7 @@ def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path
 def test_a_database_that_stays_locked_is_told_in_one_line(path, url, monkeypatch):
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
     with closing(SqlStore(url, patience_seconds=0.5)) as store:
-        with (
-            holding(path, seconds=3.0),
-            pytest.raises(DataError, match="another process holds it") as told,
-        ):
+        with holding(path, seconds=3.0), pytest.raises(DataError, match="another process holds it") as told:
             store.append(row())
         assert "\n" not in str(told.value)
         assert store.append(row())
@@ -265,9 +262,7 @@ def test_a_database_that_only_reads_is_read_and_says_so(postgresql):
 
 
 @pytest.mark.root
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("mount"), reason="needs root, to mount a tmpfs"
-)
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="needs root, to mount a tmpfs")
 def test_a_read_only_place_is_read_and_says_so(tmp_path):
     place = tmp_path / "place"
     place.mkdir()

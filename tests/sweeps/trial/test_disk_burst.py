@@ -39,9 +39,7 @@ def found(disk, size_gib, instance, mib_per_second, iops=None, seconds=10.0):
         ("st1", 2048, "g5.xlarge", 90, None, (80.0, 80), True),
     ],
 )  # fmt: skip
-def test_what_lasts_and_what_was_lent(
-    disk, size_gib, instance, mib_per_second, iops, baseline, is_lent
-):
+def test_what_lasts_and_what_was_lent(disk, size_gib, instance, mib_per_second, iops, baseline, is_lent):
     burst = found(disk, size_gib, instance, mib_per_second, iops)
     rates = burst["baseline_mib_per_second"], burst["baseline_iops"]
     assert rates == pytest.approx(baseline, rel=1e-3)

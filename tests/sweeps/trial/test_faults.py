@@ -24,18 +24,9 @@ def from_loader(last_line):
         (from_loader("OSError: [Errno 5] Input/output error"), "the disk beneath"),
         (OSError(errno.EIO, os.strerror(errno.EIO), "/d/7.jpg"), "'/d/7.jpg'"),
         (OSError(errno.ESTALE, os.strerror(errno.ESTALE)), "check the mount"),
-        (
-            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/x"),
-            "the disk of '/tmp/x' is full",
-        ),
-        (
-            RuntimeError("unable to allocate shared memory(shm) for file </t>: No space left"),
-            "--shm-size",
-        ),
-        (
-            RuntimeError("DataLoader worker (pid 7) is killed by signal: Bus error."),
-            "/dev/shm is full",
-        ),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/x"), "the disk of '/tmp/x' is full"),
+        (RuntimeError("unable to allocate shared memory(shm) for file </t>: No space left"), "--shm-size"),
+        (RuntimeError("DataLoader worker (pid 7) is killed by signal: Bus error."), "/dev/shm is full"),
         (
             RuntimeError("DataLoader worker (pid(s) 7) exited unexpectedly"),
             "a loader process was killed from outside",

@@ -155,9 +155,7 @@ class Leaving(Unlimited):
 
 def test_what_was_measured_is_kept_when_its_limits_cannot_be_taken_back():
     row = run_attempt(
-        trial(dataset_path=HERE),
-        limiter=Leaving(),
-        command=(sys.executable, "-c", answering()),
+        trial(dataset_path=HERE), limiter=Leaving(), command=(sys.executable, "-c", answering())
     )
     assert row.status is Status.OK
     assert row.step_seconds == measurement().step_seconds

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from advisor.sweeps.watching.logfile import without_secrets
 
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=12)
-PASSWORDS = st.text(
-    st.characters(codec="ascii", exclude_categories=("Z", "C")), min_size=1, max_size=20
-)
+PASSWORDS = st.text(st.characters(codec="ascii", exclude_categories=("Z", "C")), min_size=1, max_size=20)
 
 
 @given(WORDS, PASSWORDS, WORDS)

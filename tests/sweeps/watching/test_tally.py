@@ -23,9 +23,7 @@ class Clock:
 
 
 def event(name, one, **facts):
-    return Event(
-        at=1.0, level=20, event=name, trial_id=one.trial_id, node="gpu-7", pid=1, facts=facts
-    )
+    return Event(at=1.0, level=20, event=name, trial_id=one.trial_id, node="gpu-7", pid=1, facts=facts)
 
 
 def progress(done, total=8, **changes):

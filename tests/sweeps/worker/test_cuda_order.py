@@ -171,9 +171,7 @@ def test_gradients_that_overflow_in_fp16_are_noticed_as_skipped_steps(gpu):
 
 
 def test_a_scale_that_is_too_large_at_first_settles_in_the_warm_up(gpu, monkeypatch):
-    monkeypatch.setattr(
-        "advisor.sweeps.worker.torch_engine._LEARNING_RATE", 0.0
-    )  # else it diverges
+    monkeypatch.setattr("advisor.sweeps.worker.torch_engine._LEARNING_RATE", 0.0)  # else it diverges
     one, batches = runner(Task.TRAINING, Precision.AMP, scale=1e34), loaded(gpu)
     assert warm_up(one, batches, 3) > 3
     box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, iterations=10)

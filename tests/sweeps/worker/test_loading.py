@@ -6,12 +6,7 @@ from itertools import islice
 
 import pytest
 
-from advisor.sweeps.worker.pipeline.loading import (
-    EndlessInOrder,
-    EndlessShuffle,
-    make_loader,
-    sample_order,
-)
+from advisor.sweeps.worker.pipeline.loading import EndlessInOrder, EndlessShuffle, make_loader, sample_order
 
 
 def test_stored_order_begins_again_without_an_end() -> None:

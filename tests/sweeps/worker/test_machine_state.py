@@ -42,12 +42,7 @@ def test_this_machines_changes_are_json():
 
 def at(monotonic, wall, running=None, **more):
     running = monotonic if running is None else running
-    return {
-        "monotonic_seconds": monotonic,
-        "wall_seconds": wall,
-        "running_seconds": running,
-        **more,
-    }
+    return {"monotonic_seconds": monotonic, "wall_seconds": wall, "running_seconds": running, **more}
 
 
 def test_a_wall_clock_that_is_set_is_told_by_how_much():

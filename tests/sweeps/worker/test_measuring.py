@@ -49,9 +49,7 @@ def without_cuda(monkeypatch):
 
 
 @pytest.mark.usefixtures("without_cuda", "threads")
-@pytest.mark.parametrize(
-    "accelerator", [pytest.param("cpu", marks=pytest.mark.slow), "emulated:T4"]
-)
+@pytest.mark.parametrize("accelerator", [pytest.param("cpu", marks=pytest.mark.slow), "emulated:T4"])
 def test_a_trial_that_computes_on_no_gpu_asks_for_none(accelerator):
     row = measure(a_trial(accelerator), JOB, None)
     assert row.environment["gpu"] is None
@@ -112,9 +110,7 @@ def test_of_more_files_than_it_can_read_a_warm_trial_has_those_in_memory_that_co
     write_samples(tmp_path, range(30), seed=0)
     monkeypatch.setattr("advisor.sweeps.worker.measuring._MOST_READ_FILES", 8)
     dropped = []
-    monkeypatch.setattr(
-        "advisor.sweeps.worker.measuring.evict", lambda paths: dropped.append({*paths})
-    )
+    monkeypatch.setattr("advisor.sweeps.worker.measuring.evict", lambda paths: dropped.append({*paths}))
     plan = {**BRIEF, "loader_workers": 1, "prefetch_factor": 2}
     one = trial(
         task=Task.PREPROCESSING, plan=plan, dataset=profile_folder(tmp_path),

@@ -36,9 +36,7 @@ def environments():
     return json.loads(process.stdout)
 
 
-def test_an_lstm_that_onednn_lacks_runs_on_the_native_kernels_and_its_environment_says_so(
-    environments,
-):
+def test_an_lstm_that_onednn_lacks_runs_on_the_native_kernels_and_its_environment_says_so(environments):
     native = {"cpu_kernels": "native, without oneDNN"}
     assert environments["inference bf16"] == environments["training bf16"] == native
     assert environments["inference amp"] == environments["training amp"] == native

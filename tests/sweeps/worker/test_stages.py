@@ -221,9 +221,7 @@ def measured_with(between, folder):
         ("sys.exit('an end that nobody foresaw')", {"worker"}),
     ],
 )  # fmt: skip
-def test_what_goes_wrong_in_a_stage_costs_no_more_than_that_stage(
-    between, failures, images, tmp_path
-):
+def test_what_goes_wrong_in_a_stage_costs_no_more_than_that_stage(between, failures, images, tmp_path):
     folder = tmp_path / "images"
     shutil.copytree(images, folder)
     row = measured_with(between.format(folder=str(folder)), folder)

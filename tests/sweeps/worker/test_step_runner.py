@@ -141,9 +141,7 @@ def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
                 return torch.autograd.grad(super().forward(places).sum(), places)[0]
 
     def engine(network):
-        made = TorchEngine(
-            Linear(network), device="cpu", task=Task.INFERENCE, precision=Precision.FP32
-        )
+        made = TorchEngine(Linear(network), device="cpu", task=Task.INFERENCE, precision=Precision.FP32)
         StepRunner(made, depth=0).submit(torch.rand(2, 3), None)
         return made
 
@@ -163,9 +161,7 @@ def test_full_memory_in_the_first_step_is_not_tried_again():
             TooLarge.tries += 1
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 90 GiB")
 
-    engine = TorchEngine(
-        Linear(TooLarge(3, 1)), device="cpu", task=Task.INFERENCE, precision=Precision.FP32
-    )
+    engine = TorchEngine(Linear(TooLarge(3, 1)), device="cpu", task=Task.INFERENCE, precision=Precision.FP32)
     with pytest.raises(torch.OutOfMemoryError):
         StepRunner(engine, depth=0).submit(torch.rand(2, 3), None)
     assert (TooLarge.tries, engine.environment) == (1, {})

@@ -160,9 +160,7 @@ def _shortfall(table: TuningTable, at: int, reason: str) -> Message:
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
 
 
-def tuning_assumptions(
-    request: FineTuningRequest, chosen: FineTuningCandidate | None
-) -> tuple[Message, ...]:
+def tuning_assumptions(request: FineTuningRequest, chosen: FineTuningCandidate | None) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each."""
     return tuple(_assumed(request, chosen))
 
@@ -205,7 +203,5 @@ def tuning_warnings(
     found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
     idle = offer.instance.gpu_count - chosen.gpus_used
     if idle > 0:
-        found.append(
-            Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count)
-        )
+        found.append(Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count))
     return tuple(found)

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 def tuning_relaxations(
-    answer: FineTuningRecommendation,
-    preparations: Preparations,
-    *,
-    today: date,
-    effort: Effort | None = None,
+    answer: FineTuningRecommendation, preparations: Preparations, *, today: date, effort: Effort | None = None
 ) -> tuple[Relaxation, ...]:
     """What would make something answer, cheapest first; empty where something does already."""
     if answer.chosen is not None:

@@ -11,25 +11,11 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.domain import Gpu, Rejected
 from advisor.domain.price_age import aged, aged_spec
-from advisor.domain.tuning import (
-    FineTuningRequest,
-    TunedMemory,
-    TuningMemoryAnswer,
-    TuningPrediction,
-)
+from advisor.domain.tuning import FineTuningRequest, TunedMemory, TuningMemoryAnswer, TuningPrediction
 from advisor.engine.language.single import offer_of
-from advisor.engine.language.tuning.decision import (
-    Preparations,
-    tuning_assumptions,
-    tuning_warnings,
-)
+from advisor.engine.language.tuning.decision import Preparations, tuning_assumptions, tuning_warnings
 from advisor.engine.language.tuning.table import TuningTable, memory_use
-from advisor.engine.language.tuning.ways import (
-    Finder,
-    misfit_message,
-    require_sequence,
-    unsupported_message,
-)
+from advisor.engine.language.tuning.ways import Finder, misfit_message, require_sequence, unsupported_message
 from advisor.engine.language.ways import Cards
 from advisor.engine.offers import judged_offer
 from advisor.errors import CANNOT_RUN, UsageError

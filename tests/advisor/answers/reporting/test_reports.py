@@ -21,9 +21,7 @@ from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
-from advisor.questions.models import (
-    Recommend,
-)
+from advisor.questions.models import Recommend
 from advisor.questions.reading import from_values
 from advisor.render.document import plain
 from advisor.sweeps.store import open_store
@@ -173,9 +171,7 @@ def test_several_instances_are_told_together():
 def test_measured_points_are_only_of_this_network_and_task():
     one = section("inference", "googlenet", 500, gpu=SOME_GPUS)
     ids = {row["trial_id"] for row in one["measured"]}
-    assert {(row["network"], row["task"]) for row in one["measured"]} == {
-        ("googlenet", "inference")
-    }
+    assert {(row["network"], row["task"]) for row in one["measured"]} == {("googlenet", "inference")}
     for curve in one["curves"].values():
         assert set(curve["measured"]) <= ids
     vcpus = [row["vcpus"] for row in one["measured"]
@@ -185,15 +181,11 @@ def test_measured_points_are_only_of_this_network_and_task():
 
 def test_what_the_user_measured_is_drawn_too():
     own = measurement(trial=trial(network="vgg16", task=Task.TRAINING, dataset=IMAGENET))
-    loose = replace(
-        own, limited_by=LimitedBy.NONE, trial=trial(network="vgg16", task=Task.TRAINING)
-    )
+    loose = replace(own, limited_by=LimitedBy.NONE, trial=trial(network="vgg16", task=Task.TRAINING))
     with closing(open_store()) as store:
         store.append_all([own, loose])
     one = section("training", "vgg16", gpu=SOME_GPUS)
-    assert [(row["trial_id"], row["origin"]) for row in one["measured"]] == [
-        (own.trial.trial_id, "store")
-    ]
+    assert [(row["trial_id"], row["origin"]) for row in one["measured"]] == [(own.trial.trial_id, "store")]
     assert one["measured"][0]["samples_per_second"] == own.throughput_samples_per_second
     assert one["curves"]["vcpus"]["measured"] == [own.trial.trial_id]
 
@@ -237,9 +229,7 @@ def saved(name="answer.json", **changes):
 
 
 def retold(*files):
-    found = plain(
-        reports.report_of_saved(context(), files, Report("saved", DAY, Origin("c", files)))
-    )
+    found = plain(reports.report_of_saved(context(), files, Report("saved", DAY, Origin("c", files))))
     validator().validate(found)
     return found
 
@@ -255,8 +245,7 @@ def test_a_saved_answer_that_still_holds_is_told_as_if_it_were_asked_now():
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"performance_model": {"id": "0123456789ab", "trained_on": "x", "error_percent": 1.0}}],
+    "changes", [{"performance_model": {"id": "0123456789ab", "trained_on": "x", "error_percent": 1.0}}]
 )
 def test_a_saved_answer_of_another_model_tells_what_it_tells_itself(changes):
     found = retold(saved(**changes))

@@ -45,11 +45,7 @@ class Physical:
         return ()
 
     def closed_loop(
-        self,
-        deployments: Sequence[Deployment],
-        traffic: Traffic,
-        concurrency: Floats,
-        confidence: float,
+        self, deployments: Sequence[Deployment], traffic: Traffic, concurrency: Floats, confidence: float
     ) -> Served:
         """Steps that read weights and KV, and prompts between them."""
         self.calls += 1
@@ -79,9 +75,7 @@ class Physical:
         ttft, tpot = np.where(beyond, np.nan, ttft), np.where(beyond, np.nan, tpot)
         return self._served(deployments, traffic, b, ttft, tpot)
 
-    def _parts(
-        self, deployments: Sequence[Deployment], traffic: Traffic, b: Floats
-    ) -> tuple[Floats, Floats]:
+    def _parts(self, deployments: Sequence[Deployment], traffic: Traffic, b: Floats) -> tuple[Floats, Floats]:
         weights, kv, bandwidth, flops, reduce = np.array([_facts(one) for one in deployments]).T
         context = traffic.input_tokens + traffic.output_tokens / 2
         step = (weights + kv * b * context) / bandwidth + reduce + 0.002
@@ -90,12 +84,7 @@ class Physical:
         return step, prompt
 
     def _served(
-        self,
-        deployments: Sequence[Deployment],
-        traffic: Traffic,
-        b: Floats,
-        ttft: Floats,
-        tpot: Floats,
+        self, deployments: Sequence[Deployment], traffic: Traffic, b: Floats, ttft: Floats, tpot: Floats
     ) -> Served:
         output = b * traffic.output_tokens / (ttft + (traffic.output_tokens - 1) * tpot)
         return Served(

@@ -11,14 +11,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
-from advisor.domain.generation import (
-    KvPrecision,
-    Link,
-    LlmEngine,
-    LlmPrecision,
-    ServingBind,
-    StepKind,
-)
+from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision, ServingBind, StepKind
 from advisor.domain.language import GenerationRecommendation, GenerationRequest
 from advisor.engine.language.decision import recommend_serving
 from advisor.engine.language.no_offer import no_serving_offer
@@ -81,10 +74,7 @@ def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> No
     assert over_all is not None
     catalog = load_catalog()
     clouds = tuple(filter(catalog.is_in_dollars, catalog.clouds))
-    each = [
-        answer(cloud=one, region=None, target_output_tokens_per_second=tokens).chosen
-        for one in clouds
-    ]
+    each = [answer(cloud=one, region=None, target_output_tokens_per_second=tokens).chosen for one in clouds]
     listed_or_not = [one.spec.total_usd_per_hour for one in each if one is not None]
     assert over_all.spec.offer.instance.cloud in clouds
     assert over_all.spec.total_usd_per_hour == pytest.approx(min(listed_or_not))
@@ -194,9 +184,7 @@ def test_less_time_until_it_serves_takes_a_faster_disk() -> None:
 
 def test_the_disk_is_no_faster_than_the_limit_takes() -> None:
     """A MiB/s less would be too slow, where the type sells single ones."""
-    chosen = answer(
-        gpus=("L40S",), target_output_tokens_per_second=100, max_ready_seconds=180
-    ).chosen
+    chosen = answer(gpus=("L40S",), target_output_tokens_per_second=100, max_ready_seconds=180).chosen
     assert chosen is not None
     order = chosen.spec.disk.choice
     assert order.mib_per_second is not None

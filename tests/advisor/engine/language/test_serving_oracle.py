@@ -83,9 +83,7 @@ def prices_of(
     yield from _of_rates(request, usd, replicas, [one for one in every if keeps(request, one)])
 
 
-def _of_rates(
-    request: GenerationRequest, usd: float, replicas: int, good: list[Served]
-) -> Iterator[float]:
+def _of_rates(request: GenerationRequest, usd: float, replicas: int, good: list[Served]) -> Iterator[float]:
     """With a target the price, where a rate of one replica is enough; without one that of a million
     tokens at the smallest load within 5 % of the best."""
     target = request.target_output_tokens_per_second
@@ -108,18 +106,14 @@ def keeps(request: GenerationRequest, one: Served) -> bool:
     )
 
 
-def closed(
-    request: GenerationRequest, prepared: ServingPreparations, way: Way, load: float
-) -> Served:
+def closed(request: GenerationRequest, prepared: ServingPreparations, way: Way, load: float) -> Served:
     """A replica with so many requests in flight."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
     found = prepared.predictor.closed_loop([way.deployment], traffic, np.array([load]), 0.9)
     return served(found)
 
 
-def arriving(
-    request: GenerationRequest, prepared: ServingPreparations, way: Way, rate: float
-) -> Served:
+def arriving(request: GenerationRequest, prepared: ServingPreparations, way: Way, rate: float) -> Served:
     """A replica at which requests arrive by themselves."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
     found = prepared.predictor.under_load([way.deployment], traffic, np.array([rate]), 0.9)
@@ -164,9 +158,7 @@ def requests(draw: st.DrawFn) -> GenerationRequest:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "predictor", ["physical", pytest.param("shipped", marks=pytest.mark.night)]
-)
+@pytest.mark.parametrize("predictor", ["physical", pytest.param("shipped", marks=pytest.mark.night)])
 @given(request=requests())
 def test_choice_is_the_cheapest_of_all_that_keep_the_limits(
     predictor: str, request: GenerationRequest

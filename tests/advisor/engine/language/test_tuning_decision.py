@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.answers.finetuning import (
-    tuning_memory_answered,
-    tuning_predicted,
-    tuning_recommended,
-)
+from advisor.answers.finetuning import tuning_memory_answered, tuning_predicted, tuning_recommended
 from advisor.answers.language import LanguageContext, load_language_context
 from advisor.domain.generation import LanguageTask, LlmMethod
 from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
@@ -22,11 +18,7 @@ from advisor.engine.language.tuning.decision import Preparations, recommend_tuni
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.finetuning import bundled_finetuning_predictor
-from advisor.questions.language import (
-    MemoryFinetuning,
-    PredictFinetuning,
-    RecommendFinetuning,
-)
+from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning
 from advisor.questions.values import GpuFilter
 
 TODAY = date(2026, 11, 23)
@@ -67,9 +59,7 @@ def test_without_a_target_the_cheapest_run_is_first() -> None:
      ({"gpus": ("H100",), "model": "Qwen/Qwen2.5-14B", "target_tokens_per_second": 20_000},
       ("Qwen2.5-14B",))],
 )  # fmt: skip
-def test_an_answer_warns_of_what_was_not_measured(
-    changed: dict[str, Any], said: tuple[str, ...]
-) -> None:
+def test_an_answer_warns_of_what_was_not_measured(changed: dict[str, Any], said: tuple[str, ...]) -> None:
     """A GPU, a model, a run on one GPU and QLoRA's rates count as facts outside of the rows."""
     found = answer(**changed)
     assert found.chosen is not None

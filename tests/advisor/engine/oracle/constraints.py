@@ -101,9 +101,7 @@ def _disk(text, dataset):
     size = number.get("GiB")
     if size is not None:  # not smaller than what would be chosen: that is no tightening
         size = max(size, math.ceil(1.2 * dataset.total_mib / 1024))
-    return DiskChoice(
-        type=kind, size_gib=size, iops=number.get("iops"), mib_per_second=number.get("MiB/s")
-    )
+    return DiskChoice(type=kind, size_gib=size, iops=number.get("iops"), mib_per_second=number.get("MiB/s"))
 
 
 def _a_target(random, request, world):
@@ -183,11 +181,7 @@ LIMITS = (
     Limit("batch", _a_batch, _one_batch),
     Limit("disk", _a_disk, _one_disk),
     Limit("disk types", _some_disk_types, _fewer_disk_types),
-    Limit(
-        "confidence",
-        one_of(1, "confidence", (0.5, 0.8, 0.9, 0.9, 0.95, 0.99)),
-        _surer,
-    ),
+    Limit("confidence", one_of(1, "confidence", (0.5, 0.8, 0.9, 0.9, 0.95, 0.99)), _surer),
     Limit("run", _a_run),
     Limit(
         "interval",

@@ -25,9 +25,7 @@ def every_disk(world, instance, region, request):
 
 def _found(world, instance, region, choice, dataset_gib):
     sold = world.catalog.disks_of(instance.cloud)
-    for kind, size, iops, rate in _orders(
-        sold, instance, choice, dataset_gib * HEADROOM, world.phase
-    ):
+    for kind, size, iops, rate in _orders(sold, instance, choice, dataset_gib * HEADROOM, world.phase):
         try:
             yield sold.attach(instance, kind, size, region, iops=iops, mib_per_second=rate)
         except AdvisorError:

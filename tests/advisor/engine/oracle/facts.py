@@ -76,9 +76,7 @@ def prices_of(world, request, cloud, name):
 
 def offered_in(world, cloud, name, market=None):
     """Regions that sell a type on a market: not those of a type that is closed to orders there."""
-    closed = {
-        one.region for one in world.catalog.closures(name, cloud) if one.market in ("", str(market))
-    }
+    closed = {one.region for one in world.catalog.closures(name, cloud) if one.market in ("", str(market))}
     return set() if "" in closed else set(world.catalog.regions_of(name, cloud)) - closed
 
 

@@ -59,9 +59,7 @@ def _quotas(random, request):
     spot = request.market is Market.SPOT
     kinds = random.sample(["g", "g", "p", "standard", "x"], random.randint(1, 3))
     sizes = (0, 4, 8, 16, 40, 96, 200, 500)
-    return {
-        "vcpu_quota": tuple({QUOTAS[kind][spot]: random.choice(sizes) for kind in kinds}.items())
-    }
+    return {"vcpu_quota": tuple({QUOTAS[kind][spot]: random.choice(sizes) for kind in kinds}.items())}
 
 
 def a_range(share, field, low, high):

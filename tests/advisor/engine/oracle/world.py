@@ -11,10 +11,7 @@ from advisor.catalog.stored_prices import stored_prices
 
 # Markets with the bases of their prices; those of Alibaba are in CNY.
 BASES = {
-    "aws": {
-        "on-demand": ("list-2026-07-20",),
-        "spot": tuple(f"spot-gpu{band}" for band in range(5)),
-    },
+    "aws": {"on-demand": ("list-2026-07-20",), "spot": tuple(f"spot-gpu{band}" for band in range(5))},
     "gcp": {"on-demand": ("gcp",), "spot": ("gcpspot",), "commitment-1y": ("gcp",)},
     "azure": {"on-demand": ("azure",)},
     "alibaba": {"on-demand": ("ali",), "spot": ("alispot",)},
@@ -25,9 +22,7 @@ SHARES = {"aws": 1.0, "gcp": 0.5, "azure": 0.15, "alibaba": 0.15}
 # are.
 _SHARES_OF_KINDS = (0.5, 0.25, 0.15, 0.1)
 AS_OF = date(2026, 7, 20)
-CURRENCIES = {
-    name: Currency(rate, AS_OF) for name, rate in {"USD": 1.0, "CNY": 7.07, "EUR": 0.9}.items()
-}
+CURRENCIES = {name: Currency(rate, AS_OF) for name, rate in {"USD": 1.0, "CNY": 7.07, "EUR": 0.9}.items()}
 
 
 class World:
@@ -67,9 +62,7 @@ class _Part:
     """The shipped bundle with other types and prices."""
 
     def __init__(self, clouds):
-        self._own = {
-            path: text for tables, _, _ in clouds.values() for path, text in tables.items()
-        }
+        self._own = {path: text for tables, _, _ in clouds.values() for path, text in tables.items()}
         self._prices = {f"{name} prices": prices for name, (_, prices, _) in clouds.items()}
         self.manifest = {"clouds": {name: facts for name, (_, _, facts) in clouds.items()}}
 

@@ -23,9 +23,7 @@ from tests.advisor.render.sizing.reports import golden_report
 
 T = report_texts("en")
 NAMES = st.one_of(
-    st.sampled_from(
-        ["<b>&amp;", "$x^2$ \\frac{1}{2}", "=1+1", "]]>", "-->", "训练", "🎉", "x" * 300]
-    ),
+    st.sampled_from(["<b>&amp;", "$x^2$ \\frac{1}{2}", "=1+1", "]]>", "-->", "训练", "🎉", "x" * 300]),
     st.text(st.characters(exclude_categories=("C",)), max_size=40),
 )
 RATES = st.floats(1e-3, 1e7)
@@ -67,9 +65,7 @@ def test_any_names_and_rates_can_be_drawn(rows, target):
     """Whatever somebody calls a workload, the picture is well-formed and says it as it is."""
     _svg(price_picture(_priced([_row(*row) for row in rows], target), T))
     spec = SECTION["answer"]["spec"]
-    sections = [
-        {"name": name, "answer": {"spec": {**spec, "usd_per_month": usd}}} for name, usd, *_ in rows
-    ]
+    sections = [{"name": name, "answer": {"spec": {**spec, "usd_per_month": usd}}} for name, usd, *_ in rows]
     chart = totals_picture(sections * 2, T)
     shown = _texts(chart)
     for name, *_ in rows:

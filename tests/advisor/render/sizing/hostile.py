@@ -16,9 +16,7 @@ HOSTILE = (
 
 def renamed(document, names=HOSTILE):
     """The document with these names for its title and its workloads, one after the other."""
-    sections = [
-        {**one, "name": names[at % len(names)]} for at, one in enumerate(document["workloads"])
-    ]
+    sections = [{**one, "name": names[at % len(names)]} for at, one in enumerate(document["workloads"])]
     return {**document, "title": names[0], "workloads": sections}
 
 

@@ -33,8 +33,7 @@ def mixed_report():
     }
     command = "advisor recommend --task generation --model meta-llama/Llama-3.1-8B --users 40"
     sections = [
-        bare_section(Named(name, command), plain_document(document))
-        for name, document in documents.items()
+        bare_section(Named(name, command), plain_document(document)) for name, document in documents.items()
     ]
     report = golden_report()
     workloads = [report["workloads"][0], *sections]

@@ -28,9 +28,7 @@ def test_the_same_document_gives_the_same_bytes_and_stays_as_it_was(name, langua
     assert document == before
 
 
-@pytest.mark.parametrize(
-    ("file", "name"), [("a.md", "md"), ("Team.CSV", "csv"), ("x.y.json", "json")]
-)
+@pytest.mark.parametrize(("file", "name"), [("a.md", "md"), ("Team.CSV", "csv"), ("x.y.json", "json")])
 def test_a_files_end_names_its_format(file, name):
     assert format_of_file(file) == name
 

@@ -80,9 +80,7 @@ def test_a_page_shows_the_name_and_every_table(name):
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
 def test_a_text_stays_what_it_is_once_it_is_shown(text):
     shown = re.sub(r"\\([\\`*_\[\]<>|~$])", r"\1", md_text(text).replace("<!-- -->", ""))
-    assert html.unescape(shown.replace("&amp;", "&amp;amp;")).replace("&amp;", "&") == " ".join(
-        text.split()
-    )
+    assert html.unescape(shown.replace("&amp;", "&amp;amp;")).replace("&amp;", "&") == " ".join(text.split())
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))

@@ -264,9 +264,7 @@ def test_language_models_stand_among_the_picks_and_on_sheets_of_their_own():
     units = ["images/s", "output tokens/s", "tokens/s", None]
     assert [pick["Unit"] for pick in picks] == units
     answered = [pick for pick in picks if pick["Unit"]]
-    assert all(
-        one["Lowest USD/hour"] <= one["USD/hour"] <= one["Highest USD/hour"] for one in answered[1:]
-    )
+    assert all(one["Lowest USD/hour"] <= one["USD/hour"] <= one["Highest USD/hour"] for one in answered[1:])
     serving, latency, tuning = (rows(book[name]) for name in ("Serving", "Latency", "Tuning"))
     assert [row["instance_type"] for row in serving] == ["g6e.12xlarge", "p4d.24xlarge"]
     assert {row["workload"] for row in latency} == {"Chat"}

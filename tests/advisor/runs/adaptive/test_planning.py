@@ -58,9 +58,7 @@ def test_it_stops_by_its_own_rule_within_an_ample_budget(truth):
 @pytest.mark.parametrize("killed_after", [1, 5, 9])
 def test_a_killed_sweep_goes_on_with_the_trials_of_an_undisturbed_one(truth, killed_after):
     whole, _, _ = played(adaptive_sweep(grid(), parse_budget("14trials")), truth)
-    first, _, rows = played(
-        adaptive_sweep(grid(), parse_budget("14trials")), truth, most=killed_after
-    )
+    first, _, rows = played(adaptive_sweep(grid(), parse_budget("14trials")), truth, most=killed_after)
     rest, _, _ = played(adaptive_sweep(grid(), parse_budget("14trials")), truth, known=rows)
     assert set(first + rest) == set(whole)
     assert len(first) + len(rest) == len(whole)
@@ -90,9 +88,7 @@ def test_a_trial_killed_for_memory_spares_those_that_need_as_much(truth):
 
 
 def test_trials_without_the_memory_to_live_are_never_proposed():
-    small = [
-        replace(trial, resources=replace(trial.resources, memory_mib=64.0)) for trial in grid()[:2]
-    ]
+    small = [replace(trial, resources=replace(trial.resources, memory_mib=64.0)) for trial in grid()[:2]]
     sweep = adaptive_sweep([*grid(), *small], parse_budget("5trials"))
     assert list(sweep.refused) == small
     with pytest.raises(UsageError, match="memory"):

@@ -12,13 +12,7 @@ from advisor.runs.delivery.mail import MailTarget, mail_target
 from advisor.runs.delivery.message import TransientDeliveryError
 from advisor.runs.delivery.sending import deliver
 from advisor.runs.delivery.targets import parse_target
-from tests.advisor.runs.delivery.servers import (
-    PASSWORD,
-    USER,
-    certificate,
-    parcel,
-    postbox,
-)
+from tests.advisor.runs.delivery.servers import PASSWORD, USER, certificate, parcel, postbox
 
 TO = "to=bob@example.com,eve+cloud@example.com&from=ann@example.com"
 

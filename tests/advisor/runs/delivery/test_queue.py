@@ -69,9 +69,7 @@ def test_after_two_days_it_is_given_up_and_said_so(box, clock, tmp_path):
 
 
 @pytest.mark.parametrize("status", [404, 410, 403])
-def test_what_a_server_refuses_for_good_is_said_once_and_not_sent_again(
-    box, clock, tmp_path, status
-):
+def test_what_a_server_refuses_for_good_is_said_once_and_not_sent_again(box, clock, tmp_path, status):
     said = []
     with hook([(status, {}, b"gone")] * 9) as server:
         box.keep(parcel(), server.url)

@@ -102,9 +102,7 @@ def test_a_variable_holds_what_nobody_should_read(tmp_path, monkeypatch):
     assert (found.label, found.arrived) == ("env:REPORT_HOOK", False)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "report.md", "ftp://a/b", "env:", "env:A B", "s3://", "file:"]
-)
+@pytest.mark.parametrize("text", ["", "report.md", "ftp://a/b", "env:", "env:A B", "s3://", "file:"])
 def test_other_words_are_refused_with_the_way_out(text):
     with pytest.raises(UsageError, match=r"--send"):
         parse_target(text)

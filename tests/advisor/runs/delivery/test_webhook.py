@@ -78,9 +78,7 @@ def test_nothing_secret_is_in_what_is_said(monkeypatch):
     monkeypatch.setenv("ADVISOR_WEBHOOK_SECRET", "swordfish")
     said = []
     with hook([(500, {}, b"")] * 2 + [(403, {}, b"no")]) as server:
-        (found,) = deliver(
-            parcel(), [parse_target(server.url)], sleep=lambda _s: None, say=said.append
-        )
+        (found,) = deliver(parcel(), [parse_target(server.url)], sleep=lambda _s: None, say=said.append)
     words = " ".join([*said, found.error, found.label, repr(parse_target(server.url))])
     assert len(said) == 2
     for secret in ("secret-path", "hidden", "swordfish"):

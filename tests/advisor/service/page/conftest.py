@@ -10,21 +10,7 @@ from advisor.service.app import create_app
 from advisor.service.settings import Settings
 
 # They never close, or need not.
-_VOID = {
-    "meta",
-    "link",
-    "input",
-    "br",
-    "wbr",
-    "img",
-    "hr",
-    "source",
-    "option",
-    "p",
-    "li",
-    "dt",
-    "dd",
-}
+_VOID = {"meta", "link", "input", "br", "wbr", "img", "hr", "source", "option", "p", "li", "dt", "dd"}
 
 
 class Page(HTMLParser):

@@ -21,9 +21,7 @@ MADE = ("status.", "cache.", "export.", "field.", "close.", "chart.", "theme.", 
 
 def test_every_key_is_used():
     """A text that no page shows any more is taken out."""
-    code = "".join(
-        path.read_text() for path in PACKAGE.rglob("*") if path.suffix in (".py", ".html")
-    )
+    code = "".join(path.read_text() for path in PACKAGE.rglob("*") if path.suffix in (".py", ".html"))
     for key in json.loads(TEXTS.read_text()):
         made = next((start for start in MADE if key.startswith(start)), None)
         assert f"'{key}'" in code or f'"{key}"' in code or (made and made in code), key

@@ -29,8 +29,7 @@ def test_what_is_found_has_every_word_of_the_search(search):
 
 
 @pytest.mark.parametrize(
-    ("search", "first"),
-    [("resnet 50", "resnet50"), ("RESNET50", "resnet50"), ("vit b 16", "vit_b_16")],
+    ("search", "first"), [("resnet 50", "resnet50"), ("RESNET50", "resnet50"), ("vit b 16", "vit_b_16")]
 )
 def test_spaces_and_case_do_not_matter(search, first):
     assert matching(NETWORKS, search)[0] == first

@@ -84,9 +84,7 @@ def test_specs_stand_side_by_side_as_the_api_predicts_them(page, client):
     disks = ("gp3:500GiB", "io2:500GiB:9000iops")
     found = page(f"{SPECS}&spec=g5.xlarge {disks[0]}&spec=g5.xlarge {disks[1]}")
     for disk in disks:
-        told = client.get(
-            f"/v1/predict?task=training&model=resnet50&instance=g5.xlarge&disk={disk}"
-        )
+        told = client.get(f"/v1/predict?task=training&model=resnet50&instance=g5.xlarge&disk={disk}")
         assert f"${told.json()['price']['total_usd_per_hour']:.3f}" in found.text
     assert len(found.all("th", scope="col")) == 2
     assert found.all("td", **{"class": "best"})
@@ -198,9 +196,7 @@ def test_what_is_filtered_is_exported_so(page, client):
         store.append(measurement())
     found = page("/measurements?model=googlenet&lang=en&cursor=0")
     hrefs = [one["href"] for one in found.all("a", **{"class": "button small"})]
-    assert hrefs == [
-        f"/v1/measurements/export?model=googlenet&format={name}" for name in ("jsonl", "csv")
-    ]
+    assert hrefs == [f"/v1/measurements/export?model=googlenet&format={name}" for name in ("jsonl", "csv")]
     assert client.get(hrefs[0]).status_code == 200
 
 

@@ -66,9 +66,7 @@ class Sandbox:
         text = _VENV if name == "python3.13" else _RECORDER
         program = self.programs / name
         program.write_text(
-            text.format(
-                name=name, calls=self.folder / "calls", code=code, pip=pip, python=sys.executable
-            )
+            text.format(name=name, calls=self.folder / "calls", code=code, pip=pip, python=sys.executable)
         )
         program.chmod(0o755)
 

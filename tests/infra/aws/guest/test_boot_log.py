@@ -49,9 +49,7 @@ def role_credentials(document):
     trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",
              "Principal": {"AWS": "*"}}]}  # fmt: skip
     iam.create_role(RoleName="advisor-guest", AssumeRolePolicyDocument=json.dumps(trust))
-    iam.put_role_policy(
-        RoleName="advisor-guest", PolicyName="guest", PolicyDocument=json.dumps(document)
-    )
+    iam.put_role_policy(RoleName="advisor-guest", PolicyName="guest", PolicyDocument=json.dumps(document))
     arn = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/advisor-guest"
     given = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName=INSTANCE)["Credentials"]
     return json.dumps(

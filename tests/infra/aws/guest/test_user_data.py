@@ -58,9 +58,7 @@ def test_updates_stop_and_the_gpu_takes_its_highest_clocks_before_anything_is_in
     box.add_gpu()
     box.run(script(box))
     (begun,) = [at for at, one in enumerate(box.calls) if one.startswith("python3.13 -m venv")]
-    quiet = [
-        box.calls.index(one) for one in (QUIET, "nvidia-smi -pm 1", "nvidia-smi -ac 5001,1590")
-    ]
+    quiet = [box.calls.index(one) for one in (QUIET, "nvidia-smi -pm 1", "nvidia-smi -ac 5001,1590")]
     assert quiet == sorted(quiet)
     assert quiet[-1] < begun
     assert any("unattended-upgrades.service" in one for one in box.calls[:begun])

@@ -93,9 +93,7 @@ class Account:
             AWS_EC2_METADATA_SERVICE_ENDPOINT=self.service.address,
         )  # fmt: skip
         arguments = (*SWEEP, "--data", self.data)
-        job = Job(
-            sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=arguments
-        )
+        job = Job(sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=arguments)
         software = packed_software(ROOT)
         ResultBucket(Aws(), REGION, BUCKET, "").put_once(software.key, software.content)
         self.result_bucket.put("job.json", job_to_json(job).encode())

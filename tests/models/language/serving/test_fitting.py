@@ -25,9 +25,7 @@ def values() -> list[MeasuredValue]:
     return rows_of(rows[::4], bundled_language_models(), bundled_gpu_facts())
 
 
-def test_a_fit_explains_its_rows_and_scaled_rows_scale_answers(
-    values: list[MeasuredValue],
-) -> None:
+def test_a_fit_explains_its_rows_and_scaled_rows_scale_answers(values: list[MeasuredValue]) -> None:
     """Rows are met within a tenth in the median; the same rows at twice the seconds are answered
     with about twice the seconds."""
     shipped = bundled_serving_predictor()

@@ -31,9 +31,7 @@ def deployed(
     )  # fmt: skip
 
 
-def seconds(
-    deployments: list[Deployment], concurrency: float, traffic: Traffic = TRAFFIC
-) -> Floats:
+def seconds(deployments: list[Deployment], concurrency: float, traffic: Traffic = TRAFFIC) -> Floats:
     """Medians of the time of an output token."""
     count = len(deployments)
     rates = bundled_serving_predictor().closed_loop(deployments, traffic, [concurrency] * count)
@@ -86,12 +84,8 @@ def test_bounds_are_ordered_and_nothing_exceeds_the_cache(
     deployment: Deployment, traffic: Traffic, concurrency: float, confidence: float
 ) -> None:
     """Lower, median, upper; sequences in flight fit in the KV cache."""
-    rates = bundled_serving_predictor().closed_loop(
-        [deployment], traffic, [concurrency], confidence
-    )
-    held = sequences_held(
-        [deployment], np.array([traffic.input_tokens]), np.array([traffic.output_tokens])
-    )
+    rates = bundled_serving_predictor().closed_loop([deployment], traffic, [concurrency], confidence)
+    held = sequences_held([deployment], np.array([traffic.input_tokens]), np.array([traffic.output_tokens]))
     if held[0] < 1:
         assert np.isnan(rates.tpot_seconds.median[0])
         return
@@ -154,12 +148,8 @@ def test_users_beyond_the_cache_wait_and_the_rate_stays(predictor: ServingPredic
     """What is not held queues: its time is in the first token's."""
     held = predictor.saturated([deployed()], TRAFFIC).in_flight[0]
     assert held <= MOST_SEQUENCES
-    full, twice = (
-        predictor.closed_loop([deployed()], TRAFFIC, [users]) for users in (held, 2 * held)
-    )
-    assert twice.output_tokens_per_second.median == pytest.approx(
-        full.output_tokens_per_second.median
-    )
+    full, twice = (predictor.closed_loop([deployed()], TRAFFIC, [users]) for users in (held, 2 * held))
+    assert twice.output_tokens_per_second.median == pytest.approx(full.output_tokens_per_second.median)
     assert twice.ttft_seconds.median[0] > full.ttft_seconds.median[0] + 1
 
 
@@ -199,9 +189,7 @@ def test_a_trial_under_arrivals_moves_their_first_token(predictor: ServingPredic
     """A load that arrives by itself tells of such loads."""
     deployment = deployed(card="L4")
     before = predictor.under_load([deployment], TRAFFIC, [0.5]).ttft_seconds.median[0]
-    trial = ServingObservation(
-        deployment, TRAFFIC, 3.0, requests_per_second=0.5, ttft_seconds=2 * before
-    )
+    trial = ServingObservation(deployment, TRAFFIC, 3.0, requests_per_second=0.5, ttft_seconds=2 * before)
     after = predictor.conditioned([trial]).under_load([deployment], TRAFFIC, [0.5]).ttft_seconds
     assert after.median[0] > 1.4 * before
 
@@ -240,20 +228,14 @@ def test_own_trials_move_the_answer_towards_them(
     assert predictor.conditioned([]) is predictor
 
 
-def test_what_was_not_measured_is_named_until_a_trial_is_of_it(
-    predictor: ServingPredictor,
-) -> None:
+def test_what_was_not_measured_is_named_until_a_trial_is_of_it(predictor: ServingPredictor) -> None:
     """A GPU and a model without rows; a user's trial of both leaves nothing to name."""
     models = bundled_language_models()
-    t4 = Deployment(
-        models.find("Qwen/Qwen2.5-3B"), "fp16", "fp16", "vllm", bundled_gpu_facts()["T4"]
-    )
+    t4 = Deployment(models.find("Qwen/Qwen2.5-3B"), "fp16", "fp16", "vllm", bundled_gpu_facts()["T4"])
     gpu, model = map(str, predictor.unmeasured(t4))
     assert "T4" in gpu
     assert "Qwen2.5-3B" in model
     known = t4._replace(model=models.find("meta-llama/Llama-3.1-8B"), gpu=bundled_gpu_facts()["L4"])
     assert predictor.unmeasured(known) == ()
-    trial = ServingObservation(
-        deployment=t4, traffic=Traffic(1000, 200), concurrency=4, tpot_seconds=0.03
-    )
+    trial = ServingObservation(deployment=t4, traffic=Traffic(1000, 200), concurrency=4, tpot_seconds=0.03)
     assert predictor.conditioned([trial]).unmeasured(t4) == ()

@@ -21,13 +21,7 @@ from advisor.models.performance.surface import (
     next_trials,
 )
 from advisor.models.performance.surface.belief import USUAL_NOISE
-from tests.models.performance.synthetic import (
-    DATASET,
-    REFERENCE_SCORE,
-    measure,
-    resources,
-    true_parameters,
-)
+from tests.models.performance.synthetic import DATASET, REFERENCE_SCORE, measure, resources, true_parameters
 
 STEP = {"alexnet": 0.004, "googlenet": 0.02, "resnet50": 0.05}
 
@@ -36,9 +30,7 @@ def grid():
     axes = (STEP, (16, 64), (0.5, 1.0, 2.0), (1024.0, 2048.0, 6144.0), (12.0, 125.0))
     return [
         Trial(
-            workload=Workload(
-                network=network, task=Task.INFERENCE, batch_size=batch, dataset=DATASET
-            ),
+            workload=Workload(network=network, task=Task.INFERENCE, batch_size=batch, dataset=DATASET),
             resources=resources(vcpus, memory_mib, read),
             accelerator=Accelerator.parse("emulated:T4"),
             emulated_step_seconds=STEP[network] * batch / 32,

@@ -109,9 +109,7 @@ def refused():
     raise PermissionError(1, "Operation not permitted")
 
 
-def test_what_cannot_be_removed_is_told_with_the_command_and_holds_up_nothing(
-    monkeypatch, caplog, scratch
-):
+def test_what_cannot_be_removed_is_told_with_the_command_and_holds_up_nothing(monkeypatch, caplog, scratch):
     (scratch / f"{GONE}-1-0").mkdir()
     bad = Orphan(kind="cgroup", name="/g", owner=GONE, command="rmdir '/g'", remove=refused)
     good = of_test(GONE)

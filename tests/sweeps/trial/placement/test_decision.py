@@ -94,8 +94,7 @@ def test_trials_placed_one_after_the_other_share_no_core_and_no_gpu(node, asked)
 
 
 @pytest.mark.parametrize(
-    ("vcpus", "cpus"),
-    [(0.5, (3,)), (1.0, (3,)), (2.0, (3, 7)), (3.0, (2, 3, 7)), (1.5, (3, 7))],
+    ("vcpus", "cpus"), [(0.5, (3,)), (1.0, (3,)), (2.0, (3, 7)), (3.0, (2, 3, 7)), (1.5, (3, 7))]
 )
 def test_hardware_threads_of_one_core_go_together_last_core_first(vcpus, cpus):
     assert placement_of(vcpus, machine(sockets=1)).cpus == tuple(sorted(cpus))

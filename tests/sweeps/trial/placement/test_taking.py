@@ -171,9 +171,7 @@ def test_the_folder_is_one_for_root_and_users_where_run_lock_is_roots_alone(tmp_
     for parent, mode in zip(parents, (0o755, 0o1777), strict=True):
         parent.mkdir()
         parent.chmod(mode)
-    monkeypatch.setattr(
-        "advisor.sweeps.trial.placement.taking._PARENTS", (tmp_path / "none", *parents)
-    )
+    monkeypatch.setattr("advisor.sweeps.trial.placement.taking._PARENTS", (tmp_path / "none", *parents))
     assert lock_folder().parent == parents[1]
 
 

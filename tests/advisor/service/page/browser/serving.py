@@ -16,11 +16,7 @@ class Served:
 
     def __init__(self, home):
         self.home = home
-        self.env = {
-            **os.environ,
-            "HOME": str(home),
-            "ADVISOR_DATABASE_URL": f"sqlite:///{home}/store.sqlite",
-        }
+        self.env = {**os.environ, "HOME": str(home), "ADVISOR_DATABASE_URL": f"sqlite:///{home}/store.sqlite"}
         for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
             self.env.pop(name, None)
         self.process = None

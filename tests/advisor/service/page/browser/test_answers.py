@@ -49,9 +49,7 @@ def test_the_slider_moves_the_target(visit):
     for _ in range(40):
         page.keyboard.press("ArrowRight")
     assert float(page.input_value("#target_throughput")) > float(before)
-    expect(page).to_have_url(
-        re.compile(f"target_throughput={page.input_value('#target_throughput')}")
-    )
+    expect(page).to_have_url(re.compile(f"target_throughput={page.input_value('#target_throughput')}"))
 
 
 def test_only_the_last_of_many_questions_counts(visit):

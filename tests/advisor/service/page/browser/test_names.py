@@ -33,9 +33,7 @@ def test_escape_closes_and_arrows_go_around(visit):
     field.fill("g5.4")
     expect(page.get_by_role("listbox").get_by_role("option").first).to_have_text("g5.4xlarge")
     field.press("ArrowUp")
-    expect(page.get_by_role("listbox").get_by_role("option").last).to_have_attribute(
-        "aria-selected", "true"
-    )
+    expect(page.get_by_role("listbox").get_by_role("option").last).to_have_attribute("aria-selected", "true")
     field.press("ArrowDown")
     assert field.get_attribute("aria-activedescendant") is None
     field.press("Escape")
