@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from advisor.answers.context import Context, load_context
+from advisor.answers.context import Context, load_context, with_anchors
 from advisor.cli.questions import SectionedCommand, output_option, question_options
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.domain import Request, Verdict, Verification
@@ -80,6 +80,7 @@ def verify(
     context = load_context(sources)
     if how.data is not None:
         question = question.replace(dataset=str(how.data))
+    context, question = with_anchors(context, question)
     request = context.request(question)
     _refuse_unmeasurable(request)
     if how.top is not None:

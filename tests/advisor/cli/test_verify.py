@@ -2,6 +2,7 @@
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -154,3 +155,17 @@ def test_a_real_trial_measures_and_answers(tmp_path, capsys):
     write_samples(tmp_path, range(120), seed=0)
     assert verify(tmp_path, "0.1", "--minutes", "0.1", "--batch-size", "4", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["measured"]["throughput"]["lower"] > 0.1
+
+
+@pytest.mark.slow
+def test_a_file_that_is_called_like_a_bundled_network_is_verified_itself(tmp_path, images, measured):
+    """On this machine's CPU; until now no file could be verified."""
+    file = tmp_path / "resnet50.py"
+    file.write_text(
+        "from torch import nn\nINPUT_SHAPE = (3, 64, 64)\n\n\ndef build():\n"
+        "    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())\n"
+    )
+    words = ("verify", "--task", "inference", "--model", f"{file}:build", "--data", str(images))
+    assert run([*words, "--target-throughput", "1", "--accelerator", "cpu"]) in (0, 1, 3)
+    assert measured.given
+    assert {Path(trial.workload.network).name for trial in measured.given} == {"resnet50.py:build"}
