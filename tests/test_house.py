@@ -23,10 +23,12 @@ FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 135, 17
 TRACED = """
 import contextlib, io, json, sys
 from advisor.cli.main import run
-root, files, depths = sys.argv[1] + "/", set(), []
+# An environment may lie inside the checkout: its packages are not ours.
+rooms = tuple(f"{sys.argv[1]}/{room}/" for room in ("advisor", "models", "sweeps", "infra"))
+files, depths = set(), []
 def count(frame, event, _):
     file = frame.f_code.co_filename
-    if event != "call" or not file.startswith(root) or not frame.f_code.co_flags & 2:
+    if event != "call" or not file.startswith(rooms) or not frame.f_code.co_flags & 2:
         return
     if frame.f_code.co_name.startswith("<"):
         return
@@ -34,7 +36,7 @@ def count(frame, event, _):
     if file.endswith("models/performance/model.py") and frame.f_code.co_name.startswith("predict"):
         depth = 0
         while frame is not None:
-            depth += frame.f_code.co_filename.startswith(root)
+            depth += frame.f_code.co_filename.startswith(rooms)
             if frame.f_code.co_filename.endswith("cli/recommend.py"):
                 break
             frame = frame.f_back

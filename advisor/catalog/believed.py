@@ -1,4 +1,4 @@
-"""Whether what a source tells of a known type can be believed: its price, its GPUs, its size.
+"""Checks a source's line about a known type against the catalogue: its price, its GPUs, its size.
 
 The one rule for imports, refreshes, `--live` and trackers. The largest change of a list price of a
 GPU type in us-east-1 from 2022 to 2026 was a factor of 1.79 (p5.48xlarge, June 2025).
@@ -15,7 +15,7 @@ from advisor.domain import ESTIMATED, InstanceType, Market, Price
 from advisor.domain.gpu_names import gpus_named
 from advisor.units import format_usd
 
-# Further from the price that is known, either way, one is more likely of something else.
+# A price further from the known one, either way, is probably that of another machine.
 FACTOR = 3.0
 # Parts of the price on demand in the same region: of 79,526 spot prices of AWS, Google Cloud and
 # Azure in the catalogue 0.09 to 1.0, of 52,611 commitments 0.3 to 0.82.

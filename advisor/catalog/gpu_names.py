@@ -35,7 +35,7 @@ def require_whole(asked: str, sheets: Mapping[str, Gpu]) -> None:
 
 
 def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
-    """Whether a name is no slice's: a vGPU that has all of a card is one, such as 'A10-24Q'."""
+    """True for the name of a whole card: also of a vGPU that has all of one, such as 'A10-24Q'."""
     profile = slice_profile(name)
     size = re.fullmatch(r"(\d+)[ABCQ].*", profile, re.IGNORECASE)
     if size is None:

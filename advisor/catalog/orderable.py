@@ -29,7 +29,7 @@ STATUSES = {
 
 
 def closed_types(files: Files, cloud: str, names: Iterable[str]) -> dict[str, list[NotOrderable]]:
-    """What cannot be ordered of a cloud, by type; a row whose type ends in `*` is of all types
+    """Rows of the table that close types of a cloud, by type; a row whose type ends in `*` is of all types
     that begin so."""
     found: dict[str, list[NotOrderable]] = {}
     if not files.has(ORDERABLE_FILE):

@@ -96,7 +96,7 @@ class TaskFieldType(click.ParamType[Any]):
 
 
 def completions(kind: Kind, field: str, incomplete: str) -> list[CompletionItem]:
-    """What a shell may offer for the value of a field."""
+    """Names that a shell can complete the value of a field with."""
     from click.shell_completion import CompletionItem  # for a shell alone
 
     names = kind.names if isinstance(kind, Choice) else _known(field)
@@ -104,7 +104,7 @@ def completions(kind: Kind, field: str, incomplete: str) -> list[CompletionItem]
 
 
 def _known(field: str) -> Iterable[str]:
-    """The names that a field is likely to be given."""
+    """Names that users give a field most often."""
     if field == "model":
         from advisor.models.language.configs import bundled_language_models
         from advisor.models.performance.networks import bundled_networks
